@@ -1,0 +1,123 @@
+//! Which values an operator may bring together (LANGUAGE.md section 4): `==` and `!=` take anything, the others only
+//! operands that fit; null never fits. A misfit is an error, never a silent answer.
+
+use std::fmt;
+
+/// What a value is, as far as operators are concerned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shape {
+    /// Null, or a name that holds nothing.
+    Null,
+    /// `true` or `false`.
+    Boolean,
+    /// Any number.
+    Number,
+    /// Text, dates included: ISO 8601 dates order as text.
+    String,
+    /// A list.
+    List,
+    /// An object.
+    Object,
+    /// Something only the engine has (a function, a loop variable).
+    Other,
+}
+
+impl fmt::Display for Shape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Null => "null",
+            Self::Boolean => "a boolean",
+            Self::Number => "a number",
+            Self::String => "text",
+            Self::List => "a list",
+            Self::Object => "an object",
+            Self::Other => "something that cannot be compared",
+        })
+    }
+}
+
+/// A family of operators that asks the same of its operands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Family {
+    /// `==`, `!=`.
+    Equality,
+    /// `<`, `<=`, `>`, `>=`.
+    Order,
+    /// `+`: two numbers, two texts or two lists.
+    Add,
+    /// `-`, `*`, `/`, `//`, `%`, `**`.
+    Arithmetic,
+    /// `in`, `not in`: the right side holds things.
+    Membership,
+    /// `~`: texts, numbers and booleans.
+    Concatenation,
+}
+
+/// Two operands that an operator cannot bring together.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{operator}` cannot take {left} and {right}")]
+pub struct Misfit {
+    /// The operator as the author wrote it.
+    pub operator: &'static str,
+    /// What stands left of it.
+    pub left: Shape,
+    /// What stands right of it.
+    pub right: Shape,
+}
+
+/// Says whether `operator` (of `family`) may take these operands.
+///
+/// # Errors
+/// [`Misfit`] names the operator and both shapes.
+pub fn fit(family: Family, operator: &'static str, left: Shape, right: Shape) -> Result<(), Misfit> {
+    use Shape::{Boolean, List, Number, Object, String};
+    let fits = match family {
+        Family::Equality => true,
+        Family::Order => matches!((left, right), (Number, Number) | (String, String)),
+        Family::Add => matches!((left, right), (Number, Number) | (String, String) | (List, List)),
+        Family::Arithmetic => matches!((left, right), (Number, Number)),
+        Family::Membership => {
+            matches!((left, right), (String, String | Object) | (Boolean | Number | String | List | Object, List))
+        }
+        Family::Concatenation => {
+            matches!(left, String | Number | Boolean) && matches!(right, String | Number | Boolean)
+        }
+    };
+    if fits { Ok(()) } else { Err(Misfit { operator, left, right }) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SHAPES: [Shape; 6] = [Shape::Null, Shape::Boolean, Shape::Number, Shape::String, Shape::List, Shape::Object];
+
+    #[test]
+    fn null_fits_nothing_but_equality() {
+        let families = [Family::Order, Family::Add, Family::Arithmetic, Family::Membership, Family::Concatenation];
+        for shape in SHAPES {
+            for family in families {
+                assert!(fit(family, "op", Shape::Null, shape).is_err(), "null {family:?} {shape}");
+                assert!(fit(family, "op", shape, Shape::Null).is_err(), "{shape} {family:?} null");
+            }
+            assert!(fit(Family::Equality, "==", Shape::Null, shape).is_ok());
+        }
+    }
+
+    #[test]
+    fn order_takes_two_numbers_or_two_texts_only() {
+        for left in SHAPES {
+            for right in SHAPES {
+                let fits = fit(Family::Order, "<", left, right).is_ok();
+                let expected = left == right && matches!(left, Shape::Number | Shape::String);
+                assert_eq!(fits, expected, "{left} < {right}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_misfit_names_operator_and_operands() {
+        let misfit = fit(Family::Order, ">=", Shape::String, Shape::Number).unwrap_err();
+        assert_eq!(misfit.to_string(), "`>=` cannot take text and a number");
+    }
+}

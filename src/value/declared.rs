@@ -1,0 +1,173 @@
+//! The types that an author may declare, and the coercions that lose nothing (LANGUAGE.md sections 3 and 8).
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Number, Value, json};
+
+/// A type that `declare` and `output` may name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum DeclaredType {
+    /// Text.
+    String,
+    /// Any JSON number.
+    Number,
+    /// A number without a fraction.
+    Integer,
+    /// `true` or `false`.
+    Boolean,
+    /// A JSON array.
+    List,
+    /// A JSON object.
+    Object,
+    /// An ISO 8601 calendar date (`2026-11-21`) or date and time, as text.
+    Date,
+}
+
+impl DeclaredType {
+    /// Every type, in the order in which messages list them.
+    pub const ALL: [Self; 7] =
+        [Self::String, Self::Number, Self::Integer, Self::Boolean, Self::List, Self::Object, Self::Date];
+
+    /// The type with this name, as an author writes it.
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|declared| declared.name() == name)
+    }
+
+    /// The name that an author writes.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::String => "string",
+            Self::Number => "number",
+            Self::Integer => "integer",
+            Self::Boolean => "boolean",
+            Self::List => "list",
+            Self::Object => "object",
+            Self::Date => "date",
+        }
+    }
+
+    /// Whether `value` already is of this type. Null is of no type.
+    pub fn fits(self, value: &Value) -> bool {
+        match self {
+            Self::String => value.is_string(),
+            Self::Number => value.is_number(),
+            Self::Integer => value.as_number().is_some_and(is_integral),
+            Self::Boolean => value.is_boolean(),
+            Self::List => value.is_array(),
+            Self::Object => value.is_object(),
+            Self::Date => value.as_str().is_some_and(is_date),
+        }
+    }
+
+    /// `value` as this type, where nothing is lost by it: `"5"` becomes 5, `"true"` becomes true, 5 becomes `"5"`.
+    ///
+    /// Gives `None` where the value does not fit and no lossless reading exists; the value itself (cloned) where it fits.
+    pub fn coerce(self, value: &Value) -> Option<Value> {
+        if self.fits(value) {
+            // `5.0` and `5` are one integer; keep the plain spelling so that later readers see an integer.
+            return Some(match self {
+                Self::Integer => integer_spelling(value),
+                _ => value.clone(),
+            });
+        }
+        match (self, value) {
+            (Self::Number, Value::String(text)) => number_in(text).map(Value::Number),
+            (Self::Integer, Value::String(text)) => {
+                number_in(text).filter(is_integral).map(|number| integer_spelling(&Value::Number(number)))
+            }
+            (Self::Boolean, Value::String(text)) => match text.trim() {
+                text if text.eq_ignore_ascii_case("true") => Some(Value::Bool(true)),
+                text if text.eq_ignore_ascii_case("false") => Some(Value::Bool(false)),
+                _ => None,
+            },
+            (Self::String, Value::Number(number)) => Some(Value::String(number.to_string())),
+            (Self::String, Value::Bool(truth)) => Some(Value::String(truth.to_string())),
+            (Self::Date, Value::String(text)) => {
+                let trimmed = text.trim();
+                is_date(trimmed).then(|| Value::String(trimmed.to_owned()))
+            }
+            _ => None,
+        }
+    }
+
+    /// The JSON Schema (draft 2020-12) of a value of this type, null not included.
+    pub fn json_schema(self) -> Value {
+        match self {
+            Self::List => json!({ "type": "array" }),
+            Self::Date => json!({ "type": "string", "format": "date" }),
+            other => json!({ "type": other.name() }),
+        }
+    }
+}
+
+/// The whole text as a JSON number; white space around it is allowed, nothing else.
+fn number_in(text: &str) -> Option<Number> {
+    match serde_json::from_str(text.trim()) {
+        Ok(Value::Number(number)) => Some(number),
+        _ => None,
+    }
+}
+
+fn is_integral(number: &Number) -> bool {
+    number.is_i64()
+        || number.is_u64()
+        || number.as_f64().is_some_and(|float| float.fract() == 0.0 && float.abs() < 9e15)
+}
+
+fn integer_spelling(value: &Value) -> Value {
+    match value.as_number() {
+        Some(number) if !number.is_i64() && !number.is_u64() => match number.as_f64() {
+            // `is_integral` bounds floats to ±9e15, where the cast is exact.
+            #[allow(clippy::cast_possible_truncation)]
+            Some(float) => json!(float as i64),
+            None => value.clone(),
+        },
+        _ => value.clone(),
+    }
+}
+
+/// Whether `text` is an ISO 8601 date or date and time.
+pub fn is_date(text: &str) -> bool {
+    text.parse::<jiff::civil::Date>().is_ok() || text.parse::<jiff::Timestamp>().is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn coercion_never_loses_anything() {
+        let table = [
+            (DeclaredType::Number, json!("5"), Some(json!(5))),
+            (DeclaredType::Number, json!(" 2.5 "), Some(json!(2.5))),
+            (DeclaredType::Number, json!("5 years"), None),
+            (DeclaredType::Number, json!("NaN"), None),
+            (DeclaredType::Number, json!(true), None),
+            (DeclaredType::Integer, json!("5"), Some(json!(5))),
+            (DeclaredType::Integer, json!(5.0), Some(json!(5))),
+            (DeclaredType::Integer, json!(5.5), None),
+            (DeclaredType::Integer, json!("5.5"), None),
+            (DeclaredType::Boolean, json!("TRUE"), Some(json!(true))),
+            (DeclaredType::Boolean, json!("yes"), None),
+            (DeclaredType::Boolean, json!(1), None),
+            (DeclaredType::String, json!(5), Some(json!("5"))),
+            (DeclaredType::String, json!(["a"]), None),
+            (DeclaredType::List, json!("a"), None),
+            (DeclaredType::Object, json!({}), Some(json!({}))),
+            (DeclaredType::Date, json!("2026-11-21"), Some(json!("2026-11-21"))),
+            (DeclaredType::Date, json!("2026-02-30"), None),
+            (DeclaredType::String, Value::Null, None),
+        ];
+        for (declared, value, expected) in table {
+            assert_eq!(declared.coerce(&value), expected, "{} from {value}", declared.name());
+        }
+    }
+
+    #[test]
+    fn every_type_is_found_by_its_name() {
+        for declared in DeclaredType::ALL {
+            assert_eq!(DeclaredType::parse(declared.name()), Some(declared));
+        }
+        assert_eq!(DeclaredType::parse("text"), None);
+    }
+}

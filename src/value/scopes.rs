@@ -1,0 +1,299 @@
+//! The four scopes and the narrowest-first look-up (LANGUAGE.md section 3).
+
+use std::fmt;
+use std::sync::Arc;
+
+use indexmap::IndexMap;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::value::declared::DeclaredType;
+
+/// Where a variable lives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Scope {
+    /// Kept across the sessions of one user.
+    Global,
+    /// As long as the session.
+    Session,
+    /// As long as one visit of a phase.
+    Phase,
+    /// As long as one visit of a topic.
+    Topic,
+}
+
+impl Scope {
+    /// Every scope, widest first.
+    pub const ALL: [Self; 4] = [Self::Global, Self::Session, Self::Phase, Self::Topic];
+
+    /// The scope with this name, as an author writes it.
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|scope| scope.name() == name)
+    }
+
+    /// The name that an author writes.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Global => "global",
+            Self::Session => "session",
+            Self::Phase => "phase",
+            Self::Topic => "topic",
+        }
+    }
+}
+
+impl fmt::Display for Scope {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A variable as declared: an item of `declare`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Declaration {
+    /// Its name.
+    pub name: String,
+    /// The value that it begins with; null when the author gave none.
+    pub value: Value,
+    /// Its type, when the author gave one.
+    pub declared: Option<DeclaredType>,
+    /// The values it may take, when the author listed them.
+    pub choices: Vec<Value>,
+    /// What it means, for prompts.
+    pub define: Option<String>,
+    /// Whether its value must be masked wherever it is shown.
+    pub sensitive: bool,
+}
+
+/// The declarations of one scope, by name.
+pub type Declarations = IndexMap<String, Declaration>;
+
+/// A value and who set it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Stored {
+    /// The value.
+    pub value: Value,
+    /// The action that set it, or `declare`, or `command_line`.
+    pub source: String,
+    /// The round of that action.
+    pub round: Option<u32>,
+    /// When, as RFC 3339 in UTC.
+    pub at: String,
+}
+
+/// One visit of one scope: its declarations and its values.
+#[derive(Clone, Debug)]
+pub struct Layer {
+    /// Which scope it is.
+    pub scope: Scope,
+    /// The instance path of the visit: empty for global and session, `phase_1`, `topic_a#2`.
+    pub path: String,
+    declarations: Arc<Declarations>,
+    values: IndexMap<String, Arc<Stored>>,
+}
+
+/// Where a value was written: the scope and the path of its layer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Written {
+    /// The scope that took it.
+    pub scope: Scope,
+    /// The instance path of that scope's visit.
+    pub path: String,
+    /// Whether the declaration there calls it sensitive.
+    pub sensitive: bool,
+}
+
+/// The layers that one place of a script sees, widest first. Cloning is cheap; a clone that is written to copies only
+/// the layer it touches, so a turn works on a clone and a turn that fails leaves nothing behind.
+#[derive(Clone, Debug, Default)]
+pub struct Scopes {
+    layers: Vec<Arc<Layer>>,
+}
+
+impl Layer {
+    /// A layer with these declarations and no values yet.
+    pub fn new(scope: Scope, path: impl Into<String>, declarations: Arc<Declarations>) -> Self {
+        Self { scope, path: path.into(), declarations, values: IndexMap::new() }
+    }
+
+    /// Puts a value, whether declared or not.
+    pub fn put(&mut self, name: impl Into<String>, stored: Stored) {
+        self.values.insert(name.into(), Arc::new(stored));
+    }
+
+    /// The values in the order in which they were first set.
+    pub fn values(&self) -> impl Iterator<Item = (&str, &Stored)> {
+        self.values.iter().map(|(name, stored)| (name.as_str(), stored.as_ref()))
+    }
+
+    /// What this layer holds under `name`.
+    pub fn get(&self, name: &str) -> Option<&Stored> {
+        self.values.get(name).map(Arc::as_ref)
+    }
+
+    /// The declaration of `name` in this layer.
+    pub fn declaration(&self, name: &str) -> Option<&Declaration> {
+        self.declarations.get(name)
+    }
+}
+
+impl Scopes {
+    /// Enters a scope: its layer is now the narrowest.
+    pub fn push(&mut self, layer: Layer) {
+        self.layers.push(Arc::new(layer));
+    }
+
+    /// Leaves the narrowest scope.
+    pub fn pop(&mut self) -> Option<Arc<Layer>> {
+        self.layers.pop()
+    }
+
+    /// The layers, widest first.
+    pub fn layers(&self) -> impl Iterator<Item = &Layer> {
+        self.layers.iter().map(Arc::as_ref)
+    }
+
+    /// The value of `name`, looked up in topic, phase, session, global.
+    pub fn get(&self, name: &str) -> Option<&Stored> {
+        self.layers.iter().rev().find_map(|layer| layer.get(name))
+    }
+
+    /// The nearest declaration of `name`.
+    pub fn declaration(&self, name: &str) -> Option<&Declaration> {
+        self.layers.iter().rev().find_map(|layer| layer.declaration(name))
+    }
+
+    /// Every name that has a value here, narrowest layer first, each once.
+    pub fn names(&self) -> Vec<&str> {
+        let mut names: Vec<&str> = Vec::new();
+        for layer in self.layers.iter().rev() {
+            for name in layer.values.keys() {
+                if !names.contains(&name.as_str()) {
+                    names.push(name);
+                }
+            }
+        }
+        names
+    }
+
+    /// Writes `name`: to `scope` when given, else to the nearest scope that declares it, else to the session.
+    ///
+    /// Gives where it went; `None` when no layer of that scope is open (a `scope: topic` outside a topic).
+    pub fn write(&mut self, name: &str, stored: Stored, scope: Option<Scope>) -> Option<Written> {
+        let position = match scope {
+            Some(scope) => self.layers.iter().rposition(|layer| layer.scope == scope),
+            None => self
+                .layers
+                .iter()
+                .rposition(|layer| layer.declarations.contains_key(name))
+                .or_else(|| self.layers.iter().rposition(|layer| layer.scope == Scope::Session)),
+        }?;
+        let layer = Arc::make_mut(self.layers.get_mut(position)?);
+        layer.put(name, stored);
+        Some(Written {
+            scope: layer.scope,
+            path: layer.path.clone(),
+            sensitive: layer.declaration(name).is_some_and(|declaration| declaration.sensitive),
+        })
+    }
+
+    /// Every value that a declaration calls sensitive, wherever in the open scopes it lies.
+    pub fn sensitive_values(&self) -> impl Iterator<Item = &Value> {
+        self.layers.iter().flat_map(|layer| {
+            layer.values.iter().filter_map(|(name, stored)| {
+                layer.declaration(name).filter(|declaration| declaration.sensitive).map(|_| &stored.value)
+            })
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn stored(value: Value) -> Stored {
+        Stored { value, source: "test".into(), round: None, at: "2026-11-21T00:00:00Z".into() }
+    }
+
+    fn layer(scope: Scope, path: &str, declared: &[&str]) -> Layer {
+        let declarations = declared
+            .iter()
+            .map(|name| {
+                let declaration = Declaration {
+                    name: (*name).into(),
+                    value: Value::Null,
+                    declared: None,
+                    choices: vec![],
+                    define: None,
+                    sensitive: *name == "secret",
+                };
+                ((*name).to_owned(), declaration)
+            })
+            .collect();
+        Layer::new(scope, path, Arc::new(declarations))
+    }
+
+    fn scopes() -> Scopes {
+        let mut scopes = Scopes::default();
+        scopes.push(layer(Scope::Global, "", &["mood"]));
+        scopes.push(layer(Scope::Session, "", &["name", "secret"]));
+        scopes.push(layer(Scope::Phase, "p", &["name"]));
+        scopes.push(layer(Scope::Topic, "t#2", &["step"]));
+        scopes
+    }
+
+    #[test]
+    fn the_narrowest_scope_that_declares_a_name_takes_the_write() {
+        let mut scopes = scopes();
+        let written = |scopes: &mut Scopes, name: &str| scopes.write(name, stored(json!(1)), None).unwrap().scope;
+        assert_eq!(written(&mut scopes, "name"), Scope::Phase);
+        assert_eq!(written(&mut scopes, "step"), Scope::Topic);
+        assert_eq!(written(&mut scopes, "mood"), Scope::Global);
+        assert_eq!(written(&mut scopes, "declared_nowhere"), Scope::Session);
+    }
+
+    #[test]
+    fn an_explicit_scope_wins_over_declarations() {
+        let mut scopes = scopes();
+        let written = scopes.write("name", stored(json!("x")), Some(Scope::Topic)).unwrap();
+        assert_eq!((written.scope, written.path.as_str()), (Scope::Topic, "t#2"));
+        scopes.pop();
+        assert!(scopes.write("name", stored(json!("x")), Some(Scope::Topic)).is_none());
+    }
+
+    #[test]
+    fn reading_looks_in_topic_phase_session_global() {
+        let mut scopes = scopes();
+        for scope in Scope::ALL {
+            scopes.write("x", stored(json!(scope.name())), Some(scope));
+            assert_eq!(scopes.get("x").unwrap().value, json!(scope.name()));
+        }
+    }
+
+    #[test]
+    fn leaving_a_scope_ends_what_it_held() {
+        let mut scopes = scopes();
+        scopes.write("step", stored(json!(1)), None);
+        scopes.pop();
+        assert!(scopes.get("step").is_none());
+    }
+
+    #[test]
+    fn a_clone_that_is_written_to_leaves_the_original_alone() {
+        let base = scopes();
+        let mut turn = base.clone();
+        turn.write("name", stored(json!("小林")), None);
+        assert!(base.get("name").is_none());
+        assert!(turn.get("name").is_some());
+    }
+
+    #[test]
+    fn sensitive_values_are_found_by_their_declaration() {
+        let mut scopes = scopes();
+        scopes.write("secret", stored(json!("s3")), None);
+        scopes.write("name", stored(json!("n")), None);
+        assert_eq!(scopes.sensitive_values().collect::<Vec<_>>(), [&json!("s3")]);
+    }
+}
