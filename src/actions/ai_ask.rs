@@ -1,0 +1,58 @@
+//! `ai_ask`: asks, listens, follows up until the exit criteria hold; extracts variables.
+
+use async_trait::async_trait;
+
+use crate::actions::conversation::config::model_config;
+use crate::actions::conversation::talk::{Listens, Talk};
+use crate::program::action::{Action, ActionError, Flow};
+use crate::program::kind::{Checking, Kind};
+use crate::program::turn::Turn;
+use crate::script::fields::Fields;
+
+/// The kind.
+pub struct AiAsk;
+
+struct Ask(Talk);
+
+impl Kind for AiAsk {
+    fn name(&self) -> &'static str {
+        "ai_ask"
+    }
+
+    fn schema(&self) -> &'static str {
+        include_str!("../../schemas/actions/ai_ask.json")
+    }
+
+    fn page(&self) -> &'static str {
+        include_str!("../../docs/actions/ai_ask.md")
+    }
+
+    fn check(&self, fields: &Fields<'_>, checking: &mut dyn Checking) -> Option<Box<dyn Action>> {
+        let content = fields.required_words("content").and_then(|words| checking.text(&words));
+        let tone = fields.words("tone").and_then(|words| checking.text(&words));
+        let exit = fields.words("exit").and_then(|words| checking.text(&words));
+        let max_rounds = fields.integer("max_rounds", 1..=50).unwrap_or(3);
+        let required = fields.boolean("required").unwrap_or(false);
+        let verbatim = fields.choice("delivery", &["model", "verbatim"]) == Some("verbatim");
+        let model = model_config(self.name(), &[], true, fields, checking)?;
+        Some(Box::new(Ask(Talk {
+            model,
+            content: content?,
+            goal: None,
+            tone,
+            exit,
+            max_rounds,
+            required,
+            verbatim,
+            listens: Listens::AndJudges,
+            understanding_threshold: 80,
+        })))
+    }
+}
+
+#[async_trait]
+impl Action for Ask {
+    async fn turn(&self, turn: &Turn<'_>) -> Result<Flow, ActionError> {
+        self.0.turn(turn).await
+    }
+}

@@ -1,0 +1,65 @@
+//! `ai_say`: tells the person something; over several rounds until they have understood.
+
+use async_trait::async_trait;
+
+use crate::actions::conversation::config::model_config;
+use crate::actions::conversation::talk::{Listens, Talk};
+use crate::program::action::{Action, ActionError, Flow};
+use crate::program::kind::{Checking, Kind};
+use crate::program::turn::Turn;
+use crate::script::fields::Fields;
+
+/// The kind.
+pub struct AiSay;
+
+struct Say(Talk);
+
+impl Kind for AiSay {
+    fn name(&self) -> &'static str {
+        "ai_say"
+    }
+
+    fn schema(&self) -> &'static str {
+        include_str!("../../schemas/actions/ai_say.json")
+    }
+
+    fn page(&self) -> &'static str {
+        include_str!("../../docs/actions/ai_say.md")
+    }
+
+    fn check(&self, fields: &Fields<'_>, checking: &mut dyn Checking) -> Option<Box<dyn Action>> {
+        let content = fields.required_words("content").and_then(|words| checking.text(&words));
+        let goal = fields.words("goal").and_then(|words| checking.text(&words));
+        let tone = fields.words("tone").and_then(|words| checking.text(&words));
+        let exit = fields.words("exit").and_then(|words| checking.text(&words));
+        let max_rounds = fields.integer("max_rounds", 1..=50).unwrap_or(1);
+        let acknowledgment = fields.boolean("require_acknowledgment").unwrap_or(max_rounds > 1);
+        let verbatim = fields.choice("delivery", &["model", "verbatim"]) == Some("verbatim");
+        let understanding_threshold = fields.integer("understanding_threshold", 0..=100).unwrap_or(80);
+        let model = model_config(self.name(), &["goal"], false, fields, checking)?;
+        let listens = match (acknowledgment, max_rounds) {
+            (false, _) => Listens::Not,
+            (true, 1) => Listens::ForAnyAnswer,
+            (true, _) => Listens::AndJudges,
+        };
+        Some(Box::new(Say(Talk {
+            model,
+            content: content?,
+            goal,
+            tone,
+            exit,
+            max_rounds,
+            required: false,
+            verbatim,
+            listens,
+            understanding_threshold,
+        })))
+    }
+}
+
+#[async_trait]
+impl Action for Say {
+    async fn turn(&self, turn: &Turn<'_>) -> Result<Flow, ActionError> {
+        self.0.turn(turn).await
+    }
+}

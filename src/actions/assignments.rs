@@ -1,0 +1,120 @@
+//! `values: { name: value }`, as `set` and the cases of `condition` have it.
+
+use serde_json::{Map, Value};
+
+use crate::program::action::ActionError;
+use crate::program::kind::Checking;
+use crate::program::turn::Turn;
+use crate::prompt::expr::tree::Expr;
+use crate::prompt::text::Text;
+use crate::script::declare::variable_name;
+use crate::script::fields::{Fields, Words};
+use crate::source::diagnostic::Diagnostic;
+use crate::source::span::Spanned;
+use crate::source::yaml::{Node, NodeKind};
+
+/// One variable and what it is set to.
+pub struct Assignment {
+    name: String,
+    value: Assigned,
+}
+
+enum Assigned {
+    /// A string that is exactly one `{{ expression }}`: the value of the expression, with its type.
+    Expression(Expr),
+    /// Another string with placeholders.
+    Text(Text),
+    /// Anything else.
+    Literal(Value),
+}
+
+/// Reads a mapping of names to values. Expressions see the variables as they are before any of these is set.
+pub fn read_values(node: &std::sync::Arc<Node>, fields: &Fields<'_>, checking: &mut dyn Checking) -> Option<Vec<Assignment>> {
+    let NodeKind::Mapping(entries) = &node.kind else {
+        let message = format!("what is set must be a mapping of names to values, but this is {}", node.describe());
+        fields.findings().report(Diagnostic::error("wrong-type", message, fields.file(), node.span));
+        return None;
+    };
+    if entries.is_empty() {
+        let message = "nothing is set here";
+        fields.findings().report(Diagnostic::error("empty-list", message, fields.file(), node.span));
+        return None;
+    }
+    let mut assignments = Vec::new();
+    let mut names = Vec::new();
+    for entry in entries {
+        let name = Spanned { value: entry.key.value.clone(), span: entry.key.span };
+        let Some(checked) = variable_name(&name, fields) else { continue };
+        let value = match entry.value.as_scalar() {
+            Some(scalar) if entry.value.to_json().is_string() => {
+                let words = Words { text: scalar.text.clone(), node: std::sync::Arc::clone(&entry.value) };
+                match expression_in(&words.text) {
+                    Some(within) => checking.expression_within(&words, within).map(Assigned::Expression),
+                    None => checking.text(&words).map(Assigned::Text),
+                }
+            }
+            _ => Some(Assigned::Literal(entry.value.to_json())),
+        };
+        if let Some(value) = value {
+            assignments.push(Assignment { name: checked, value });
+        }
+        names.push(name);
+    }
+    for name in &names {
+        checking.learn(name, None);
+    }
+    (assignments.len() == entries.len()).then_some(assignments)
+}
+
+/// The bytes between the braces, when the text is exactly one `{{ … }}`.
+fn expression_in(text: &str) -> Option<std::ops::Range<usize>> {
+    let trimmed = text.trim();
+    let inner = trimmed.strip_prefix("{{")?.strip_suffix("}}")?;
+    if inner.contains("{{") || inner.contains("}}") || inner.contains("{%") {
+        return None;
+    }
+    let start = text.find("{{")? + 2;
+    Some(start..start + inner.len())
+}
+
+/// Sets all of them, after all were evaluated. Gives what was set.
+///
+/// # Errors
+/// When an expression fails or a value does not fit the declaration of its variable.
+pub fn assign(turn: &Turn<'_>, assignments: &[Assignment]) -> Result<Map<String, Value>, ActionError> {
+    let names = turn.names(1);
+    let mut values = Map::new();
+    for assignment in assignments {
+        let value = match &assignment.value {
+            Assigned::Expression(expression) => turn.value(expression)?,
+            Assigned::Text(text) => Value::from(turn.text(text, &names)?),
+            Assigned::Literal(value) => value.clone(),
+        };
+        values.insert(assignment.name.clone(), value);
+    }
+    for (name, value) in &values {
+        turn.set(name, value.clone(), None)?;
+    }
+    Ok(values)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_text_that_is_one_whole_placeholder_is_an_expression() {
+        let table = [
+            ("{{ age + 1 }}", Some(" age + 1 ")),
+            ("  {{age}}  ", Some("age")),
+            ("age {{ age }}", None),
+            ("{{ a }}{{ b }}", None),
+            ("{% if a %}{% endif %}", None),
+            ("{}", None),
+            ("{{}", None),
+        ];
+        for (text, inner) in table {
+            assert_eq!(expression_in(text).map(|range| &text[range]), inner, "{text}");
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! `condition`: picks the first case whose `when` holds, and runs its actions or sets its variables.
+
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+use serde_json::Map;
+
+use crate::actions::assignments::{Assignment, assign, read_values};
+use crate::program::action::{Action, ActionError, Block, Flow};
+use crate::program::kind::{Checking, Kind};
+use crate::program::outcome::{ExitReason, Outcome};
+use crate::program::program::Steps;
+use crate::program::turn::Turn;
+use crate::prompt::expr::tree::Expr;
+use crate::script::fields::Fields;
+use crate::source::diagnostic::Diagnostic;
+
+/// The kind.
+pub struct Condition;
+
+struct Cases {
+    cases: Vec<Case>,
+    otherwise: Option<Consequence>,
+}
+
+struct Case {
+    when: Expr,
+    then: Consequence,
+}
+
+enum Consequence {
+    Steps(Steps),
+    Set(Vec<Assignment>),
+}
+
+/// Which case was entered, so that the turn after it knows that there is nothing left to decide.
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct Entered {
+    block: Option<String>,
+}
+
+impl Kind for Condition {
+    fn name(&self) -> &'static str {
+        "condition"
+    }
+
+    fn schema(&self) -> &'static str {
+        include_str!("../../schemas/actions/condition.json")
+    }
+
+    fn page(&self) -> &'static str {
+        include_str!("../../docs/actions/condition.md")
+    }
+
+    fn check(&self, fields: &Fields<'_>, checking: &mut dyn Checking) -> Option<Box<dyn Action>> {
+        let items = fields.required_list("cases").unwrap_or_default();
+        let mut cases = Vec::new();
+        for item in items {
+            let Some(inner) = Fields::of(item, "a case", fields.file(), fields.findings()) else { continue };
+            let when = inner.required_words("when").and_then(|words| checking.expression(&words));
+            let then = consequence(&inner, checking);
+            inner.finish();
+            if let (Some(when), Some(then)) = (when, then) {
+                cases.push(Case { when, then });
+            }
+        }
+        let written_else = fields.take("else");
+        let otherwise = written_else.and_then(|node| {
+            let inner = Fields::of(node, "`else`", fields.file(), fields.findings())?;
+            let then = consequence(&inner, checking);
+            inner.finish();
+            then
+        });
+        let whole = !items.is_empty() && cases.len() == items.len() && otherwise.is_some() == written_else.is_some();
+        whole.then(|| Box::new(Cases { cases, otherwise }) as Box<dyn Action>)
+    }
+}
+
+fn consequence(fields: &Fields<'_>, checking: &mut dyn Checking) -> Option<Consequence> {
+    fields.not_yet("goto", true);
+    let has_actions = fields.take("actions").is_some();
+    let set = fields.entry("set");
+    match (has_actions, set) {
+        (true, None) => fields.required_list("actions").map(|nodes| Consequence::Steps(checking.steps(nodes))),
+        (false, Some(entry)) => read_values(&entry.value, fields, checking).map(Consequence::Set),
+        (true, Some(entry)) => {
+            let message = format!("{} has both `actions` and `set`", fields.what());
+            let help = "keep one; an action of kind `set` can stand among the actions";
+            let diagnostic = Diagnostic::error("conflicting-fields", message, fields.file(), entry.key.span);
+            fields.findings().report(diagnostic.with_help(help));
+            None
+        }
+        (false, None) => {
+            let message = format!("{} says nothing to do", fields.what());
+            let help = "give it `actions:` or `set:`";
+            let diagnostic = Diagnostic::error("missing-key", message, fields.file(), fields.span());
+            fields.findings().report(diagnostic.with_help(help));
+            None
+        }
+    }
+}
+
+#[async_trait]
+impl Action for Cases {
+    async fn turn(&self, turn: &Turn<'_>) -> Result<Flow, ActionError> {
+        turn.in_round(1);
+        let entered: Entered = turn.state()?;
+        if entered.block.is_some() {
+            return Ok(Flow::Done(Outcome::done(ExitReason::ExitCriteriaMet)));
+        }
+        let mut chosen = self.otherwise.as_ref().map(|then| ("else".to_owned(), then));
+        for (number, case) in self.cases.iter().enumerate() {
+            if turn.holds(&case.when)? {
+                chosen = Some((format!("case.{number}"), &case.then));
+                break;
+            }
+        }
+        let extracted_variables = match chosen {
+            Some((block, Consequence::Steps(_))) => {
+                turn.keep(&Entered { block: Some(block.clone()) })?;
+                return Ok(Flow::Enter(Block(block)));
+            }
+            Some((_, Consequence::Set(values))) => assign(turn, values)?,
+            None => Map::new(),
+        };
+        Ok(Flow::Done(Outcome { extracted_variables, ..Outcome::done(ExitReason::ExitCriteriaMet) }))
+    }
+
+    fn steps(&self, block: &str) -> Option<&Steps> {
+        let then = match block.strip_prefix("case.") {
+            Some(number) => &self.cases.get(number.parse::<usize>().ok()?)?.then,
+            None => self.otherwise.as_ref().filter(|_| block == "else")?,
+        };
+        match then {
+            Consequence::Steps(steps) => Some(steps),
+            Consequence::Set(_) => None,
+        }
+    }
+}

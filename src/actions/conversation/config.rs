@@ -1,0 +1,65 @@
+//! The part of a configuration that every kind which calls a model has: template version, fallback, outputs, reply shape.
+
+use crate::actions::conversation::outputs::read_outputs;
+use crate::program::kind::Checking;
+use crate::program::output::Output;
+use crate::prompt::text::Text;
+use crate::reply::shape::{ReplyShape, Wanted};
+use crate::script::fields::Fields;
+use crate::source::diagnostic::Diagnostic;
+
+/// What a kind needs to ask a model.
+pub struct ModelConfig {
+    /// The kind's name, which also names its template and its reply schema.
+    pub kind: &'static str,
+    /// `version`: which `N` of `<kind>_v<N>.md`.
+    pub version: u32,
+    /// `output`.
+    pub outputs: Vec<Output>,
+    /// The reply that is expected.
+    pub shape: ReplyShape,
+    /// `fallback`: what the author wants said when a reply cannot be read.
+    pub fallback: Option<Text>,
+    /// The apology of the template, said before the question again when the author gave no `fallback`.
+    pub apology: String,
+}
+
+/// Reads `version`, `fallback`, `monitor`, and `output` where `with_outputs`; checks the template against what the kind gives it.
+pub fn model_config(
+    kind: &'static str,
+    given: &[&'static str],
+    with_outputs: bool,
+    fields: &Fields<'_>,
+    checking: &mut dyn Checking,
+) -> Option<ModelConfig> {
+    let version = fields.integer("version", 1..=999).unwrap_or(1);
+    let fallback = fields.words("fallback").and_then(|words| checking.text(&words));
+    // Monitors come with a later release; switching one on or off is read so that scripts need not change then.
+    let _ = fields.choice("monitor", &["on", "off"]);
+    fields.not_yet("repair", true);
+    fields.not_yet("reask", true);
+    checking.template(kind, version, given, fields);
+    let base = checking.reply_schema(kind)?;
+    let bare = ReplyShape::new(&base, &[]).ok()?;
+    let reserved: Vec<String> = bare.reserved().map(str::to_owned).collect();
+    let outputs = if with_outputs { read_outputs(fields, &reserved, checking)? } else { vec![] };
+    let wanted: Vec<Wanted> = outputs
+        .iter()
+        .map(|output| Wanted {
+            name: output.get.clone(),
+            declared: output.declared,
+            choices: output.choices.clone(),
+            define: output.define.clone(),
+        })
+        .collect();
+    let shape = match ReplyShape::new(&base, &wanted) {
+        Ok(shape) => shape,
+        Err(error) => {
+            let message = format!("the reply that this action needs cannot be described: {error}");
+            fields.findings().report(Diagnostic::error("reply-shape", message, fields.file(), fields.span()));
+            return None;
+        }
+    };
+    let apology = checking.template_fallback(kind, version).unwrap_or_default();
+    Some(ModelConfig { kind, version, outputs, shape, fallback, apology })
+}

@@ -1,0 +1,156 @@
+//! Reading `output` from a configuration, and writing what a reply extracted into variables.
+
+use serde_json::{Map, Value};
+
+use crate::program::kind::Checking;
+use crate::program::output::Output;
+use crate::program::turn::Turn;
+use crate::script::declare::{choices, declared_type, variable_name};
+use crate::script::fields::Fields;
+use crate::source::diagnostic::Diagnostic;
+use crate::source::span::Spanned;
+use crate::value::scopes::Scope;
+
+/// Reads `output`, or the older `target_variable` with `extraction_prompt`. `reserved` are the fields of the kind's reply.
+pub fn read_outputs(fields: &Fields<'_>, reserved: &[String], checking: &mut dyn Checking) -> Option<Vec<Output>> {
+    let older = older_output(fields);
+    let mut spans: Vec<Spanned<String>> = Vec::new();
+    let mut outputs: Vec<Output> = Vec::new();
+    let mut sound = true;
+    for item in fields.list("output").unwrap_or_default() {
+        let Some(inner) = Fields::of(item, "an item of `output`", fields.file(), fields.findings()) else {
+            sound = false;
+            continue;
+        };
+        let read = one(&inner);
+        inner.finish();
+        match read {
+            Some((name, output)) => {
+                spans.push(name);
+                outputs.push(output);
+            }
+            None => sound = false,
+        }
+    }
+    match older {
+        Some((name, output)) if outputs.is_empty() => {
+            spans.push(name);
+            outputs.push(output);
+        }
+        Some((name, output)) if outputs.iter().all(|other| other.get != output.get) => {
+            let message = "`target_variable` and `output` are two spellings of `output`, with different values";
+            let help = "keep `output`, with one item for each variable";
+            fields.findings().report(Diagnostic::error("conflicting-spellings", message, fields.file(), name.span).with_help(help));
+            sound = false;
+        }
+        _ => {}
+    }
+    let mut inherit = Vec::new();
+    for (name, output) in spans.iter().zip(&outputs) {
+        if reserved.contains(&output.get) {
+            let message = format!("`{}` is a field of the reply itself and cannot be an output", output.get);
+            let help = format!("choose another name; reserved here: {}", reserved.join(", "));
+            let diagnostic = Diagnostic::error("reserved-output", message, fields.file(), name.span).with_help(help);
+            fields.findings().report(diagnostic);
+            sound = false;
+        }
+        if let Some(first) = spans.iter().take_while(|other| other.span != name.span).find(|other| other.value == name.value) {
+            let message = format!("`{}` is extracted twice by one action", output.get);
+            let diagnostic = Diagnostic::error("duplicate-output", message, fields.file(), name.span);
+            fields.findings().report(diagnostic.with_related("first here", fields.file(), first.span));
+            sound = false;
+        }
+        inherit.push(checking.declared(&output.get));
+        checking.learn(name, output.scope);
+    }
+    // An output without a type takes that of the variable it fills, so that the model is asked for what will fit.
+    for (output, declared) in outputs.iter_mut().zip(inherit) {
+        let Some((declared, choices)) = declared else { continue };
+        if output.append {
+            continue;
+        }
+        output.declared = output.declared.or(declared);
+        if output.choices.is_empty() {
+            output.choices = choices;
+        }
+    }
+    sound.then_some(outputs)
+}
+
+fn one(fields: &Fields<'_>) -> Option<(Spanned<String>, Output)> {
+    let get = fields.required_words("get");
+    let define = fields.words("define").map(|words| words.text);
+    let declared = declared_type(fields);
+    let choices = choices(fields);
+    let required = fields.boolean("required").unwrap_or(false);
+    let scope = fields.choice("scope", &["global", "session", "phase", "topic"]).and_then(Scope::parse);
+    let append = fields.boolean("append").unwrap_or(false);
+    let get = get?;
+    let name = Spanned { span: get.node.span, value: get.text };
+    let get = variable_name(&name, fields)?;
+    Some((name, Output { get, define, declared, choices, required, scope, append }))
+}
+
+fn older_output(fields: &Fields<'_>) -> Option<(Spanned<String>, Output)> {
+    let target = fields.words("target_variable");
+    let define = fields.words("extraction_prompt");
+    let warn = |name: &str, span| {
+        let message = format!("`{name}` is an older spelling");
+        let help = "write `output:` with an item `- get: …` and `define: …`";
+        fields.findings().report(Diagnostic::warning("deprecated-field", message, fields.file(), span).with_help(help));
+    };
+    if let Some(words) = &define {
+        warn("extraction_prompt", words.node.span);
+    }
+    let target = target?;
+    warn("target_variable", target.node.span);
+    let name = Spanned { span: target.node.span, value: target.text };
+    let get = variable_name(&name, fields)?;
+    let define = define.map(|words| words.text);
+    let output = Output { get, define, declared: None, choices: vec![], required: false, scope: None, append: false };
+    Some((name, output))
+}
+
+/// Writes what a reply extracted: null or missing never overwrites. Gives what was written.
+///
+/// A value that the declaration of its variable cannot hold is left out with a warning: a model's mistake ends nothing.
+pub fn write_outputs(turn: &Turn<'_>, outputs: &[Output], reply: &Map<String, Value>) -> Map<String, Value> {
+    let mut extracted = Map::new();
+    for output in outputs {
+        let Some(value) = reply.get(&output.get).filter(|value| !value.is_null()) else { continue };
+        let value = if output.append {
+            match turn.variable(&output.get).unwrap_or(Value::Null) {
+                Value::Null => Value::Array(vec![value.clone()]),
+                Value::Array(mut items) => {
+                    items.push(value.clone());
+                    Value::Array(items)
+                }
+                _ => {
+                    let message = format!("`{}` is no list, so nothing can be added to it", output.get);
+                    turn.warn("output-not-written", message, Some("declare it with `type: list`"));
+                    continue;
+                }
+            }
+        } else {
+            value.clone()
+        };
+        match turn.set(&output.get, value.clone(), output.scope) {
+            Ok(()) => {
+                extracted.insert(output.get.clone(), value);
+            }
+            Err(error) => turn.warn("output-not-written", error.to_string(), None),
+        }
+    }
+    extracted
+}
+
+/// The names of required outputs that still are null.
+pub fn still_missing(turn: &Turn<'_>, outputs: &[Output], all_required: bool) -> Vec<String> {
+    outputs
+        .iter()
+        .filter(|output| output.required || all_required)
+        .filter(|output| turn.variable(&output.get).is_none_or(|value| value.is_null()))
+        .map(|output| output.get.clone())
+        .collect()
+}
+

@@ -1,0 +1,14 @@
+//! The kinds of action, one file each, and [`KINDS`], the one list of them.
+
+pub mod ai_ask;
+pub mod ai_say;
+pub mod ai_think;
+pub mod assignments;
+pub mod condition;
+pub mod conversation;
+pub mod set;
+
+use crate::program::kind::Kind;
+
+/// Every kind that a script may use. Adding one is a file, a line here, a schema and a page.
+pub static KINDS: &[&dyn Kind] = &[&ai_say::AiSay, &ai_ask::AiAsk, &ai_think::AiThink, &set::Set, &condition::Condition];

@@ -1,0 +1,257 @@
+//! The checker while it walks a script: what is known where it stands, and what kinds may ask of it.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::check::declarations::reserved;
+use crate::check::known::Known;
+use crate::check::placeholders::modernise;
+use crate::program::exchange::PROMPT_NAMES;
+use crate::program::kind::{Checking, Kind};
+use crate::program::program::{Step, Steps};
+use crate::program::turn::ENGINE_NAMES;
+use crate::prompt::expr::tree::Expr;
+use crate::prompt::templates::Templates;
+use crate::prompt::text::{Text, Texts};
+use crate::prompt::names::NameUse;
+use crate::script::fields::{Fields, Words, shortened};
+use crate::script::findings::Findings;
+use crate::script::read;
+use crate::script::script::RawAction;
+use crate::source::diagnostic::{Diagnostic, Edit, Fix};
+use crate::source::near::near_miss;
+use crate::source::span::{Span, Spanned};
+use crate::source::text::SourceFile;
+use crate::source::yaml::{Node, locate};
+use crate::value::declared::DeclaredType;
+use crate::value::scopes::Scope;
+
+/// Kinds of the language that come with later releases.
+const LATER_KINDS: [&str; 18] = [
+    "use_skill", "parallel", "approval", "command", "read_file", "write_file", "add", "exec", "is_thinking",
+    "finish_thinking", "new_chapter", "new_section", "update_title", "update_workflow", "update_stage_steps", "end_phase",
+    "next_event", "behavior_loop",
+];
+
+/// What every template gets from [`crate::program::exchange`] beyond [`PROMPT_NAMES`].
+const ANSWER_NAMES: [&str; 2] = ["answer", "opening"];
+
+/// One walk over one script.
+pub struct Checker<'a> {
+    /// The script's file.
+    pub file: &'a Arc<SourceFile>,
+    /// Where findings go.
+    pub findings: &'a Findings,
+    /// The kinds that there are.
+    pub kinds: &'a [&'a dyn Kind],
+    /// The pinned schemas of replies, by kind.
+    pub reply_schemas: &'a BTreeMap<String, Value>,
+    /// The author's texts, as they are compiled.
+    pub texts: Texts,
+    /// The templates.
+    pub templates: &'a Templates,
+    /// The names that are known where the walk stands.
+    pub known: Known,
+    /// Action ids with their places.
+    pub action_ids: BTreeMap<String, Span>,
+}
+
+impl Checker<'_> {
+    /// Checks one action.
+    pub fn step(&mut self, raw: &RawAction) -> Option<Step> {
+        self.unique(&raw.id, "action_id");
+        let condition = raw.condition.as_ref().map(|words| self.expression(words));
+        let Some(kind) = self.kinds.iter().copied().find(|kind| kind.name() == raw.kind.value) else {
+            self.unknown_kind(&raw.kind);
+            return None;
+        };
+        let what = format!("`{}`", raw.id.value);
+        let fields = match &raw.config {
+            Some(config) => Fields::of(config, format!("the config of {what}"), self.file, self.findings)?,
+            None => Fields::none(raw.id.span, format!("the config of {what}"), self.file, self.findings),
+        };
+        let action = kind.check(&fields, self);
+        fields.finish();
+        let condition = match condition {
+            Some(None) => return None,
+            Some(Some(condition)) => Some(condition),
+            None => None,
+        };
+        Some(Step { id: raw.id.value.clone(), kind: kind.name(), condition, action: action? })
+    }
+
+    fn unique(&mut self, id: &Spanned<String>, name: &str) {
+        match self.action_ids.get(&id.value) {
+            Some(first) => {
+                let message = format!("the `{name}` `{}` is used twice", id.value);
+                let help = "give each its own: histories, replies and routes go by it";
+                let diagnostic = Diagnostic::error("duplicate-id", message, self.file, id.span).with_help(help);
+                self.findings.report(diagnostic.with_related("first used here", self.file, *first));
+            }
+            None => {
+                self.action_ids.insert(id.value.clone(), id.span);
+            }
+        }
+    }
+
+    fn unknown_kind(&self, kind: &Spanned<String>) {
+        if LATER_KINDS.contains(&kind.value.as_str()) || kind.value == "ai_act" {
+            let message = format!("`{}` is a kind of the language, but this release cannot run it yet", kind.value);
+            self.findings.report(Diagnostic::error("not-supported-yet", message, self.file, kind.span));
+            return;
+        }
+        let names: Vec<&str> = self.kinds.iter().map(|kind| kind.name()).collect();
+        let help = match near_miss(&kind.value, names.iter().copied()) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => format!("kinds are {}", names.join(", ")),
+        };
+        let message = format!("there is no kind of action `{}`", shortened(&kind.value));
+        self.findings.report(Diagnostic::error("unknown-kind", message, self.file, kind.span).with_help(help));
+    }
+
+    /// Reports the unknown among `names`; `place` says where in the file a use stands.
+    fn check_names(&self, names: &[NameUse], place: impl Fn(&Range<usize>) -> Span) {
+        for name in names.iter().filter(|name| !name.guarded) {
+            self.report_unknown(&name.name, place(&name.range));
+        }
+    }
+
+    fn report_unknown(&self, name: &str, span: Span) {
+        if self.known.knows(name) || ENGINE_NAMES.contains(&name) {
+            return;
+        }
+        let message = format!("`{}` is not known here", shortened(name));
+        let near = near_miss(name, self.known.names().chain(ENGINE_NAMES));
+        let help = match near {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => "declare it, or let an action before this one extract it".into(),
+        };
+        let mut diagnostic = Diagnostic::error("unknown-name", message, self.file, span).with_help(help);
+        if let Some(near) = near {
+            let edits = vec![Edit { span, text: near.to_owned() }];
+            diagnostic = diagnostic.with_fix(Fix { title: format!("use `{near}`"), edits });
+        }
+        self.findings.report(diagnostic);
+    }
+
+    fn compile(&mut self, words: &Words, within: Range<usize>) -> Option<Expr> {
+        let source = words.text.get(within.clone()).unwrap_or_default();
+        let place = |range: &Range<usize>| {
+            let range = range.start + within.start..range.end + within.start;
+            locate(self.file, &words.node, range)
+        };
+        match Expr::parse(source) {
+            Ok(expression) => {
+                self.check_names(expression.names(), place);
+                Some(expression)
+            }
+            Err(error) => {
+                let span = error.range.as_ref().map_or(words.node.span, place);
+                let message = format!("this expression cannot be read: {}", error.message);
+                let mut diagnostic = Diagnostic::error("expression-syntax", message, self.file, span);
+                if let Some(help) = &error.help {
+                    diagnostic = diagnostic.with_help(help.clone());
+                }
+                self.findings.report(diagnostic);
+                None
+            }
+        }
+    }
+}
+
+impl Checking for Checker<'_> {
+    fn text(&mut self, words: &Words) -> Option<Text> {
+        let modern = modernise(&words.text, |name| self.known.knows(name) || ENGINE_NAMES.contains(&name));
+        for (range, today) in &modern.replaced {
+            let older = words.text.get(range.clone()).unwrap_or_default();
+            let span = locate(self.file, &words.node, range.clone());
+            let message = format!("`{older}` is an older spelling of `{today}`");
+            let diagnostic = Diagnostic::warning("deprecated-placeholder", message, self.file, span);
+            let fix = Fix { title: format!("write `{today}`"), edits: vec![Edit { span, text: today.clone() }] };
+            self.findings.report(diagnostic.with_help(format!("write `{today}`")).with_fix(fix));
+        }
+        let place = |range: &Range<usize>| locate(self.file, &words.node, modern.original(range));
+        match self.texts.add(&modern.text) {
+            Ok(text) => {
+                self.check_names(text.names(), place);
+                Some(text)
+            }
+            Err(error) => {
+                let span = error.range.as_ref().map_or(words.node.span, place);
+                let message = format!("this text cannot be read: {}", error.message);
+                self.findings.report(Diagnostic::error("text-syntax", message, self.file, span));
+                None
+            }
+        }
+    }
+
+    fn expression(&mut self, words: &Words) -> Option<Expr> {
+        self.compile(words, 0..words.text.len())
+    }
+
+    fn expression_within(&mut self, words: &Words, within: Range<usize>) -> Option<Expr> {
+        self.compile(words, within)
+    }
+
+    fn steps(&mut self, nodes: &[Arc<Node>]) -> Steps {
+        let raw: Vec<RawAction> =
+            nodes.iter().filter_map(|node| read::action(node, self.file, self.findings)).collect();
+        Arc::new(raw.iter().filter_map(|raw| self.step(raw)).collect())
+    }
+
+    fn learn(&mut self, name: &Spanned<String>, scope: Option<Scope>) {
+        reserved(&name.value, name.span, self.file, self.findings);
+        self.known.learn(&name.value, scope);
+    }
+
+    fn declared(&self, name: &str) -> Option<(Option<DeclaredType>, Vec<Value>)> {
+        self.known.declaration(name).map(|declaration| (declaration.declared, declaration.choices.clone()))
+    }
+
+    fn must_know(&mut self, name: &Spanned<String>) {
+        self.report_unknown(&name.value, name.span);
+    }
+
+    fn template(&mut self, name: &'static str, version: u32, given: &[&'static str], at: &Fields<'_>) {
+        let template = match self.templates.get(name, version) {
+            Ok(template) => template,
+            Err(error) => {
+                let mut diagnostic = Diagnostic::error("unknown-template", error.to_string(), self.file, at.span());
+                if let Some(help) = &error.help {
+                    diagnostic = diagnostic.with_help(help.clone());
+                }
+                self.findings.report(diagnostic);
+                return;
+            }
+        };
+        for used in template.names().iter().filter(|used| !used.guarded) {
+            let name = used.name.as_str();
+            let engine = ENGINE_NAMES.iter().chain(&PROMPT_NAMES).chain(&ANSWER_NAMES).chain(given);
+            if engine.clone().any(|known| *known == name) || self.known.knows(name) {
+                continue;
+            }
+            let message = format!("the template {} uses `{}`, which is not known here", template.file(), shortened(name));
+            let mut diagnostic = Diagnostic::error("unknown-template-name", message, self.file, at.span());
+            if let Some(near) = near_miss(name, engine.copied().chain(self.known.names())) {
+                diagnostic = diagnostic.with_help(format!("did you mean `{near}` in the template?"));
+            }
+            self.findings.report(diagnostic);
+        }
+    }
+
+    fn template_fallback(&self, name: &'static str, version: u32) -> Option<String> {
+        self.templates.get(name, version).ok().and_then(|template| template.front().fallback.clone())
+    }
+
+    fn reply_schema(&self, kind: &'static str) -> Option<Value> {
+        let schema = self.reply_schemas.get(kind);
+        if schema.is_none() {
+            let message = format!("there is no reply schema for `{kind}`");
+            self.findings.report(Diagnostic::error("reply-shape", message, self.file, Span::default()));
+        }
+        schema.cloned()
+    }
+}

@@ -1,0 +1,69 @@
+//! Sorts `declare` lists into their scopes: each declaration goes where its list stands, or to the wider scope it names.
+
+use std::sync::Arc;
+
+use crate::program::turn::ENGINE_NAMES;
+use crate::script::declare::Declared;
+use crate::script::findings::Findings;
+use crate::source::diagnostic::Diagnostic;
+use crate::source::span::Span;
+use crate::source::text::SourceFile;
+use crate::value::scopes::{Declarations, Scope};
+
+/// Declarations of one scope while they are collected, with the places of their names.
+#[derive(Debug, Default)]
+pub struct Collected {
+    /// By name.
+    pub declarations: Declarations,
+    places: Vec<(String, Span)>,
+}
+
+impl Collected {
+    fn add(&mut self, declared: &Declared, file: &Arc<SourceFile>, findings: &Findings) {
+        let name = &declared.declaration.name;
+        if let Some((_, first)) = self.places.iter().find(|(other, _)| other == name) {
+            let message = format!("`{name}` is declared twice in the same scope");
+            let diagnostic = Diagnostic::error("duplicate-variable", message, file, declared.span);
+            findings.report(diagnostic.with_related("first declared here", file, *first));
+            return;
+        }
+        self.places.push((name.clone(), declared.span));
+        self.declarations.insert(name.clone(), declared.declaration.clone());
+    }
+}
+
+/// Takes those of `list`, which stands at the scope `place`, that belong to the scope `wanted`.
+pub fn collect(
+    into: &mut Collected,
+    list: &[Declared],
+    place: Scope,
+    wanted: Scope,
+    file: &Arc<SourceFile>,
+    findings: &Findings,
+) {
+    for declared in list.iter().filter(|declared| declared.scope.unwrap_or(place) == wanted) {
+        into.add(declared, file, findings);
+    }
+}
+
+/// Reports declarations that could never be read: in a scope narrower than their list, or under a name of the engine.
+pub fn check_list(list: &[Declared], place: Scope, file: &Arc<SourceFile>, findings: &Findings) {
+    for declared in list {
+        let name = &declared.declaration.name;
+        if let Some(scope) = declared.scope.filter(|scope| *scope > place) {
+            let message = format!("`{name}` is declared at a {place}, but asks for the narrower scope `{scope}`");
+            let help = format!("declare it at that {scope}, or leave `scope` out");
+            findings.report(Diagnostic::error("scope-too-narrow", message, file, declared.span).with_help(help));
+        }
+        reserved(name, declared.span, file, findings);
+    }
+}
+
+/// Reports a variable under a name that the engine gives everywhere.
+pub fn reserved(name: &str, span: Span, file: &Arc<SourceFile>, findings: &Findings) {
+    if ENGINE_NAMES.contains(&name) {
+        let message = format!("`{name}` is a name that the engine gives, so a variable of that name could never be read");
+        let help = format!("choose another name; the engine gives {}", ENGINE_NAMES.join(", "));
+        findings.report(Diagnostic::error("reserved-name", message, file, span).with_help(help));
+    }
+}

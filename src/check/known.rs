@@ -1,0 +1,73 @@
+//! Which names have a value at a point of the script, as far as its text tells.
+
+use std::sync::Arc;
+
+use crate::value::scopes::{Declaration, Declarations, Scope};
+
+/// The names of one open scope.
+#[derive(Debug)]
+struct Open {
+    scope: Scope,
+    declared: Declarations,
+    /// Extracted or set without being declared anywhere: they hold null until then.
+    learned: Declarations,
+}
+
+/// The open scopes, widest first.
+#[derive(Debug, Default)]
+pub struct Known {
+    open: Vec<Open>,
+}
+
+impl Known {
+    /// Enters a scope with its declarations.
+    pub fn enter(&mut self, scope: Scope, declared: Declarations) {
+        self.open.push(Open { scope, declared, learned: Declarations::new() });
+    }
+
+    /// Leaves the narrowest scope; gives its declarations, those that were learned included.
+    pub fn leave(&mut self) -> Arc<Declarations> {
+        let Some(open) = self.open.pop() else { return Arc::default() };
+        let mut all = open.declared;
+        for (name, declaration) in open.learned {
+            all.entry(name).or_insert(declaration);
+        }
+        Arc::new(all)
+    }
+
+    /// From here on, `name` may have a value: in `scope` when given, else where it is declared, else in the session.
+    pub fn learn(&mut self, name: &str, scope: Option<Scope>) {
+        if scope.is_none() && self.declaration(name).is_some() {
+            return;
+        }
+        let scope = scope.unwrap_or(Scope::Session);
+        if let Some(open) = self.open.iter_mut().rev().find(|open| open.scope == scope) {
+            if open.declared.contains_key(name) {
+                return;
+            }
+            open.learned.entry(name.to_owned()).or_insert_with(|| Declaration {
+                name: name.to_owned(),
+                value: serde_json::Value::Null,
+                declared: None,
+                choices: vec![],
+                define: None,
+                sensitive: false,
+            });
+        }
+    }
+
+    /// Whether `name` is declared, or was learned, in an open scope.
+    pub fn knows(&self, name: &str) -> bool {
+        self.open.iter().any(|open| open.declared.contains_key(name) || open.learned.contains_key(name))
+    }
+
+    /// The nearest declaration of `name`, learned ones included.
+    pub fn declaration(&self, name: &str) -> Option<&Declaration> {
+        self.open.iter().rev().find_map(|open| open.declared.get(name).or_else(|| open.learned.get(name)))
+    }
+
+    /// Every name that is known here.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.open.iter().flat_map(|open| open.declared.keys().chain(open.learned.keys())).map(String::as_str)
+    }
+}

@@ -1,0 +1,7 @@
+//! Script + kinds → Program or diagnostics. All that is wrong is found before anything runs.
+
+pub mod check;
+pub mod checker;
+pub mod declarations;
+pub mod known;
+pub mod placeholders;

@@ -1,0 +1,163 @@
+//! The arguments (INTERFACES.md, "`run` and `sessions`"). The texts here are the help that `--help` shows.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// Runs declarative YAML scripts of model-driven conversations.
+#[derive(Debug, Parser)]
+#[command(name = "bcc-script", version, about, arg_required_else_help = true)]
+pub struct Arguments {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// The subcommands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Run a script: talk to it at the terminal, through a pipe, or as a program (--json)
+    Run(Run),
+    /// List, show, resume, export and delete sessions
+    #[command(subcommand)]
+    Sessions(Sessions),
+    /// Trust the bcc-script.toml of a directory: let it name servers and keys
+    Trust(Trust),
+}
+
+/// `run`.
+#[derive(Debug, Args)]
+pub struct Run {
+    /// The script
+    pub file: PathBuf,
+    /// Begin under this id, or go on with the unfinished session of this id
+    #[arg(long, value_name = "ID")]
+    pub session: Option<String>,
+    /// Whose global variables the session sees [default: default]
+    #[arg(long, value_name = "ID")]
+    pub user: Option<String>,
+    /// Give a variable its value; may be repeated
+    #[arg(long = "var", value_name = "NAME=VALUE")]
+    pub variables: Vec<String>,
+    /// Give variables the values of a JSON or YAML file
+    #[arg(long = "vars", value_name = "FILE")]
+    pub variables_file: Option<PathBuf>,
+    /// Use the templates of this scheme
+    #[arg(long, value_name = "S")]
+    pub scheme: Option<String>,
+    /// Ask this model: a name from bcc-script.toml, `offline`, or `replay:FILE`
+    #[arg(long, value_name = "M")]
+    pub model: Option<String>,
+    /// The project directory [default: the nearest above FILE that has a bcc-script.toml, a _system/ or a .bcc/]
+    #[arg(long, value_name = "DIR")]
+    pub project: Option<PathBuf>,
+    /// Where sessions are kept [default: .bcc/sessions.db of the project]
+    #[arg(long, value_name = "PATH")]
+    pub store: Option<PathBuf>,
+    /// Write every event as one JSON object a line
+    #[arg(long)]
+    pub json: bool,
+    /// Seed everything random
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+    /// Let the clock start at this moment and move 1 ms an event
+    #[arg(long, value_name = "RFC3339")]
+    pub clock: Option<String>,
+    /// Trust the project's bcc-script.toml for this run
+    #[arg(long)]
+    pub trust: bool,
+}
+
+/// `sessions`.
+#[derive(Debug, Subcommand)]
+pub enum Sessions {
+    /// List the sessions of a store, newest first
+    List(Store),
+    /// Show one session: where it stands, its variables and what was said
+    Show {
+        /// The session
+        id: String,
+        #[command(flatten)]
+        #[allow(missing_docs)]
+        store: Store,
+    },
+    /// Go on with a session
+    Resume(Resume),
+    /// Write a session as one document
+    Export {
+        /// The session
+        id: String,
+        /// The format
+        #[arg(long, value_enum, default_value_t = Format::Json)]
+        format: Format,
+        /// With prompts and raw replies
+        #[arg(long)]
+        calls: bool,
+        #[command(flatten)]
+        #[allow(missing_docs)]
+        store: Store,
+    },
+    /// Delete a session
+    Delete {
+        /// The session
+        id: String,
+        #[command(flatten)]
+        #[allow(missing_docs)]
+        store: Store,
+    },
+    /// Delete sessions that nobody has touched for a while
+    Prune {
+        /// How long, like 30d or 12h
+        #[arg(long, value_name = "TIME")]
+        older_than: String,
+        #[command(flatten)]
+        #[allow(missing_docs)]
+        store: Store,
+    },
+}
+
+/// Where sessions are looked for.
+#[derive(Clone, Debug, Default, Args)]
+pub struct Store {
+    /// Where sessions are kept [default: .bcc/sessions.db of the project around this directory]
+    #[arg(long, value_name = "PATH")]
+    pub store: Option<PathBuf>,
+}
+
+/// `sessions resume`.
+#[derive(Debug, Args)]
+pub struct Resume {
+    /// The session
+    pub id: String,
+    /// Write every event as one JSON object a line
+    #[arg(long)]
+    pub json: bool,
+    /// First write again what was committed after this event
+    #[arg(long, value_name = "SEQ", requires = "json")]
+    pub after: Option<u64>,
+    /// Ask another model than the session was started with
+    #[arg(long, value_name = "M")]
+    pub model: Option<String>,
+    /// Trust the project's bcc-script.toml for this run
+    #[arg(long)]
+    pub trust: bool,
+    /// See [`Store`].
+    #[command(flatten)]
+    pub store: Store,
+}
+
+/// `trust`.
+#[derive(Debug, Args)]
+pub struct Trust {
+    /// The directory [default: the project around this one]
+    pub directory: Option<PathBuf>,
+}
+
+/// Formats of `sessions export`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// The document of INTERFACES.md
+    Json,
+    /// The transcript as markdown
+    Md,
+}

@@ -1,0 +1,59 @@
+//! From arguments to an exit code.
+
+use std::ffi::OsString;
+use std::io::IsTerminal;
+
+use clap::Parser;
+
+use crate::cli::arguments::{Arguments, Command};
+use crate::cli::exit::Exit;
+use crate::cli::{report, run, sessions, trust};
+use crate::engine::environment::Environment;
+use crate::engine::error::EngineError;
+
+/// Runs the program with these arguments (the first is its name) and gives its exit code.
+pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
+    let arguments = match Arguments::try_parse_from(arguments) {
+        Ok(arguments) => arguments,
+        Err(error) => {
+            // `--help` and `--version` are such errors too, and go to standard output with code 0.
+            let _ = error.print();
+            return if error.use_stderr() { Exit::Usage.code() } else { Exit::Done.code() };
+        }
+    };
+    let environment = Environment::of_process();
+    log(&environment);
+    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            report::error(&EngineError::failed(format!("the runtime cannot be started: {error}")));
+            return Exit::Failed.code();
+        }
+    };
+    let result = runtime.block_on(async {
+        match arguments.command {
+            Command::Run(options) => run::run(options, environment).await,
+            Command::Sessions(command) => sessions::sessions(command, environment).await,
+            Command::Trust(options) => trust::trust(&options, &environment),
+        }
+    });
+    match result {
+        Ok(exit) => exit.code(),
+        Err(error) => report::failed(&error).code(),
+    }
+}
+
+/// Logs go to standard error. At a terminal they would stand between the words of a conversation, where `/why` tells the
+/// same, so there they are off until `BCC_LOG` asks for them.
+fn log(environment: &Environment) {
+    let quiet = if std::io::stderr().is_terminal() { "off" } else { "bcc_script=warn" };
+    let filter = environment.get("BCC_LOG").unwrap_or(quiet);
+    if filter == "off" {
+        return;
+    }
+    let filter = tracing_subscriber::EnvFilter::try_new(filter).unwrap_or_else(|error| {
+        report::note(&format!("BCC_LOG is not understood ({error}); logging warnings"));
+        tracing_subscriber::EnvFilter::new("bcc_script=warn")
+    });
+    let _ = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(false).try_init();
+}

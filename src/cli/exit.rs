@@ -1,0 +1,29 @@
+//! Exit codes (INTERFACES.md).
+
+/// How a run of the program ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exit {
+    /// Done and clean.
+    Done,
+    /// It failed.
+    Failed,
+    /// Wrong usage, or an invalid script.
+    Usage,
+    /// The session waits or stopped; it can be resumed.
+    Waiting,
+    /// Interrupted; it can be resumed.
+    Interrupted,
+}
+
+impl Exit {
+    /// The number that the operating system gets.
+    pub const fn code(self) -> u8 {
+        match self {
+            Self::Done => 0,
+            Self::Failed => 1,
+            Self::Usage => 2,
+            Self::Waiting => 3,
+            Self::Interrupted => 130,
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! The three ways to talk to a session: a terminal, a pipe, a program.
+
+use std::io::IsTerminal;
+use std::sync::Arc;
+
+use crate::cli::input::Source;
+use crate::cli::json::JsonLines;
+use crate::cli::line_editor::LineEditor;
+use crate::cli::lines::Lines;
+use crate::cli::piped::Piped;
+use crate::cli::report;
+use crate::cli::terminal::{Terminal, quiet};
+use crate::program::event::Observer;
+
+/// Which of them it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Front {
+    /// A person at a terminal.
+    Terminal,
+    /// Lines in, words out.
+    Piped,
+    /// Lines in, events out.
+    Json,
+}
+
+impl Front {
+    /// `--json` makes it a program; else a terminal at both ends makes it a person.
+    pub fn of(json: bool) -> Self {
+        if json {
+            Self::Json
+        } else if std::io::stdin().is_terminal() && std::io::stdout().is_terminal() {
+            Self::Terminal
+        } else {
+            Self::Piped
+        }
+    }
+
+    /// The reader of events.
+    pub fn observer(self) -> Arc<dyn Observer> {
+        match self {
+            Self::Terminal => Arc::new(Terminal::default()),
+            Self::Piped => Arc::new(Piped),
+            Self::Json => Arc::new(JsonLines),
+        }
+    }
+
+    /// The source of answers. A terminal that cannot be edited on is read line by line.
+    pub fn source(self) -> Box<dyn Source> {
+        match self {
+            Self::Terminal => match LineEditor::new() {
+                Ok(editor) => Box::new(editor),
+                Err(_) => Box::new(Lines::of_standard_input(false)),
+            },
+            Self::Piped => Box::new(Lines::of_standard_input(false)),
+            Self::Json => Box::new(Lines::of_standard_input(true)),
+        }
+    }
+
+    /// Tells the driver something that is no part of the conversation.
+    pub fn note(self, text: &str) {
+        match self {
+            Self::Terminal => quiet(text),
+            Self::Piped | Self::Json => report::note(text),
+        }
+    }
+}

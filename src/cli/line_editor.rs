@@ -1,0 +1,110 @@
+//! The prompt of a terminal: line editing, history, a trailing `\` that continues the line.
+
+use std::sync::mpsc::{Receiver, Sender, channel};
+
+use async_trait::async_trait;
+use rustyline::DefaultEditor;
+use rustyline::error::ReadlineError;
+use tokio::sync::mpsc;
+
+use crate::cli::input::{Input, Source};
+use crate::cli::lines::MOST_ANSWER_BYTES;
+
+/// Reads answers from a person. The editor blocks, so it lives on a thread of its own; signals are heard meanwhile.
+pub struct LineEditor {
+    ask: Sender<()>,
+    inputs: mpsc::Receiver<Input>,
+    asked: bool,
+}
+
+impl LineEditor {
+    /// An editor on the terminal. What is typed is kept in memory for this process only: conversations are private.
+    ///
+    /// # Errors
+    /// When the terminal cannot be used.
+    pub fn new() -> Result<Self, ReadlineError> {
+        let editor = DefaultEditor::new()?;
+        let (ask, asked) = channel();
+        let (send, inputs) = mpsc::channel(1);
+        std::thread::spawn(move || serve(editor, &asked, &send));
+        Ok(Self { ask, inputs, asked: false })
+    }
+}
+
+#[async_trait(?Send)]
+impl Source for LineEditor {
+    async fn next(&mut self) -> Input {
+        if !self.asked {
+            self.asked = true;
+            if self.ask.send(()).is_err() {
+                return Input::End;
+            }
+        }
+        let input = self.inputs.recv().await.unwrap_or(Input::End);
+        self.asked = false;
+        input
+    }
+}
+
+fn serve(mut editor: DefaultEditor, asked: &Receiver<()>, send: &mpsc::Sender<Input>) {
+    while asked.recv().is_ok() {
+        let input = read(&mut editor);
+        if send.blocking_send(input).is_err() {
+            return;
+        }
+    }
+}
+
+fn read(editor: &mut DefaultEditor) -> Input {
+    let mut text = String::new();
+    loop {
+        let prompt = if text.is_empty() { "> " } else { "… " };
+        match editor.readline(prompt) {
+            Ok(line) => match line.strip_suffix('\\') {
+                Some(continued) => {
+                    text.push_str(continued);
+                    text.push('\n');
+                }
+                None => {
+                    text.push_str(&line);
+                    break;
+                }
+            },
+            Err(ReadlineError::Interrupted) => return Input::Interrupted,
+            // Whatever else ends the terminal ends the talk; nothing is lost by it.
+            Err(_) => return Input::End,
+        }
+    }
+    if text.len() > MOST_ANSWER_BYTES {
+        return Input::Unusable(format!("an answer longer than {MOST_ANSWER_BYTES} bytes was not taken"));
+    }
+    if text.trim().is_empty() {
+        // An empty line at a prompt is a slip of the finger more often than an answer.
+        return Input::Unusable(String::new());
+    }
+    let _ = editor.add_history_entry(text.as_str());
+    classify(text)
+}
+
+/// A line that begins with one slash is a command; two slashes are one slash of an answer.
+fn classify(text: String) -> Input {
+    match text.strip_prefix('/') {
+        Some(rest) if rest.starts_with('/') => Input::Answer { text: rest.to_owned(), answer_id: None },
+        Some("quit" | "exit") => Input::End,
+        Some(command) => Input::Command(command.trim().to_owned()),
+        None => Input::Answer { text, answer_id: None },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_slash_is_a_command_and_two_are_words() {
+        assert_eq!(classify("/vars".into()), Input::Command("vars".into()));
+        assert_eq!(classify("/quit".into()), Input::End);
+        assert_eq!(classify("//etc".into()), Input::Answer { text: "/etc".into(), answer_id: None });
+        assert_eq!(classify("小林".into()), Input::Answer { text: "小林".into(), answer_id: None });
+    }
+}

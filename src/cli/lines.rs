@@ -1,0 +1,146 @@
+//! Answers from standard input, a line each; for programs also as JSON objects.
+
+use std::io::{BufRead, Read};
+
+use async_trait::async_trait;
+use serde::Deserialize;
+use tokio::sync::mpsc::{Receiver, channel};
+
+use crate::cli::input::{Input, Source};
+
+/// The longest answer, in bytes.
+pub const MOST_ANSWER_BYTES: usize = 4 * 1024 * 1024;
+
+/// The lines of standard input, read on a thread of their own so that signals are heard meanwhile.
+pub struct Lines {
+    lines: Receiver<Input>,
+}
+
+/// An answer as a program sends it.
+#[derive(Debug, Deserialize)]
+struct Sent {
+    user: String,
+    answer_id: Option<String>,
+}
+
+impl Lines {
+    /// Begins to read. With `json`, a line that is a JSON object with `user` is one answer with its `answer_id`.
+    pub fn of_standard_input(json: bool) -> Self {
+        // One line ahead: what nobody has asked for yet stays with the sender.
+        let (send, lines) = channel(1);
+        std::thread::spawn(move || {
+            let mut reader = std::io::BufReader::new(std::io::stdin());
+            while let Some(bytes) = read_line(&mut reader) {
+                if send.blocking_send(input(bytes, json)).is_err() {
+                    return;
+                }
+            }
+        });
+        Self { lines }
+    }
+}
+
+#[async_trait(?Send)]
+impl Source for Lines {
+    async fn next(&mut self) -> Input {
+        self.lines.recv().await.unwrap_or(Input::End)
+    }
+}
+
+/// The next line without its end; `Err` when it is too long (it is then read over). `None` at the end.
+fn read_line(reader: &mut impl BufRead) -> Option<Result<Vec<u8>, ()>> {
+    let mut line = Vec::new();
+    let most = MOST_ANSWER_BYTES as u64 + 2;
+    let read = reader.by_ref().take(most).read_until(b'\n', &mut line).ok()?;
+    if read == 0 {
+        return None;
+    }
+    if line.last() == Some(&b'\n') {
+        line.pop();
+        if line.last() == Some(&b'\r') {
+            line.pop();
+        }
+    } else if read as u64 == most {
+        skip_line(reader);
+        return Some(Err(()));
+    }
+    Some(if line.len() > MOST_ANSWER_BYTES { Err(()) } else { Ok(line) })
+}
+
+fn skip_line(reader: &mut impl BufRead) {
+    loop {
+        let Ok(buffer) = reader.fill_buf() else { return };
+        if buffer.is_empty() {
+            return;
+        }
+        let end = buffer.iter().position(|byte| *byte == b'\n');
+        let used = end.map_or(buffer.len(), |end| end + 1);
+        reader.consume(used);
+        if end.is_some() {
+            return;
+        }
+    }
+}
+
+fn input(line: Result<Vec<u8>, ()>, json: bool) -> Input {
+    let Ok(bytes) = line else {
+        return Input::Unusable(format!("an answer longer than {MOST_ANSWER_BYTES} bytes was not taken"));
+    };
+    // Bytes that are no text become replacement characters: an answer is never lost over its encoding.
+    let text = match String::from_utf8(bytes) {
+        Ok(text) => text,
+        Err(error) => String::from_utf8_lossy(error.as_bytes()).into_owned(),
+    };
+    if json && text.trim_start().starts_with('{') {
+        match serde_json::from_str::<Sent>(&text) {
+            Ok(sent) => return Input::Answer { text: sent.user, answer_id: sent.answer_id },
+            // A JSON object that is not an answer object is more likely a program's mistake than a person's words.
+            Err(error) if serde_json::from_str::<serde_json::Value>(&text).is_ok() => {
+                return Input::Unusable(format!("a JSON line must be {{\"user\": \"…\", \"answer_id\": \"…\"}}: {error}"));
+            }
+            Err(_) => {}
+        }
+    }
+    Input::Answer { text, answer_id: None }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn inputs(bytes: &[u8], json: bool) -> Vec<Input> {
+        let mut reader = std::io::BufReader::new(bytes);
+        std::iter::from_fn(|| read_line(&mut reader)).map(|line| input(line, json)).collect()
+    }
+
+    fn answer(text: &str, answer_id: Option<&str>) -> Input {
+        Input::Answer { text: text.into(), answer_id: answer_id.map(str::to_owned) }
+    }
+
+    #[test]
+    fn a_line_is_an_answer_whatever_its_end() {
+        let expected = [answer("小林", None), answer("", None), answer("35", None), answer("last", None)];
+        assert_eq!(inputs("小林\n\n35\r\nlast".as_bytes(), false), expected);
+    }
+
+    #[test]
+    fn a_program_may_send_objects_with_an_answer_id() {
+        let lines = "{\"user\": \"{{ x }}\", \"answer_id\": \"a1\"}\n{not json\nplain\n";
+        let expected = [answer("{{ x }}", Some("a1")), answer("{not json", None), answer("plain", None)];
+        assert_eq!(inputs(lines.as_bytes(), true), expected);
+        assert!(matches!(inputs(b"{\"text\": 1}\n", true).as_slice(), [Input::Unusable(_)]));
+    }
+
+    #[test]
+    fn a_line_without_end_is_refused_and_the_next_one_is_read() {
+        let mut bytes = vec![b'x'; MOST_ANSWER_BYTES + 10];
+        bytes.extend_from_slice(b"\nnext\n");
+        let inputs = inputs(&bytes, false);
+        assert!(matches!(inputs.as_slice(), [Input::Unusable(_), Input::Answer { .. }]), "{}", inputs.len());
+    }
+
+    #[test]
+    fn bytes_that_are_no_text_are_not_lost() {
+        assert_eq!(inputs(b"a\xffb\n", false), [answer("a\u{fffd}b", None)]);
+    }
+}

@@ -1,0 +1,40 @@
+//! Piped: the AI's words go to standard output and nothing else does.
+
+use std::io::Write;
+
+use serde_json::Value;
+
+use crate::cli::report;
+use crate::program::event::Observer;
+
+/// Writes the AI's words.
+#[derive(Debug, Default)]
+pub struct Piped;
+
+impl Observer for Piped {
+    fn committed(&self, kind: &str, line: &str) {
+        match kind {
+            "message" => {
+                let Ok(event) = serde_json::from_str::<Value>(line) else { return };
+                if event.get("role").and_then(Value::as_str) == Some("ai")
+                    && let Some(text) = event.get("text").and_then(Value::as_str)
+                {
+                    let mut output = std::io::stdout().lock();
+                    let _ = output.write_all(format!("{text}\n").as_bytes());
+                    let _ = output.flush();
+                }
+            }
+            "error" => {
+                let Ok(event) = serde_json::from_str::<Value>(line) else { return };
+                let text = |name: &str| event.get(name).and_then(Value::as_str);
+                report::note(&format!("error: {}", text("message").unwrap_or_default()));
+                if let Some(help) = text("help") {
+                    report::note(&format!("help: {help}"));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn delta(&self, _message_id: &str, _text: &str) {}
+}

@@ -1,0 +1,74 @@
+//! What goes to standard error: notes, errors and diagnostics.
+
+use std::io::{IsTerminal, Write};
+
+use crate::cli::exit::Exit;
+use crate::engine::error::EngineError;
+use crate::source::diagnostic::{Diagnostic, Severity};
+use crate::source::render::human;
+
+/// More diagnostics than these are counted, not shown.
+const MOST_SHOWN: usize = 100;
+
+/// Whether standard error may be coloured.
+pub fn color() -> bool {
+    std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+}
+
+/// One line of standard error. That nobody reads it is no reason to end a conversation.
+pub fn note(text: &str) {
+    let _ = writeln!(std::io::stderr().lock(), "{text}");
+}
+
+/// A note in a quiet colour.
+pub fn quiet(text: &str) {
+    if color() {
+        note(&format!("\u{1b}[2m{text}\u{1b}[0m"));
+    } else {
+        note(text);
+    }
+}
+
+/// An error with its remedy.
+pub fn error(error: &EngineError) {
+    note(&format!("error: {error}"));
+    if let Some(help) = error.help() {
+        note(&format!("help: {help}"));
+    }
+}
+
+/// Tells what failed, and gives the exit code for it.
+pub fn failed(failure: &EngineError) -> Exit {
+    match failure {
+        EngineError::Usage { .. } => {
+            error(failure);
+            Exit::Usage
+        }
+        EngineError::Invalid(found) => {
+            diagnostics(found);
+            Exit::Usage
+        }
+        EngineError::Failed { .. } => {
+            error(failure);
+            Exit::Failed
+        }
+    }
+}
+
+/// Diagnostics, and how many there are.
+pub fn diagnostics(found: &[Diagnostic]) {
+    if found.is_empty() {
+        return;
+    }
+    let shown = found.get(..found.len().min(MOST_SHOWN)).unwrap_or(found);
+    let _ = write!(std::io::stderr().lock(), "{}", human(shown, color()));
+    let errors = found.iter().filter(|diagnostic| diagnostic.is_error()).count();
+    let warnings = found.iter().filter(|diagnostic| diagnostic.severity == Severity::Warning).count();
+    let hidden = found.len() - shown.len();
+    let more = if hidden > 0 { format!(" ({hidden} more not shown)") } else { String::new() };
+    note(&format!("{} and {}{more}", count(errors, "error"), count(warnings, "warning")));
+}
+
+fn count(number: usize, what: &str) -> String {
+    if number == 1 { format!("1 {what}") } else { format!("{number} {what}s") }
+}

@@ -1,0 +1,47 @@
+//! `run`: begins a session of a script, or goes on with one, and drives it.
+
+use crate::cli::arguments::Run;
+use crate::cli::drive::drive;
+use crate::cli::exit::Exit;
+use crate::cli::front::Front;
+use crate::cli::report;
+use crate::engine::engine::{Engine, RunRequest, store_path};
+use crate::engine::environment::Environment;
+use crate::engine::error::EngineError;
+use crate::engine::project::Project;
+
+/// Runs the subcommand.
+///
+/// # Errors
+/// As [`EngineError`] sorts them.
+pub async fn run(options: Run, environment: Environment) -> Result<Exit, EngineError> {
+    let front = Front::of(options.json);
+    let project = Project::of(&options.file, options.project.as_deref(), options.trust, &environment)?;
+    let store = options.store.as_deref();
+    let path = store_path(&project, &environment, store);
+    let engine = Engine::with_store(project, environment.clone(), store)?;
+    let request = RunRequest {
+        file: options.file,
+        session: options.session,
+        user: options.user,
+        variables: options.variables,
+        variables_file: options.variables_file,
+        scheme: options.scheme,
+        model: options.model,
+        seed: options.seed,
+        clock: options.clock,
+    };
+    let opened = engine.run(&request, front.observer()).await?;
+    report::diagnostics(&opened.diagnostics);
+    for notice in &opened.notices {
+        report::quiet(notice);
+    }
+    let elsewhere = needs_store(&path, &environment)?;
+    drive(opened.session, engine.archive().as_ref(), front, elsewhere.then_some(path.as_path())).await
+}
+
+/// Whether `sessions` would look for another store than `path` when it is called from this directory.
+pub fn needs_store(path: &std::path::Path, environment: &Environment) -> Result<bool, EngineError> {
+    let here = Project::of(std::path::Path::new("."), None, false, environment)?;
+    Ok(store_path(&here, environment, None) != path)
+}

@@ -1,0 +1,153 @@
+//! `sessions`: what is kept of conversations.
+
+use std::io::Write;
+use std::path::Path;
+use std::sync::Arc;
+
+
+use crate::archive::contract::Archive;
+use crate::archive::sqlite::store::SqliteArchive;
+use crate::cli::arguments::{Format, Resume, Sessions, Store};
+use crate::cli::drive::drive;
+use crate::cli::exit::Exit;
+use crate::cli::front::Front;
+use crate::cli::json;
+use crate::cli::report;
+use crate::cli::run::needs_store;
+use crate::engine::clock::{now, stamp};
+use crate::engine::engine::{Engine, store_path};
+use crate::engine::environment::Environment;
+use crate::engine::error::EngineError;
+use crate::engine::export::export;
+use crate::engine::markdown::markdown;
+use crate::engine::project::Project;
+
+/// How many events are written again at a time.
+const PAGE: usize = 1000;
+
+/// Runs the subcommand.
+///
+/// # Errors
+/// As [`EngineError`] sorts them.
+pub async fn sessions(command: Sessions, environment: Environment) -> Result<Exit, EngineError> {
+    match command {
+        Sessions::List(store) => list(&store, &environment).await,
+        Sessions::Show { id, store } => {
+            let archive = existing(&store, &environment, Access::Read)?;
+            let document = export(archive.as_ref(), &id, false).await?;
+            print(&markdown(&document));
+            Ok(Exit::Done)
+        }
+        Sessions::Resume(options) => resume(options, environment).await,
+        Sessions::Export { id, format, calls, store } => {
+            let archive = existing(&store, &environment, Access::Read)?;
+            let document = export(archive.as_ref(), &id, calls).await?;
+            match format {
+                Format::Json => {
+                    let text = serde_json::to_string_pretty(&document);
+                    print(&text.map_err(|error| EngineError::failed(error.to_string()))?);
+                }
+                Format::Md => print(&markdown(&document)),
+            }
+            Ok(Exit::Done)
+        }
+        Sessions::Delete { id, store } => {
+            let archive = existing(&store, &environment, Access::Write)?;
+            if !archive.delete(&id).await? {
+                return Err(EngineError::usage(format!("there is no session `{id}` in this store")));
+            }
+            report::note(&format!("deleted {id}"));
+            Ok(Exit::Done)
+        }
+        Sessions::Prune { older_than, store } => prune(&older_than, &store, &environment).await,
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Access {
+    Read,
+    Write,
+}
+
+/// The store that is meant, which must exist: looking for sessions makes no files.
+fn existing(store: &Store, environment: &Environment, access: Access) -> Result<Arc<dyn Archive>, EngineError> {
+    let project = Project::of(Path::new("."), None, false, environment)?;
+    let path = store_path(&project, environment, store.store.as_deref());
+    if !path.exists() {
+        return Err(EngineError::usage(format!("there is no store {}", path.display()))
+            .with_help("run a script first, or say where the store is with `--store`"));
+    }
+    let archive = if access == Access::Read { SqliteArchive::open_read_only(&path)? } else { SqliteArchive::open(&path)? };
+    Ok(Arc::new(archive))
+}
+
+async fn list(store: &Store, environment: &Environment) -> Result<Exit, EngineError> {
+    let project = Project::of(Path::new("."), None, false, environment)?;
+    if !store_path(&project, environment, store.store.as_deref()).exists() && store.store.is_none() {
+        report::note("no sessions yet: `bcc-script run FILE` begins one");
+        return Ok(Exit::Done);
+    }
+    let archive = existing(store, environment, Access::Read)?;
+    for row in archive.sessions().await? {
+        let updated = row.updated_at.get(..19).unwrap_or(&row.updated_at).replace('T', " ");
+        print(&format!(
+            "{}\t{}\t{}\tuser {}\t{} answers\t{updated}",
+            row.id, row.status, row.script, row.user, row.answers
+        ));
+    }
+    Ok(Exit::Done)
+}
+
+async fn resume(options: Resume, environment: Environment) -> Result<Exit, EngineError> {
+    let front = Front::of(options.json);
+    let project = Project::of(Path::new("."), None, options.trust, &environment)?;
+    let path = store_path(&project, &environment, options.store.store.as_deref());
+    if !path.exists() {
+        return Err(EngineError::usage(format!("there is no store {}", path.display()))
+            .with_help("say where the store is with `--store`"));
+    }
+    let engine = Engine::with_store(project, environment.clone(), Some(&path))?;
+    if let Some(after) = options.after {
+        write_again(engine.archive().as_ref(), &options.id, after).await?;
+    }
+    let opened = engine.resume(&options.id, options.model.as_deref(), front.observer()).await?;
+    for notice in &opened.notices {
+        report::quiet(notice);
+    }
+    let elsewhere = needs_store(&path, &environment)?;
+    drive(opened.session, engine.archive().as_ref(), front, elsewhere.then_some(path.as_path())).await
+}
+
+/// Writes again what was committed after `after`.
+async fn write_again(archive: &dyn Archive, id: &str, after: u64) -> Result<(), EngineError> {
+    let mut after = after;
+    loop {
+        let rows = archive.journal(id, after, PAGE).await?;
+        let Some(last) = rows.last() else { return Ok(()) };
+        after = last.seq;
+        for row in &rows {
+            json::write(&row.body);
+        }
+    }
+}
+
+async fn prune(older_than: &str, store: &Store, environment: &Environment) -> Result<Exit, EngineError> {
+    let age = humantime::parse_duration(older_than).map_err(|error| {
+        EngineError::usage(format!("`{older_than}` is no duration: {error}")).with_help("write for example 30d or 12h")
+    })?;
+    let age = jiff::SignedDuration::try_from(age)
+        .map_err(|_| EngineError::usage(format!("`{older_than}` is longer than this program can count")))?;
+    let before = now().checked_sub(age).map_err(|_| EngineError::usage(format!("`{older_than}` reaches back too far")))?;
+    let archive = existing(store, environment, Access::Write)?;
+    let deleted = archive.prune(&stamp(before)).await?;
+    for id in &deleted {
+        report::note(&format!("deleted {id}"));
+    }
+    report::note(&format!("{} sessions deleted", deleted.len()));
+    Ok(Exit::Done)
+}
+
+fn print(text: &str) {
+    let _ = writeln!(std::io::stdout().lock(), "{text}");
+}
+

@@ -1,0 +1,167 @@
+//! At a terminal: the AI's words as they arrive, and a quiet line where the conversation has got to.
+
+use std::io::{IsTerminal, Write};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use serde_json::Value;
+
+use crate::program::event::Observer;
+
+/// Shows a conversation.
+#[derive(Debug, Default)]
+pub struct Terminal {
+    shown: Mutex<Shown>,
+}
+
+#[derive(Debug, Default)]
+struct Shown {
+    phase: String,
+    topic: String,
+    /// The place that was shown last.
+    place: String,
+    /// The message that is being shown, and what of it.
+    message: Option<(String, String)>,
+}
+
+impl Terminal {
+    fn shown(&self) -> MutexGuard<'_, Shown> {
+        self.shown.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Observer for Terminal {
+    fn committed(&self, kind: &str, line: &str) {
+        if !matches!(
+            kind,
+            "phase_entered" | "topic_entered" | "message" | "message_discarded" | "outcome" | "error" | "waiting"
+        ) {
+            return;
+        }
+        let Ok(event) = serde_json::from_str::<Value>(line) else { return };
+        let text = |name: &str| event.get(name).and_then(Value::as_str).unwrap_or_default();
+        let place = |id: &str| event.pointer(&format!("/location/{id}")).and_then(Value::as_str).unwrap_or_default();
+        let mut shown = self.shown();
+        match kind {
+            "phase_entered" => name_of(&event, place("phase_id")).clone_into(&mut shown.phase),
+            "topic_entered" => name_of(&event, place("topic_id")).clone_into(&mut shown.topic),
+            "message" if text("role") == "ai" => shown.whole(text("message_id"), text("text")),
+            "message_discarded" => shown.discard(text("message_id")),
+            "outcome" => {
+                if event.pointer("/metadata/parse_error") == Some(&Value::Bool(true)) {
+                    quiet("(the model's reply could not be read; /why tells more)");
+                }
+            }
+            "error" => {
+                shown.end_line();
+                print(&format!("{}\n", red(&format!("error: {}", plain(text("message"))))));
+                if !text("help").is_empty() {
+                    quiet(&format!("help: {}", plain(text("help"))));
+                }
+            }
+            // A resumed session tells again what it waits for; the words before it were not shown by this process.
+            "waiting" if shown.place.is_empty() => {
+                let (phase, topic) = (place("phase_id").to_owned(), place("topic_id").to_owned());
+                if shown.topic.is_empty() {
+                    (shown.phase, shown.topic) = (phase, topic);
+                    shown.whole("", text("prompt"));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn delta(&self, message_id: &str, text: &str) {
+        self.shown().piece(message_id, text);
+    }
+}
+
+impl Shown {
+    fn header(&mut self) {
+        let place = format!("{} › {}", self.phase, self.topic);
+        if place != self.place {
+            quiet(&format!("── {} ──", plain(&place)));
+            self.place = place;
+        }
+    }
+
+    fn piece(&mut self, message_id: &str, text: &str) {
+        let begun = self.message.as_ref().is_some_and(|(id, _)| id == message_id);
+        if !begun {
+            self.end_line();
+            self.header();
+            self.message = Some((message_id.to_owned(), String::new()));
+        }
+        if let Some((_, so_far)) = &mut self.message {
+            so_far.push_str(text);
+        }
+        print(&plain(text));
+    }
+
+    /// The message is committed: what is missing of it is shown now.
+    fn whole(&mut self, message_id: &str, text: &str) {
+        let rest = match &self.message {
+            Some((id, so_far)) if id == message_id => text.strip_prefix(so_far.as_str()).map(str::to_owned),
+            _ => None,
+        };
+        match rest {
+            Some(rest) => print(&format!("{}\n", plain(&rest))),
+            None => {
+                self.end_line();
+                self.header();
+                print(&format!("{}\n", plain(text)));
+            }
+        }
+        self.message = None;
+    }
+
+    fn discard(&mut self, message_id: &str) {
+        if self.message.as_ref().is_some_and(|(id, _)| id == message_id) {
+            self.end_line();
+            quiet("(the words above do not count)");
+        }
+    }
+
+    fn end_line(&mut self) {
+        if self.message.take().is_some() {
+            print("\n");
+        }
+    }
+}
+
+fn name_of<'e>(event: &'e Value, id: &'e str) -> &'e str {
+    event.get("name").and_then(Value::as_str).filter(|name| !name.is_empty()).unwrap_or(id)
+}
+
+/// `text` without what would move the cursor, change colours or ring: a reply is data, also for a terminal.
+pub fn plain(text: &str) -> String {
+    text.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t')).collect()
+}
+
+fn print(text: &str) {
+    let mut output = std::io::stdout().lock();
+    let _ = output.write_all(text.as_bytes());
+    let _ = output.flush();
+}
+
+/// A line in a quiet colour.
+pub fn quiet(text: &str) {
+    if color() { print(&format!("\u{1b}[2m{text}\u{1b}[0m\n")) } else { print(&format!("{text}\n")) }
+}
+
+fn red(text: &str) -> String {
+    if color() { format!("\u{1b}[31m{text}\u{1b}[0m") } else { text.to_owned() }
+}
+
+fn color() -> bool {
+    std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn control_characters_of_a_reply_do_not_reach_the_terminal() {
+        assert_eq!(plain("你好\u{1b}[31m\u{7}\r\n\t好"), "你好[31m\n\t好");
+    }
+}

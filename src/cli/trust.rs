@@ -1,0 +1,43 @@
+//! `trust`: lets the `bcc-script.toml` of a directory name servers and keys.
+
+use crate::cli::arguments::Trust;
+use crate::cli::exit::Exit;
+use crate::cli::report;
+use crate::engine::environment::Environment;
+use crate::engine::error::EngineError;
+use crate::engine::project::{CONFIG_FILE, Project, absolute, config_bytes};
+use crate::engine::trust::trust as keep;
+
+/// Runs the subcommand.
+///
+/// # Errors
+/// When there is nothing to trust, or the trust cannot be kept.
+pub fn trust(options: &Trust, environment: &Environment) -> Result<Exit, EngineError> {
+    let directory = match &options.directory {
+        Some(directory) if directory.is_dir() => absolute(directory),
+        Some(directory) => return Err(EngineError::usage(format!("there is no directory {}", directory.display()))),
+        None => Project::of(std::path::Path::new("."), None, false, environment)?.directory,
+    };
+    let project = Project::in_directory(directory.clone(), false, environment)?;
+    let Some(bytes) = config_bytes(&directory)? else {
+        return Err(EngineError::usage(format!("{} has no {CONFIG_FILE}, so there is nothing to trust", directory.display())));
+    };
+    keep(environment, &directory, &bytes)?;
+    report::note(&format!("trusted: {CONFIG_FILE} of {}", directory.display()));
+    for (name, model) in &project.config.models {
+        if let Some(url) = &model.base_url {
+            report::note(&format!("  model `{name}` may send conversations to {url}"));
+        }
+        if let Some(variable) = &model.api_key_env {
+            report::note(&format!("  model `{name}` may use the key in the environment variable {variable}"));
+        }
+        if let Some(file) = &model.api_key_file {
+            report::note(&format!("  model `{name}` may use the key in the file {file}"));
+        }
+    }
+    if !project.config.project.allow.is_empty() {
+        report::note(&format!("  scripts may: {}", project.config.project.allow.join(", ")));
+    }
+    report::note("when the file changes, it must be trusted anew");
+    Ok(Exit::Done)
+}

@@ -1,0 +1,296 @@
+//! The engine: begins and resumes sessions of a project. What embeds the library starts here.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::archive::contract::Archive;
+use crate::archive::error::ArchiveError;
+use crate::archive::rows::SessionRow;
+use crate::archive::sqlite::store::SqliteArchive;
+use crate::engine::clock::{FixedClock, SystemClock, now};
+use crate::engine::environment::Environment;
+use crate::engine::error::EngineError;
+use crate::engine::files::{TemplateFolders, script};
+use crate::engine::given::given;
+use crate::engine::models::choose;
+use crate::engine::pin::{Pinned, sha256};
+use crate::engine::project::{Project, absolute};
+use crate::engine::settings::Settings;
+use crate::program::clock::Clock;
+use crate::program::event::Observer;
+use crate::program::program::Program;
+use crate::program::services::Services;
+use crate::prompt::layers::collect;
+use crate::run::head::Status;
+use crate::run::session::Session;
+use crate::run::start::{Birth, Parts};
+use crate::source::diagnostic::Diagnostic;
+
+/// How many times a new id is tried when it is taken already.
+const MOST_IDS: u32 = 8;
+
+/// What `run` was asked for.
+#[derive(Clone, Debug, Default)]
+pub struct RunRequest {
+    /// The script.
+    pub file: PathBuf,
+    /// `--session`: the id to begin under, or to go on with.
+    pub session: Option<String>,
+    /// `--user`; without one, `default`.
+    pub user: Option<String>,
+    /// `--var NAME=VALUE`, each.
+    pub variables: Vec<String>,
+    /// `--vars FILE`.
+    pub variables_file: Option<PathBuf>,
+    /// `--scheme`.
+    pub scheme: Option<String>,
+    /// `--model`.
+    pub model: Option<String>,
+    /// `--seed`.
+    pub seed: Option<u64>,
+    /// `--clock`, RFC 3339.
+    pub clock: Option<String>,
+}
+
+/// A session that is ready to be driven, with what its driver should tell.
+pub struct Opened {
+    /// The session.
+    pub session: Session,
+    /// What the check of the script found; no errors among it.
+    pub diagnostics: Vec<Diagnostic>,
+    /// Things to know, for the standard error.
+    pub notices: Vec<String>,
+    /// Whether it was taken up again.
+    pub resumed: bool,
+}
+
+/// A project with its store.
+pub struct Engine {
+    project: Project,
+    environment: Environment,
+    archive: Arc<dyn Archive>,
+}
+
+impl Engine {
+    /// An engine that keeps its sessions in `archive`.
+    pub fn new(project: Project, environment: Environment, archive: Arc<dyn Archive>) -> Self {
+        Self { project, environment, archive }
+    }
+
+    /// An engine over the SQLite store at `store`, or at the project's own place.
+    ///
+    /// # Errors
+    /// When the store cannot be opened; see [`ArchiveError`].
+    pub fn with_store(project: Project, environment: Environment, store: Option<&Path>) -> Result<Self, EngineError> {
+        let path = store_path(&project, &environment, store);
+        let archive = SqliteArchive::open(&path)?;
+        Ok(Self::new(project, environment, Arc::new(archive)))
+    }
+
+    /// The store.
+    pub fn archive(&self) -> &Arc<dyn Archive> {
+        &self.archive
+    }
+
+    /// The project.
+    pub fn project(&self) -> &Project {
+        &self.project
+    }
+
+    /// Reads and checks the script, and begins a session of it — or goes on with the one that is asked for.
+    ///
+    /// # Errors
+    /// `Invalid` with all findings when the script is not sound; `Usage` and `Failed` as they say.
+    pub async fn run(&self, request: &RunRequest, observer: Arc<dyn Observer>) -> Result<Opened, EngineError> {
+        let (pinned, program, diagnostics, scheme) = self.load(request)?;
+        if let Some(id) = &request.session {
+            valid_session_id(id)?;
+            if let Some(row) = self.archive.session(id).await? {
+                return self.resume_same(row, &program, &pinned, request, observer).await;
+            }
+        }
+        let settings = Settings {
+            project: Some(self.project.directory.to_string_lossy().into_owned()),
+            model: None,
+            scheme,
+            seed: request.seed,
+            clock: request.clock.clone(),
+        };
+        let variables = given(&program, request.variables_file.as_deref(), &request.variables)?;
+        let chosen = choose(&self.project, &self.environment, request.model.as_deref(), program.model.as_deref())?;
+        let settings = Settings { model: chosen.asked.clone(), ..settings };
+        let mut notices = Vec::new();
+        if chosen.nothing_configured {
+            notices.push(
+                "no model is configured: the built-in offline responder answers (no AI). docs/configuration.md tells how to choose a model".into(),
+            );
+        }
+        if self.project.has_config && !self.project.trusted && !self.project.config.project.allow.is_empty() {
+            notices.push(format!("`allow` does not count: {} is not trusted", self.project.directory.display()));
+        }
+        let clock = clock(request.clock.as_deref())?;
+        let services = Services { models: Arc::new(chosen.models), clock, observer };
+        let (manifest, documents) = pinned.documents()?;
+        let program = Arc::new(program);
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            let id = request.session.clone().unwrap_or_else(|| new_id(&program.id));
+            let lock = self.archive.lock(&id, &holder()).await?;
+            let parts = Parts {
+                id,
+                program: Arc::clone(&program),
+                services: services.clone(),
+                archive: Arc::clone(&self.archive),
+                lock,
+                script: program.id.clone(),
+                model: chosen.name.clone(),
+            };
+            let birth = Birth {
+                user: request.user.clone().unwrap_or_else(|| "default".into()),
+                script_sha256: sha256(pinned.script.text().as_bytes()),
+                settings: json(&settings)?,
+                manifest: manifest.clone(),
+                documents: documents.clone(),
+                given: variables.clone(),
+            };
+            match Session::start(parts, birth).await {
+                Ok(session) => return Ok(Opened { session, diagnostics, notices, resumed: false }),
+                Err(crate::run::error::RunError::Archive(ArchiveError::Exists { .. }))
+                    if request.session.is_none() && tries < MOST_IDS => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// Goes on with a stored session. `model` asks for another model than the one it was started with.
+    ///
+    /// # Errors
+    /// When there is none, it is final, somebody else drives it, or what is stored cannot be read.
+    pub async fn resume(
+        &self,
+        id: &str,
+        model: Option<&str>,
+        observer: Arc<dyn Observer>,
+    ) -> Result<Opened, EngineError> {
+        let row = self.archive.session(id).await?;
+        let row = row.ok_or_else(|| EngineError::from(crate::run::error::RunError::NotFound(id.to_owned())))?;
+        if let Some(status) = Status::parse(&row.status).filter(|status| status.is_final()) {
+            return Err(crate::run::error::RunError::Final { id: id.to_owned(), status: status.name() }.into());
+        }
+        let settings: Settings = serde_json::from_str(&row.settings)
+            .map_err(|error| EngineError::failed(format!("the settings of session `{id}` cannot be read: {error}")))?;
+        let lock = self.archive.lock(id, &holder()).await?;
+        let pinned = Pinned::load(self.archive.as_ref(), &row.manifest).await?;
+        let (program, diagnostics) = pinned.check()?;
+        let program = Arc::new(program.ok_or(EngineError::Invalid(diagnostics))?);
+        let project = self.project_of(&settings)?;
+        let asked = model.or(settings.model.as_deref());
+        let chosen = choose(&project, &self.environment, asked, program.model.as_deref())?;
+        let clock = clock(settings.clock.as_deref())?;
+        let services = Services { models: Arc::new(chosen.models), clock, observer };
+        let parts = Parts {
+            id: id.to_owned(),
+            services,
+            archive: Arc::clone(&self.archive),
+            lock,
+            script: program.id.clone(),
+            model: chosen.name,
+            program,
+        };
+        let session = Session::resume(parts).await?;
+        Ok(Opened { session, diagnostics: vec![], notices: vec![], resumed: true })
+    }
+
+    /// The project that a stored session belongs to; this one when that is gone.
+    fn project_of(&self, settings: &Settings) -> Result<Project, EngineError> {
+        match settings.project.as_deref().map(Path::new) {
+            Some(directory) if directory.is_dir() && directory != self.project.directory => {
+                Project::in_directory(directory.to_path_buf(), false, &self.environment)
+            }
+            _ => Ok(self.project.clone()),
+        }
+    }
+
+    async fn resume_same(
+        &self,
+        row: SessionRow,
+        program: &Program,
+        pinned: &Pinned,
+        request: &RunRequest,
+        observer: Arc<dyn Observer>,
+    ) -> Result<Opened, EngineError> {
+        if row.script != program.id {
+            let message = format!("session `{}` is of the script `{}`, not of `{}`", row.id, row.script, program.id);
+            return Err(EngineError::usage(message).with_help("choose another `--session`, or leave it out"));
+        }
+        let mut opened = self.resume(&row.id, request.model.as_deref(), observer).await?;
+        if row.script_sha256 != sha256(pinned.script.text().as_bytes()) {
+            opened.notices.push("the script was edited since this session began; the session goes on with what it began with".into());
+        }
+        Ok(opened)
+    }
+
+    /// The script with its templates, checked.
+    fn load(&self, request: &RunRequest) -> Result<(Pinned, Program, Vec<Diagnostic>, Option<String>), EngineError> {
+        let file = script(&request.file)?;
+        // The scheme must be known before the templates are, and the templates before the check.
+        let written = crate::script::read::scheme(&file);
+        let scheme = request.scheme.clone().or(written).or_else(|| self.project.config.project.scheme.clone());
+        let source = TemplateFolders::of(&self.project.directory);
+        let templates = collect(&source, scheme.as_deref()).map_err(|error| {
+            let failed = EngineError::usage(error.to_string());
+            match error.help {
+                Some(help) => failed.with_help(help),
+                None => failed,
+            }
+        })?;
+        let pinned = Pinned::new(file, templates);
+        let (program, diagnostics) = pinned.check()?;
+        match program {
+            Some(program) => Ok((pinned, program, diagnostics, scheme)),
+            None => Err(EngineError::Invalid(diagnostics)),
+        }
+    }
+}
+
+/// Where the sessions of a project are kept: `--store`, else `BCC_STORE`, else the project's own place.
+pub fn store_path(project: &Project, environment: &Environment, store: Option<&Path>) -> PathBuf {
+    let chosen = store.map(Path::to_path_buf).or_else(|| environment.get("BCC_STORE").map(PathBuf::from));
+    chosen.map_or_else(|| project.store(), |path| absolute(&path))
+}
+
+fn clock(start: Option<&str>) -> Result<Arc<dyn Clock>, EngineError> {
+    let Some(start) = start else { return Ok(Arc::new(SystemClock::new())) };
+    let start = start.parse::<jiff::Timestamp>().map_err(|_| {
+        EngineError::usage(format!("`--clock {start}` is no time")).with_help("write it like 2026-11-21T20:00:00Z")
+    })?;
+    Ok(Arc::new(FixedClock::new(start)))
+}
+
+/// Who drives a session, for the one who finds it held.
+fn holder() -> String {
+    format!("process {} since {}", std::process::id(), crate::engine::clock::stamp(now()))
+}
+
+/// A new id that tells the script and the day, and that no other session is likely to have.
+fn new_id(script: &str) -> String {
+    let day = now().strftime("%Y%m%d").to_string();
+    let unique = uuid::Uuid::now_v7().simple().to_string();
+    let tail: String = unique.chars().rev().take(8).collect();
+    format!("{script}-{day}-{tail}")
+}
+
+fn valid_session_id(id: &str) -> Result<(), EngineError> {
+    const LONGEST: usize = 200;
+    let allowed = |c: char| c.is_alphanumeric() || matches!(c, '_' | '.' | '-');
+    if id.is_empty() || id.chars().count() > LONGEST || !id.chars().all(allowed) {
+        return Err(EngineError::usage(format!("`{id}` cannot be the id of a session"))
+            .with_help(format!("ids are 1 to {LONGEST} letters, digits, `_`, `.` and `-`")));
+    }
+    Ok(())
+}
+
+fn json(settings: &Settings) -> Result<String, EngineError> {
+    serde_json::to_string(settings).map_err(|error| EngineError::failed(error.to_string()))
+}

@@ -1,0 +1,42 @@
+//! The environment of the process, taken once, so that nothing else reads it and tests can make their own.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+/// Environment variables by name. Never shown: it may hold keys.
+#[derive(Clone, Default)]
+pub struct Environment {
+    variables: BTreeMap<String, String>,
+}
+
+impl Environment {
+    /// That of this process. Variables that are not Unicode are left out.
+    pub fn of_process() -> Self {
+        let variables = std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+        Self { variables: variables.collect() }
+    }
+
+    /// One made of these.
+    pub fn of(variables: impl IntoIterator<Item = (&'static str, String)>) -> Self {
+        Self { variables: variables.into_iter().map(|(name, value)| (name.to_owned(), value)).collect() }
+    }
+
+    /// A variable that is set and not empty.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.variables.get(name).map(String::as_str).filter(|value| !value.is_empty())
+    }
+
+    /// Whether a switch is on: set to anything but `0`, `false`, `no` or `off`.
+    pub fn is_on(&self, name: &str) -> bool {
+        self.get(name).is_some_and(|value| !matches!(value.to_ascii_lowercase().as_str(), "0" | "false" | "no" | "off"))
+    }
+
+    /// The directory for this user's own configuration of `bcc-script`: `$XDG_CONFIG_HOME` or the platform's place.
+    pub fn config_directory(&self) -> Option<PathBuf> {
+        if let Some(home) = self.get("XDG_CONFIG_HOME") {
+            return Some(PathBuf::from(home).join("bcc-script"));
+        }
+        use etcetera::BaseStrategy;
+        Some(etcetera::choose_base_strategy().ok()?.config_dir().join("bcc-script"))
+    }
+}

@@ -1,0 +1,169 @@
+//! `sessions export` as JSON (INTERFACES.md, "Export"). Sensitive values are masked; prompts and raw replies are left out
+//! unless they are asked for.
+
+use serde_json::{Map, Value, json};
+
+use crate::archive::contract::Archive;
+use crate::archive::rows::{SessionRow, VariableRow};
+use crate::engine::error::EngineError;
+use crate::value::mask::{MASK, Masker};
+
+/// How many rows are read at a time.
+const PAGE: usize = 1000;
+
+/// Fields that hold prompts or raw replies, wherever they stand in an outcome.
+const CALL_FIELDS: [&str; 3] = ["llm_prompt", "llm_response", "raw_response"];
+
+/// Everything about one session as one value.
+///
+/// # Errors
+/// When there is no such session, or its rows cannot be read.
+pub async fn export(archive: &dyn Archive, id: &str, calls: bool) -> Result<Value, EngineError> {
+    let row = archive.session(id).await?.ok_or_else(|| {
+        EngineError::usage(format!("there is no session `{id}` in this store"))
+            .with_help("`bcc-script sessions list` shows what there is")
+    })?;
+    let variables = archive.variables(id).await?;
+    let user_variables = archive.user_variables(&row.user).await?;
+    let mut outcomes = Vec::new();
+    let mut metrics = Vec::new();
+    let mut suggestions = Vec::new();
+    for event in events_of(archive, id, "outcome").await? {
+        let place = event.get("location").cloned().unwrap_or_default();
+        let action = place.get("action_id").cloned().unwrap_or_default();
+        let round = place.get("round").cloned().unwrap_or_default();
+        let at = event.get("at").cloned().unwrap_or_default();
+        let kind = kind_of(&event);
+        if event.get("metrics").and_then(Value::as_object).is_some_and(|metrics| !metrics.is_empty()) {
+            let suggestion = event.get("progress_suggestion").cloned().unwrap_or_default();
+            metrics.push(json!({
+                "action_id": action, "action_type": kind, "round": round, "metrics": event.get("metrics"),
+                "progress_suggestion": suggestion, "timestamp": at,
+            }));
+            suggestions.push(json!({
+                "action_id": action, "action_type": kind, "round": round, "progress_suggestion": suggestion, "timestamp": at,
+            }));
+        }
+        outcomes.push(if calls { event } else { without_calls(event) });
+    }
+    let mut export = json!({
+        "version": 1,
+        "session": session(&row),
+        "transcript": transcript(archive, id).await?,
+        "variables": scopes(&variables, &user_variables)?,
+        "action_metrics_history": metrics,
+        "progress_suggestion_history": suggestions,
+        "monitor_feedback": [],
+        "outcomes": outcomes,
+        "model_calls": events_of(archive, id, "model_call").await?,
+    });
+    mask(&mut export, &variables, &user_variables)?;
+    Ok(export)
+}
+
+/// All events of one kind, as values.
+///
+/// # Errors
+/// When a row cannot be read.
+pub async fn events_of(archive: &dyn Archive, id: &str, kind: &str) -> Result<Vec<Value>, EngineError> {
+    let mut events = Vec::new();
+    let mut after = 0;
+    loop {
+        let rows = archive.journal_of(id, kind, after, PAGE).await?;
+        let Some(last) = rows.last() else { return Ok(events) };
+        after = last.seq;
+        for row in &rows {
+            events.push(parse(&row.body, "event")?);
+        }
+    }
+}
+
+fn session(row: &SessionRow) -> Value {
+    json!({
+        "id": row.id, "user": row.user, "status": row.status, "script": row.script, "script_name": row.script_name,
+        "script_sha256": row.script_sha256, "started_at": row.started_at, "updated_at": row.updated_at,
+        "location": serde_json::from_str::<Value>(&row.location).unwrap_or(Value::Null),
+    })
+}
+
+async fn transcript(archive: &dyn Archive, id: &str) -> Result<Vec<Value>, EngineError> {
+    let mut transcript = Vec::new();
+    let mut after = 0;
+    loop {
+        let rows = archive.messages(id, after, PAGE).await?;
+        let Some(last) = rows.last() else { return Ok(transcript) };
+        after = last.number;
+        transcript.extend(rows.iter().map(|row| {
+            json!({ "role": row.role, "text": row.text, "at": row.at, "action_id": row.action_id, "round": row.round })
+        }));
+    }
+}
+
+fn scopes(rows: &[VariableRow], user_rows: &[VariableRow]) -> Result<Value, EngineError> {
+    let mut scopes: Map<String, Value> =
+        ["global", "session", "phase", "topic"].into_iter().map(|scope| (scope.to_owned(), json!({}))).collect();
+    for row in user_rows.iter().chain(rows) {
+        let value = if row.sensitive { Value::from(MASK) } else { parse(&row.value, "variable")? };
+        let shown = json!({ "value": value, "source": row.source, "round": row.round, "at": row.at });
+        let Some(mut into) = scopes.get_mut(&row.scope).and_then(Value::as_object_mut) else { continue };
+        if matches!(row.scope.as_str(), "phase" | "topic") {
+            let path = into.entry(row.path.clone()).or_insert_with(|| json!({}));
+            let Some(inner) = path.as_object_mut() else { continue };
+            into = inner;
+        }
+        into.insert(row.name.clone(), shown);
+    }
+    Ok(Value::Object(scopes))
+}
+
+fn mask(export: &mut Value, rows: &[VariableRow], user_rows: &[VariableRow]) -> Result<(), EngineError> {
+    let mut values = Vec::new();
+    for row in rows.iter().chain(user_rows).filter(|row| row.sensitive) {
+        values.push(parse(&row.value, "variable")?);
+    }
+    let masker = Masker::new(&values);
+    for (part, value) in export.as_object_mut().into_iter().flatten() {
+        // Ids and times are the session's own and must stay what they are.
+        if part != "session" && part != "version" {
+            mask_texts(&masker, value);
+        }
+    }
+    Ok(())
+}
+
+/// Masks everything but what places and times are told by.
+fn mask_texts(masker: &Masker, value: &mut Value) {
+    const OWN: [&str; 9] = ["at", "timestamp", "seq", "session_id", "type", "location", "action_id", "action_type", "call_id"];
+    match value {
+        Value::Array(items) => items.iter_mut().for_each(|item| mask_texts(masker, item)),
+        Value::Object(fields) => {
+            for (key, field) in fields {
+                if !OWN.contains(&key.as_str()) {
+                    mask_texts(masker, field);
+                }
+            }
+        }
+        other => masker.value(other),
+    }
+}
+
+fn without_calls(mut event: Value) -> Value {
+    for part in ["debug_info", "metadata"] {
+        if let Some(fields) = event.get_mut(part).and_then(Value::as_object_mut) {
+            fields.retain(|name, _| !CALL_FIELDS.contains(&name.as_str()));
+        }
+    }
+    event
+}
+
+/// The kind of the action of an outcome, from the metrics that only one kind has.
+fn kind_of(event: &Value) -> &'static str {
+    match event.get("metrics").and_then(Value::as_object) {
+        Some(metrics) if metrics.contains_key("understanding_level") => "ai_say",
+        _ => "ai_ask",
+    }
+}
+
+fn parse(text: &str, what: &str) -> Result<Value, EngineError> {
+    serde_json::from_str(text).map_err(|error| EngineError::failed(format!("a stored {what} cannot be read: {error}")))
+}

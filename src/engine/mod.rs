@@ -1,0 +1,16 @@
+//! Puts it together: project, configuration, trust, models, and sessions that begin, go on and are exported.
+
+pub mod clock;
+pub mod config;
+pub mod engine;
+pub mod environment;
+pub mod error;
+pub mod export;
+pub mod files;
+pub mod given;
+pub mod markdown;
+pub mod models;
+pub mod pin;
+pub mod project;
+pub mod settings;
+pub mod trust;

@@ -1,0 +1,136 @@
+//! Pinning (LANGUAGE.md section 12): the script, templates and schemas that a session began with, by content hash.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+use crate::actions::KINDS;
+use crate::archive::contract::Archive;
+use crate::archive::rows::DocumentRow;
+use crate::check::check::{Against, check};
+use crate::engine::error::EngineError;
+use crate::program::program::Program;
+use crate::prompt::layers::TemplateFile;
+use crate::prompt::templates::Templates;
+use crate::schema::embedded;
+use crate::source::diagnostic::Diagnostic;
+use crate::source::text::SourceFile;
+
+/// The hash by which a document is kept, as lower-case hexadecimal.
+pub fn sha256(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Everything that a session is made of, as texts.
+#[derive(Clone, Debug)]
+pub struct Pinned {
+    /// The script, under the name that messages use.
+    pub script: Arc<SourceFile>,
+    /// The templates of its scheme, in look-up order.
+    pub templates: Vec<TemplateFile>,
+    /// The schemas of replies, by kind.
+    pub schemas: BTreeMap<String, String>,
+}
+
+/// The names and hashes of a [`Pinned`], as the store keeps them.
+#[derive(Debug, Serialize, Deserialize)]
+struct Manifest {
+    script: Named,
+    templates: Vec<Placed>,
+    schemas: Vec<Named>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Named {
+    name: String,
+    sha256: String,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Placed {
+    place: String,
+    name: String,
+    sha256: String,
+}
+
+impl Pinned {
+    /// A script with its templates and the schemas of this release.
+    pub fn new(script: Arc<SourceFile>, templates: Vec<TemplateFile>) -> Self {
+        let named = KINDS.iter().filter_map(|kind| Some((kind.name().to_owned(), embedded::reply(kind.name())?.to_owned())));
+        Self { script, templates, schemas: named.collect() }
+    }
+
+    /// The manifest as JSON, and the documents that it names.
+    ///
+    /// # Errors
+    /// When it cannot be written as JSON.
+    pub fn documents(&self) -> Result<(String, Vec<DocumentRow>), EngineError> {
+        let mut documents = Vec::new();
+        let mut keep = |text: &str| {
+            let sha256 = sha256(text.as_bytes());
+            documents.push(DocumentRow { sha256: sha256.clone(), text: text.to_owned() });
+            sha256
+        };
+        let manifest = Manifest {
+            script: Named { name: self.script.name().to_owned(), sha256: keep(self.script.text()) },
+            templates: self
+                .templates
+                .iter()
+                .map(|file| Placed { place: file.place.clone(), name: file.name.clone(), sha256: keep(&file.text) })
+                .collect(),
+            schemas: self.schemas.iter().map(|(name, text)| Named { name: name.clone(), sha256: keep(text) }).collect(),
+        };
+        let manifest = serde_json::to_string(&manifest).map_err(|error| EngineError::failed(error.to_string()))?;
+        Ok((manifest, documents))
+    }
+
+    /// The documents that a stored manifest names.
+    ///
+    /// # Errors
+    /// When the manifest cannot be read or a document is not there.
+    pub async fn load(archive: &dyn Archive, manifest: &str) -> Result<Self, EngineError> {
+        let damaged = |what: String| {
+            EngineError::failed(format!("the documents of the session cannot be read from the store: {what}"))
+        };
+        let manifest: Manifest = serde_json::from_str(manifest).map_err(|error| damaged(error.to_string()))?;
+        let text = async |sha256: &str| {
+            archive.document(sha256).await?.ok_or_else(|| damaged(format!("document {sha256} is missing")))
+        };
+        let script = text(&manifest.script.sha256).await?;
+        let mut templates = Vec::new();
+        for placed in manifest.templates {
+            templates.push(TemplateFile { text: text(&placed.sha256).await?, place: placed.place, name: placed.name });
+        }
+        let mut schemas = BTreeMap::new();
+        for named in manifest.schemas {
+            schemas.insert(named.name, text(&named.sha256).await?);
+        }
+        Ok(Self { script: Arc::new(SourceFile::new(manifest.script.name, script)), templates, schemas })
+    }
+
+    /// Checks the script against the rest. Gives the program when there is no error, and all that was found.
+    ///
+    /// # Errors
+    /// When a template or a schema cannot be read at all.
+    pub fn check(&self) -> Result<(Option<Program>, Vec<Diagnostic>), EngineError> {
+        // Nobody can write a line that is taken for a role marker without knowing this.
+        let mark = uuid::Uuid::now_v7().simple().to_string();
+        let templates = Templates::new(&self.templates, &mark).map_err(|error| {
+            let failed = EngineError::usage(error.to_string());
+            match error.help {
+                Some(help) => failed.with_help(help),
+                None => failed,
+            }
+        })?;
+        let mut reply_schemas: BTreeMap<String, Value> = BTreeMap::new();
+        for (kind, text) in &self.schemas {
+            let schema = serde_json::from_str(text)
+                .map_err(|error| EngineError::failed(format!("the reply schema of `{kind}` cannot be read: {error}")))?;
+            reply_schemas.insert(kind.clone(), schema);
+        }
+        Ok(check(&self.script, Against { kinds: KINDS, templates, reply_schemas: &reply_schemas }))
+    }
+}

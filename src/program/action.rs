@@ -1,0 +1,75 @@
+//! What runs: an action takes one turn at a time and says how it goes on.
+
+use async_trait::async_trait;
+
+use crate::model::error::ModelError;
+use crate::program::outcome::Outcome;
+use crate::program::program::Steps;
+use crate::program::turn::Turn;
+
+/// An action of a program. It holds what its author configured and nothing else: what it must remember from one turn to
+/// the next goes into the turn's frame.
+#[async_trait]
+pub trait Action: Send + Sync {
+    /// One turn. `turn` is everything the action may see and do; what it does is buffered and committed with its result.
+    ///
+    /// # Errors
+    /// See [`ActionError`]: a model that cannot be reached stops the session, anything else ends the action with `error`.
+    async fn turn(&self, turn: &Turn<'_>) -> Result<Flow, ActionError>;
+
+    /// The steps that this action calls `block`, for [`Flow::Enter`].
+    fn steps(&self, block: &str) -> Option<&Steps> {
+        let _ = block;
+        None
+    }
+}
+
+/// How an action goes on after a turn.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Flow {
+    /// Not before this has come.
+    Wait(For),
+    /// At once, with another turn (at most 100 in a row).
+    Again,
+    /// It is done.
+    Done(Outcome),
+    /// These steps first; the outcome of the last of them reaches this action's next turn.
+    Enter(Block),
+}
+
+/// What an action waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum For {
+    /// An answer of the person.
+    Input,
+}
+
+/// A list of steps inside an action, by the name that the action gives it. The name is what a frame keeps, so that a
+/// resumed session finds the same steps again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Block(pub String);
+
+/// Why a turn gave no flow.
+#[derive(Debug, thiserror::Error)]
+pub enum ActionError {
+    /// The model gave no reply after its retries: the session stops and can be resumed.
+    #[error(transparent)]
+    Model(#[from] ModelError),
+    /// The action cannot do its work: it ends with `error`.
+    #[error("{message}")]
+    Failed {
+        /// A stable slug.
+        code: &'static str,
+        /// What is wrong and where. Holds nothing that a person or a model said.
+        message: String,
+        /// What to do.
+        help: Option<String>,
+    },
+}
+
+impl ActionError {
+    /// An error that ends the action.
+    pub fn failed(code: &'static str, message: impl Into<String>) -> Self {
+        Self::Failed { code, message: message.into(), help: None }
+    }
+}

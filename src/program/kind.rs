@@ -1,0 +1,67 @@
+//! A kind of action: it describes itself and turns its configuration into an [`Action`].
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::program::action::Action;
+use crate::program::program::Steps;
+use crate::prompt::expr::tree::Expr;
+use crate::prompt::text::Text;
+use crate::script::fields::{Fields, Words};
+use crate::source::span::Spanned;
+use crate::source::yaml::Node;
+use crate::value::declared::DeclaredType;
+use crate::value::scopes::Scope;
+
+/// A registered kind. Everything about it is found through this trait: nothing else in the crate names a kind.
+pub trait Kind: Sync {
+    /// The name that an author writes as `action_type`.
+    fn name(&self) -> &'static str;
+
+    /// The JSON Schema of its `config`, for editors.
+    fn schema(&self) -> &'static str;
+
+    /// Its page of documentation, as markdown.
+    fn page(&self) -> &'static str;
+
+    /// Reads and checks its `config`. Unknown keys are reported by the caller, which finishes `fields`.
+    ///
+    /// Gives `None` when something was wrong; all that was found is reported through `fields`.
+    fn check(&self, fields: &Fields<'_>, checking: &mut dyn Checking) -> Option<Box<dyn Action>>;
+}
+
+/// What a kind may ask of the checker while its configuration is checked.
+pub trait Checking {
+    /// Compiles an author text; older placeholders are read, unknown names reported.
+    fn text(&mut self, words: &Words) -> Option<Text>;
+
+    /// Compiles an expression; unknown names are reported.
+    fn expression(&mut self, words: &Words) -> Option<Expr>;
+
+    /// Compiles the expression that stands in `within` (bytes of the decoded text) of `words`.
+    fn expression_within(&mut self, words: &Words, within: Range<usize>) -> Option<Expr>;
+
+    /// Checks a list of actions inside this action.
+    fn steps(&mut self, nodes: &[Arc<Node>]) -> Steps;
+
+    /// From here on `name` may have a value. A `scope` says where it is written when it is declared nowhere.
+    fn learn(&mut self, name: &Spanned<String>, scope: Option<Scope>);
+
+    /// The type and the choices that `name` is declared with, when it is declared here.
+    fn declared(&self, name: &str) -> Option<(Option<DeclaredType>, Vec<Value>)>;
+
+    /// Reports `name` when it is not known here.
+    fn must_know(&mut self, name: &Spanned<String>);
+
+    /// Reports a template that does not exist or uses a name that it does not get. `given` are the names that the kind
+    /// gives to it beyond those of every prompt; `at` is where the author chose it.
+    fn template(&mut self, name: &'static str, version: u32, given: &[&'static str], at: &Fields<'_>);
+
+    /// The words that the template has for a reply that cannot be read, when it has some.
+    fn template_fallback(&self, name: &'static str, version: u32) -> Option<String>;
+
+    /// The pinned JSON Schema of a kind's reply.
+    fn reply_schema(&self, kind: &'static str) -> Option<Value>;
+}

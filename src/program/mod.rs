@@ -1,0 +1,15 @@
+//! The checked tree, and what its parts are to each other: kinds, actions, turns, outcomes, events.
+
+pub mod action;
+pub mod clock;
+pub mod event;
+pub mod exchange;
+pub mod kind;
+pub mod outcome;
+pub mod output;
+pub mod place;
+pub mod program;
+pub mod recent;
+pub mod services;
+pub mod turn;
+pub mod work;

@@ -1,0 +1,99 @@
+//! What a turn of an action gives (LANGUAGE.md section 6).
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// Why an action ended, or what stands in its way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ExitReason {
+    /// EXIT was yes.
+    ExitCriteriaMet,
+    /// The answered round was the last one.
+    MaxRoundsReached,
+    /// The person cannot or will not go on with this.
+    UserBlocked,
+    /// The person talks about something else.
+    OffTopic,
+    /// The action could not do its work.
+    Error,
+}
+
+impl ExitReason {
+    /// The name that routes and events use.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::ExitCriteriaMet => "exit_criteria_met",
+            Self::MaxRoundsReached => "max_rounds_reached",
+            Self::UserBlocked => "user_blocked",
+            Self::OffTopic => "off_topic",
+            Self::Error => "error",
+        }
+    }
+}
+
+/// What a model advises about the next step.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ProgressSuggestion {
+    /// More is needed.
+    #[default]
+    ContinueNeeded,
+    /// All that was asked for is there.
+    Completed,
+    /// The person is stuck.
+    Blocked,
+    /// The answer was about something else.
+    OffTopic,
+}
+
+impl ProgressSuggestion {
+    /// The suggestion with this name; anything else counts as `continue_needed`.
+    pub fn parse(name: &str) -> Self {
+        match name {
+            "completed" => Self::Completed,
+            "blocked" => Self::Blocked,
+            "off_topic" => Self::OffTopic,
+            _ => Self::ContinueNeeded,
+        }
+    }
+}
+
+/// The result of one turn.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Outcome {
+    /// Whether the turn did its work. A reply that could not be read is still a success: the conversation goes on.
+    pub success: bool,
+    /// Whether the action is done.
+    pub completed: bool,
+    /// What the reply wanted to say, whether or not it was said.
+    pub ai_message: Option<String>,
+    /// The author's variables that this turn set. Never a metric.
+    pub extracted_variables: Map<String, Value>,
+    /// What the model says about the state of the action, in words. Never a variable. Empty on an opening turn.
+    pub metrics: Map<String, Value>,
+    /// The model's advice.
+    pub progress_suggestion: ProgressSuggestion,
+    /// Why the action ended, or what stands in its way; none while it simply goes on.
+    pub exit_reason: Option<ExitReason>,
+    /// `current_round`, `max_rounds`, `exit_reason`, `parse_retry_count`, `parse_error`, and what the reply's own
+    /// `metadata` held; after a degraded reply also `error_message` and `raw_response`.
+    pub metadata: Map<String, Value>,
+    /// `llm_prompt`, `llm_response`, `parse_error`, tokens and times.
+    pub debug_info: Map<String, Value>,
+}
+
+impl Outcome {
+    /// An outcome of an action that did its work without a model.
+    pub fn done(reason: ExitReason) -> Self {
+        Self { success: true, completed: true, exit_reason: Some(reason), ..Self::default() }
+    }
+
+    /// The outcome of an action that could not do its work.
+    pub fn failed(message: &str) -> Self {
+        let mut metadata = Map::new();
+        metadata.insert("exit_reason".into(), ExitReason::Error.name().into());
+        metadata.insert("error_message".into(), message.into());
+        Self { completed: true, exit_reason: Some(ExitReason::Error), metadata, ..Self::default() }
+    }
+}

@@ -1,0 +1,54 @@
+//! `output`: what an action takes out of a reply into the author's variables (LANGUAGE.md section 5).
+
+use serde_json::{Value, json};
+
+use crate::value::declared::DeclaredType;
+use crate::value::scopes::Scope;
+
+/// An item of `output`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Output {
+    /// The variable, and the key of the reply that carries it.
+    pub get: String,
+    /// What to extract, in the author's words.
+    pub define: Option<String>,
+    /// Its type, when the author gave one.
+    pub declared: Option<DeclaredType>,
+    /// The values it may take, when the author listed them.
+    pub choices: Vec<Value>,
+    /// While it is null, EXIT counts as no.
+    pub required: bool,
+    /// Where it is written; without one, where the name is declared.
+    pub scope: Option<Scope>,
+    /// Adds to a list instead of replacing.
+    pub append: bool,
+}
+
+impl Output {
+    /// `"name": "what it means (number | null)"`: the line that asks a model for it.
+    pub fn prompt_line(&self) -> String {
+        let shape = if self.choices.is_empty() {
+            self.declared.map(|declared| declared.name().to_owned())
+        } else {
+            Some(self.choices.iter().map(plain).collect::<Vec<_>>().join(" | "))
+        };
+        let shape = shape.unwrap_or_else(|| "string".into());
+        let meaning = match &self.define {
+            Some(define) => format!("{define} ({shape} | null)"),
+            None => format!("({shape} | null)"),
+        };
+        format!("  {}: {}", Value::from(self.get.as_str()), Value::from(meaning))
+    }
+
+    /// The item as a value that templates can walk.
+    pub fn as_value(&self) -> Value {
+        json!({
+            "get": self.get, "define": self.define, "type": self.declared.map(DeclaredType::name),
+            "enum": self.choices, "required": self.required,
+        })
+    }
+}
+
+fn plain(choice: &Value) -> String {
+    choice.as_str().map_or_else(|| choice.to_string(), str::to_owned)
+}

@@ -1,0 +1,86 @@
+//! The checked tree. Only this runs: every reference in it resolves, every text and expression is compiled.
+
+use std::sync::Arc;
+
+use crate::program::action::Action;
+use crate::prompt::expr::tree::Expr;
+use crate::prompt::templates::Templates;
+use crate::prompt::text::{Text, Texts};
+use crate::value::scopes::Declarations;
+
+/// A script that can be run.
+pub struct Program {
+    /// `session_id` of the script.
+    pub id: String,
+    /// `session_name`.
+    pub name: Option<String>,
+    /// What the AI is called in prompts.
+    pub who: String,
+    /// What the person is called in prompts.
+    pub user: String,
+    /// `global_goal`.
+    pub goal: Option<Text>,
+    /// A model of the configuration, when the script names one.
+    pub model: Option<String>,
+    /// How many messages a prompt may see.
+    pub history_messages: usize,
+    /// How many characters of them.
+    pub history_chars: usize,
+    /// Variables that are kept across the sessions of a user.
+    pub globals: Arc<Declarations>,
+    /// Variables of the session.
+    pub declarations: Arc<Declarations>,
+    /// The phases, in order; never empty.
+    pub phases: Vec<Phase>,
+    /// The author texts of the whole program.
+    pub texts: Texts,
+    /// The prompt templates that this program was checked against.
+    pub templates: Templates,
+}
+
+/// A phase.
+pub struct Phase {
+    /// Its id.
+    pub id: String,
+    /// Its name, for people.
+    pub name: Option<String>,
+    /// `phase_goal`.
+    pub goal: Option<Text>,
+    /// Variables of one visit of it.
+    pub declarations: Arc<Declarations>,
+    /// Entered only when this holds.
+    pub condition: Option<Expr>,
+    /// The topics, in order; never empty.
+    pub topics: Vec<Topic>,
+}
+
+/// A topic.
+pub struct Topic {
+    /// Its id.
+    pub id: String,
+    /// Its name, for people.
+    pub name: Option<String>,
+    /// `topic_goal`.
+    pub goal: Option<Text>,
+    /// Variables of one visit of it.
+    pub declarations: Arc<Declarations>,
+    /// Entered only when this holds.
+    pub condition: Option<Expr>,
+    /// Its actions.
+    pub steps: Steps,
+}
+
+/// A list of actions: those of a topic, or a block inside an action.
+pub type Steps = Arc<Vec<Step>>;
+
+/// One action of a list.
+pub struct Step {
+    /// Its id, unique in the session.
+    pub id: String,
+    /// The name of its kind.
+    pub kind: &'static str,
+    /// Run only when this holds.
+    pub condition: Option<Expr>,
+    /// What runs.
+    pub action: Box<dyn Action>,
+}

@@ -1,0 +1,28 @@
+//! What the outside world gives to a running session.
+
+use std::sync::Arc;
+
+use crate::model::error::ModelError;
+use crate::model::provider::Provider;
+use crate::program::clock::Clock;
+use crate::program::event::Observer;
+
+/// The models that a session may ask.
+pub trait Models: Send + Sync {
+    /// The model of this name; without a name, the session's.
+    ///
+    /// # Errors
+    /// When the configuration has no such model, or it cannot be used.
+    fn provider(&self, name: Option<&str>) -> Result<Arc<dyn Provider>, ModelError>;
+}
+
+/// The models, the clock and the reader of events of one session.
+#[derive(Clone)]
+pub struct Services {
+    /// The models.
+    pub models: Arc<dyn Models>,
+    /// The clock.
+    pub clock: Arc<dyn Clock>,
+    /// Who reads the events.
+    pub observer: Arc<dyn Observer>,
+}

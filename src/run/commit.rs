@@ -1,0 +1,107 @@
+//! One commit: events get their numbers, rows are written, and only then anybody is told.
+
+use crate::archive::rows::{Commit, CounterRow, JournalRow, MessageRow};
+use crate::program::event::{Event, Stamped};
+use crate::program::place::Place;
+use crate::program::recent::Said;
+use crate::run::draft::Draft;
+use crate::run::error::RunError;
+use crate::run::session::Session;
+use crate::value::mask::Masker;
+
+impl Session {
+    /// Writes the draft with the state as it is now, all or nothing, and tells the observer.
+    ///
+    /// # Errors
+    /// When the store refuses. The state in memory is then ahead of the store, so the caller must give the session up.
+    pub(crate) async fn commit(&mut self, draft: Draft) -> Result<(), RunError> {
+        let (commit, said) = self.prepare(draft)?;
+        self.archive.commit(&self.id, &commit).await?;
+        self.committed(commit, said);
+        Ok(())
+    }
+
+    /// The rows of a draft.
+    pub(crate) fn prepare(&mut self, draft: Draft) -> Result<(Commit, Vec<Said>), RunError> {
+        let unwritable = |error: serde_json::Error| RunError::Unreadable { id: String::new(), what: error.to_string() };
+        let masker = Masker::new(&self.sensitive);
+        let mut said = Vec::new();
+        let mut messages = Vec::new();
+        let mut journal = Vec::with_capacity(draft.events.len());
+        let mut seq = self.last_seq;
+        let mut updated_at = String::new();
+        for (place, event) in draft.events {
+            seq += 1;
+            let at = self.services.clock.at(seq);
+            if let Event::Message { message_id, role, text } = &event {
+                self.head.messages += 1;
+                said.push(Said { speaker: *role, text: text.clone() });
+                messages.push(MessageRow {
+                    number: self.head.messages,
+                    role: role.name().to_owned(),
+                    text: text.clone(),
+                    at: at.clone(),
+                    action_id: place.action_id.clone().unwrap_or_default(),
+                    round: place.round.unwrap_or(0),
+                    message_id: message_id.clone(),
+                });
+            }
+            let body = self.line(seq, &at, &place, &event, &masker).map_err(unwritable)?;
+            updated_at.clone_from(&at);
+            journal.push(JournalRow { seq, at, kind: event.kind().to_owned(), body });
+        }
+        let (frames_put, frames_removed) = self.frames.take_changes().map_err(unwritable)?;
+        let commit = Commit {
+            revision: self.revision,
+            status: self.status.name().to_owned(),
+            updated_at,
+            location: serde_json::to_string(&self.place()).map_err(unwritable)?,
+            head: serde_json::to_string(&self.head).map_err(unwritable)?,
+            answers: self.answers,
+            frames_put,
+            frames_removed,
+            variables_put: draft.variables,
+            user_variables_put: draft.user_variables,
+            counters_put: draft.counters.into_iter().map(|(name, count)| CounterRow { name, count }).collect(),
+            journal,
+            messages,
+            answer_ids: draft.answer_ids,
+        };
+        Ok((commit, said))
+    }
+
+    /// Takes note of what is now durable, and tells the observer.
+    pub(crate) fn committed(&mut self, commit: Commit, said: Vec<Said>) {
+        self.revision += 1;
+        self.last_seq += commit.journal.len() as u64;
+        for said in said {
+            self.recent.push(said);
+        }
+        for row in &commit.journal {
+            self.services.observer.committed(&row.kind, &row.body);
+        }
+    }
+
+    fn line(
+        &self,
+        seq: u64,
+        at: &str,
+        place: &Place,
+        event: &Event,
+        masker: &Masker,
+    ) -> Result<String, serde_json::Error> {
+        let stamped = Stamped { seq, at, session_id: &self.id, event, location: place };
+        // What the person and the AI say to each other stays as it was said: it is the conversation itself.
+        let masked = !masker.is_empty() && !matches!(event, Event::Message { .. } | Event::Waiting { .. });
+        if !masked {
+            return serde_json::to_string(&stamped);
+        }
+        let mut value = serde_json::to_value(&stamped)?;
+        for (key, field) in value.as_object_mut().into_iter().flatten() {
+            if !matches!(key.as_str(), "seq" | "at" | "session_id" | "type" | "location") {
+                masker.value(field);
+            }
+        }
+        serde_json::to_string(&value)
+    }
+}

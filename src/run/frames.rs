@@ -1,0 +1,182 @@
+//! The frames of a session: where it is, as a tree keyed by instance path. Each frame is one row at rest.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::archive::rows::FrameRow;
+use crate::program::outcome::Outcome;
+
+/// The key of the frame of the session itself.
+pub const ROOT: &str = "";
+
+/// What marks the block of an action in a key; ids cannot contain it.
+const BLOCK: char = '=';
+
+/// What a frame stands for.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum At {
+    /// The session: its children are phases.
+    #[default]
+    Session,
+    /// A phase: its children are topics.
+    Phase,
+    /// A topic: its children are actions.
+    Topic,
+    /// A block inside an action, by the action's name for it: its children are actions.
+    Block(String),
+    /// An action.
+    Action,
+}
+
+/// One frame.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Frame {
+    /// What it stands for.
+    pub at: At,
+    /// Which child is next or running, when it has children.
+    #[serde(default)]
+    pub next: usize,
+    /// What its action keeps between turns.
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    pub state: Value,
+    /// Model calls that its action made in earlier turns.
+    #[serde(default)]
+    pub calls: u32,
+    /// Turns in a row without a wait.
+    #[serde(default)]
+    pub again: u32,
+    /// Of a block: the outcome of its last action so far. Of an action: that of the block it entered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last: Option<Box<Outcome>>,
+}
+
+/// All frames of a session, and which of them changed since they were last stored.
+#[derive(Debug, Default)]
+pub struct Frames {
+    frames: BTreeMap<String, Frame>,
+    changed: BTreeSet<String>,
+    removed: BTreeSet<String>,
+}
+
+impl Frames {
+    /// The frames of a session that begins.
+    pub fn new() -> Self {
+        let mut frames = Self::default();
+        frames.put(ROOT.to_owned(), Frame::default());
+        frames
+    }
+
+    /// The frames as stored.
+    ///
+    /// # Errors
+    /// The key of a row that cannot be read.
+    pub fn from_rows(rows: &[FrameRow]) -> Result<Self, String> {
+        let mut frames = Self::default();
+        for row in rows {
+            let frame = serde_json::from_str(&row.state).map_err(|error| format!("frame `{}`: {error}", row.key))?;
+            frames.frames.insert(row.key.clone(), frame);
+        }
+        Ok(frames)
+    }
+
+    /// The frame of `key`.
+    pub fn get(&self, key: &str) -> Option<&Frame> {
+        self.frames.get(key)
+    }
+
+    /// The frame of `key`, to be changed.
+    pub fn change(&mut self, key: &str) -> Option<&mut Frame> {
+        let frame = self.frames.get_mut(key)?;
+        self.changed.insert(key.to_owned());
+        Some(frame)
+    }
+
+    /// Puts a new frame.
+    pub fn put(&mut self, key: String, frame: Frame) {
+        self.removed.remove(&key);
+        self.changed.insert(key.clone());
+        self.frames.insert(key, frame);
+    }
+
+    /// Takes a frame away.
+    pub fn remove(&mut self, key: &str) -> Option<Frame> {
+        self.changed.remove(key);
+        self.removed.insert(key.to_owned());
+        self.frames.remove(key)
+    }
+
+    /// The key of the innermost frame. Branches that run side by side would have several; this release has none, so the
+    /// frames form one chain, in which the longest key is also the last.
+    pub fn leaf(&self) -> String {
+        self.frames.keys().next_back().cloned().unwrap_or_default()
+    }
+
+    /// What changed since the last call, as rows.
+    pub fn take_changes(&mut self) -> Result<(Vec<FrameRow>, Vec<String>), serde_json::Error> {
+        let mut put = Vec::with_capacity(self.changed.len());
+        for key in std::mem::take(&mut self.changed) {
+            if let Some(frame) = self.frames.get(&key) {
+                put.push(FrameRow { state: serde_json::to_string(frame)?, key });
+            }
+        }
+        Ok((put, std::mem::take(&mut self.removed).into_iter().collect()))
+    }
+}
+
+/// The key of a child.
+pub fn child(parent: &str, component: &str) -> String {
+    if parent == ROOT { component.to_owned() } else { format!("{parent}/{component}") }
+}
+
+/// The component of a block in a key.
+pub fn block_component(block: &str) -> String {
+    format!("{BLOCK}{block}")
+}
+
+/// The key of the parent; that of the root for the root.
+pub fn parent(key: &str) -> &str {
+    key.rsplit_once('/').map_or(ROOT, |(parent, _)| parent)
+}
+
+/// The instance path that events tell: without the phase and without the names of blocks.
+pub fn public_path(key: &str) -> String {
+    let parts: Vec<&str> = key.split('/').skip(1).filter(|part| !part.starts_with(BLOCK)).collect();
+    parts.join("/")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_leaf_is_the_innermost_frame_of_the_chain() {
+        let mut frames = Frames::new();
+        let mut key = ROOT.to_owned();
+        for component in ["phase", "topic#2", "check", "=case.0", "ask"] {
+            key = child(&key, component);
+            frames.put(key.clone(), Frame::default());
+            assert_eq!(frames.leaf(), key);
+        }
+        assert_eq!(public_path(&key), "topic#2/check/ask");
+        assert_eq!(parent(&key), "phase/topic#2/check/=case.0");
+        assert_eq!(parent("phase"), ROOT);
+    }
+
+    #[test]
+    fn only_what_changed_becomes_rows() {
+        let mut frames = Frames::new();
+        frames.put("a".into(), Frame::default());
+        frames.take_changes().unwrap();
+        frames.change("a").unwrap().next = 3;
+        let (put, removed) = frames.take_changes().unwrap();
+        assert_eq!(put.iter().map(|row| row.key.as_str()).collect::<Vec<_>>(), ["a"]);
+        assert!(removed.is_empty());
+        frames.remove("a");
+        let (put, removed) = frames.take_changes().unwrap();
+        assert!(put.is_empty());
+        assert_eq!(removed, ["a"]);
+    }
+}

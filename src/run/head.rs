@@ -1,0 +1,79 @@
+//! The small part of a session that is written with every commit.
+
+use serde::{Deserialize, Serialize};
+
+use crate::program::event::Summary;
+
+/// Where a session is in its life (LANGUAGE.md section 12).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Status {
+    /// A turn is due.
+    Running,
+    /// It waits for the person.
+    WaitingInput,
+    /// The model could not be reached; it can be resumed.
+    Stopped,
+    /// It came to its end.
+    Completed,
+    /// It cannot go on.
+    Failed,
+}
+
+impl Status {
+    /// The name in events, exports and the store.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::WaitingInput => "waiting_input",
+            Self::Stopped => "stopped",
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+        }
+    }
+
+    /// The status of this name.
+    pub fn parse(name: &str) -> Option<Self> {
+        [Self::Running, Self::WaitingInput, Self::Stopped, Self::Completed, Self::Failed]
+            .into_iter()
+            .find(|status| status.name() == name)
+    }
+
+    /// Whether nothing can follow.
+    pub const fn is_final(self) -> bool {
+        matches!(self, Self::Completed | Self::Failed)
+    }
+}
+
+/// Counts and what is awaited.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Head {
+    /// The `answer_id` of the answer that is awaited.
+    pub waiting: Option<String>,
+    /// Whether the newest message is an answer that no turn has taken yet.
+    pub pending: bool,
+    /// Messages so far.
+    pub messages: u64,
+    /// Turns so far.
+    pub turns: u64,
+    /// Model calls so far.
+    pub model_calls: u64,
+    /// Tokens of prompts so far, as far as providers counted them.
+    pub tokens_in: u64,
+    /// Tokens of replies so far, as far as providers counted them.
+    pub tokens_out: u64,
+}
+
+impl Head {
+    /// What the session came to.
+    pub fn summary(&self, answers: u64, reason: Option<String>) -> Summary {
+        Summary {
+            answers,
+            turns: self.turns,
+            model_calls: self.model_calls,
+            tokens_in: self.tokens_in,
+            tokens_out: self.tokens_out,
+            reason,
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! A session at rest is taken up again: rows become frames, scopes and counters.
+
+use std::sync::Arc;
+
+use crate::archive::rows::{SessionRow, VariableRow};
+use crate::program::event::{Event, Speaker};
+use crate::program::place::Place;
+use crate::program::program::Program;
+use crate::program::recent::{Recent, Said};
+use crate::program::turn::message_id;
+use crate::run::draft::Draft;
+use crate::run::error::RunError;
+use crate::run::frames::{At, Frames, ROOT, child, public_path};
+use crate::run::head::{Head, Status};
+use crate::run::session::Session;
+use crate::run::start::Parts;
+use crate::value::scopes::{Declarations, Layer, Scope, Scopes, Stored};
+
+impl Session {
+    /// Takes up a session that is not final, and commits that it did. What it waited for is told again, as it was.
+    ///
+    /// # Errors
+    /// When there is none of this id, it is final, or what is stored cannot be read.
+    pub async fn resume(parts: Parts) -> Result<Self, RunError> {
+        let Parts { id, program, services, archive, lock, script, model } = parts;
+        let row = archive.session(&id).await?.ok_or_else(|| RunError::NotFound(id.clone()))?;
+        let unreadable = |what: String| RunError::Unreadable { id: id.clone(), what };
+        let status = Status::parse(&row.status).ok_or_else(|| unreadable(format!("status `{}`", row.status)))?;
+        if status.is_final() {
+            return Err(RunError::Final { id: id.clone(), status: status.name() });
+        }
+        let head: Head = serde_json::from_str(&row.head).map_err(|error| unreadable(format!("head: {error}")))?;
+        let frames = Frames::from_rows(&archive.frames(&id).await?).map_err(unreadable)?;
+        let variables = archive.variables(&id).await?;
+        let user_rows = archive.user_variables(&row.user).await?;
+        let scopes = open_scopes(&program, &frames, &variables, &user_rows).map_err(unreadable)?;
+        let sensitive = sensitive_values(&variables, &user_rows);
+        let mut recent = Recent::new(program.history_messages);
+        // At least one, so that an answer that was taken but not yet judged is found.
+        let mut messages = archive.messages_tail(&id, program.history_messages.max(1)).await?;
+        let pending = if head.pending { messages.last().map(|message| message.text.clone()) } else { None };
+        for message in messages.drain(..) {
+            let speaker = if message.role == Speaker::User.name() { Speaker::User } else { Speaker::Ai };
+            recent.push(Said { speaker, text: message.text });
+        }
+        let counters = archive.counters(&id).await?.into_iter().map(|row| (row.name, row.count)).collect();
+        let mut session = Self {
+            id: id.clone(),
+            program,
+            services,
+            archive,
+            status,
+            head,
+            answers: row.answers,
+            revision: row.revision,
+            last_seq: row.last_seq,
+            frames,
+            scopes,
+            counters,
+            recent,
+            pending,
+            sensitive,
+            script,
+            model,
+            _lock: lock,
+        };
+        session.tell_resumed(&row).await?;
+        Ok(session)
+    }
+
+    async fn tell_resumed(&mut self, row: &SessionRow) -> Result<(), RunError> {
+        let mut draft = Draft::default();
+        let place = self.place();
+        let resumed = Event::SessionResumed {
+            script: self.script.clone(),
+            model: self.model.clone(),
+            last_seq: row.last_seq,
+            answers: row.answers,
+        };
+        draft.event(&Place::default(), resumed);
+        if self.status == Status::WaitingInput {
+            let waiting = self.archive.last_of(&self.id, "waiting").await?;
+            self.commit(draft).await?;
+            if let Some(waiting) = waiting {
+                self.services.observer.committed(&waiting.kind, &waiting.body);
+            }
+            return Ok(());
+        }
+        // A turn was under way, so a message may have been half shown.
+        draft.event(&place, Event::MessageDiscarded { message_id: message_id(row.last_seq, 0) });
+        self.status = Status::Running;
+        self.commit(draft).await
+    }
+}
+
+/// The user's variables as a layer; without those that this program declares nowhere, which it cannot name.
+pub(crate) fn user_layer(program: &Program, rows: &[VariableRow]) -> Result<Layer, String> {
+    layer(Scope::Global, String::new(), &program.globals, rows.iter())
+}
+
+fn open_scopes(
+    program: &Program,
+    frames: &Frames,
+    rows: &[VariableRow],
+    user_rows: &[VariableRow],
+) -> Result<Scopes, String> {
+    let mut scopes = Scopes::default();
+    scopes.push(user_layer(program, user_rows)?);
+    let of = |scope: Scope, path: &str, declarations: &Arc<Declarations>| {
+        let rows = rows.iter().filter(|row| row.scope == scope.name() && row.path == path);
+        layer(scope, path.to_owned(), declarations, rows)
+    };
+    scopes.push(of(Scope::Session, "", &program.declarations)?);
+    let Some(phase) = frames.get(ROOT).and_then(|root| program.phases.get(root.next)) else { return Ok(scopes) };
+    let leaf = frames.leaf();
+    let mut components = leaf.split('/').filter(|component| !component.is_empty());
+    let Some(phase_key) = components.next() else { return Ok(scopes) };
+    scopes.push(of(Scope::Phase, phase_key, &phase.declarations)?);
+    let Some(topic_key) = components.next().map(|component| child(phase_key, component)) else { return Ok(scopes) };
+    let topic = frames.get(phase_key).and_then(|frame| phase.topics.get(frame.next));
+    let is_topic = frames.get(&topic_key).is_some_and(|frame| frame.at == At::Topic);
+    if let Some(topic) = topic.filter(|_| is_topic) {
+        scopes.push(of(Scope::Topic, &public_path(&topic_key), &topic.declarations)?);
+    }
+    Ok(scopes)
+}
+
+fn layer<'r>(
+    scope: Scope,
+    path: String,
+    declarations: &Arc<Declarations>,
+    rows: impl Iterator<Item = &'r VariableRow>,
+) -> Result<Layer, String> {
+    let mut layer = Layer::new(scope, path, Arc::clone(declarations));
+    for row in rows {
+        let value = serde_json::from_str(&row.value).map_err(|error| format!("variable `{}`: {error}", row.name))?;
+        let stored = Stored { value, source: row.source.clone(), round: row.round, at: row.at.clone() };
+        layer.put(row.name.clone(), stored);
+    }
+    Ok(layer)
+}
+
+fn sensitive_values(rows: &[VariableRow], user_rows: &[VariableRow]) -> Vec<serde_json::Value> {
+    let mut values: Vec<serde_json::Value> = rows
+        .iter()
+        .chain(user_rows)
+        .filter(|row| row.sensitive)
+        .filter_map(|row| serde_json::from_str(&row.value).ok())
+        .collect();
+    values.dedup();
+    values
+}
+

@@ -1,0 +1,12 @@
+//! The loop: read the state, run one turn, write the state, repeat (003, "状态驱动的执行循环").
+
+pub mod commit;
+pub mod draft;
+pub mod error;
+pub mod frames;
+pub mod head;
+pub mod load;
+pub mod moves;
+pub mod session;
+pub mod start;
+pub mod turns;

@@ -1,0 +1,203 @@
+//! A session while a process drives it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::archive::contract::{Archive, SessionLock};
+use crate::program::event::{Event, Speaker};
+use crate::program::place::Place;
+use crate::program::program::{Phase, Program, Step, Steps, Topic};
+use crate::program::recent::Recent;
+use crate::program::services::Services;
+use crate::run::draft::Draft;
+use crate::run::error::RunError;
+use crate::run::frames::{At, Frames, ROOT, public_path};
+use crate::run::head::{Head, Status};
+use crate::value::scopes::Scopes;
+
+/// A session that is alive: its program, its state as last committed, and what it needs to go on.
+pub struct Session {
+    /// Its id.
+    pub id: String,
+    pub(crate) program: Arc<Program>,
+    pub(crate) services: Services,
+    pub(crate) archive: Arc<dyn Archive>,
+    pub(crate) status: Status,
+    pub(crate) head: Head,
+    pub(crate) answers: u64,
+    pub(crate) revision: u64,
+    pub(crate) last_seq: u64,
+    pub(crate) frames: Frames,
+    pub(crate) scopes: Scopes,
+    pub(crate) counters: BTreeMap<String, u64>,
+    pub(crate) recent: Recent,
+    /// The answer that the next turn takes.
+    pub(crate) pending: Option<String>,
+    /// Values that must be masked wherever they are shown.
+    pub(crate) sensitive: Vec<Value>,
+    /// The script and the model as events name them.
+    pub(crate) script: String,
+    pub(crate) model: String,
+    /// Held as long as the session is driven.
+    pub(crate) _lock: Box<dyn SessionLock>,
+}
+
+/// Why [`Session::advance`] came back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pause {
+    /// It waits for an answer.
+    Waiting,
+    /// It came to its end.
+    Completed,
+    /// It cannot go on.
+    Failed,
+    /// The model could not be reached; it can be resumed.
+    Stopped,
+}
+
+/// What became of an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Taken {
+    /// It is committed.
+    Yes,
+    /// Its `answer_id` was taken before; nothing changed.
+    Before,
+    /// Its `answer_id` belongs to a question that was not asked yet; nothing changed.
+    Unknown,
+    /// The session waits for nothing; nothing changed.
+    NotAwaited,
+}
+
+/// The parts of the program that the frames point at.
+pub(crate) struct Position<'p> {
+    pub(crate) phase: &'p Phase,
+    pub(crate) topic: &'p Topic,
+    pub(crate) step: &'p Step,
+}
+
+impl Session {
+    /// Where it is in its life.
+    pub fn status(&self) -> Status {
+        self.status
+    }
+
+    /// Its program.
+    pub fn program(&self) -> &Program {
+        &self.program
+    }
+
+    /// How many answers were taken.
+    pub fn answers(&self) -> u64 {
+        self.answers
+    }
+
+    /// The variables that are visible where it stands.
+    pub fn scopes(&self) -> &Scopes {
+        &self.scopes
+    }
+
+    /// Where it stands.
+    pub fn place(&self) -> Place {
+        self.place_of(&self.frames.leaf())
+    }
+
+    /// Takes an answer of the person: it is committed before anything is called, so that it is never lost.
+    ///
+    /// # Errors
+    /// When the store cannot take it; then it was not taken.
+    pub async fn answer(&mut self, text: &str, answer_id: Option<&str>) -> Result<Taken, RunError> {
+        if let Some(given) = answer_id
+            && self.head.waiting.as_deref() != Some(given)
+        {
+            if self.is_taken(given).await? {
+                return Ok(Taken::Before);
+            }
+            // Ids of ours that were not given out yet; any other id is the client's own and as good as none.
+            if own_number(given).is_some() {
+                return Ok(Taken::Unknown);
+            }
+        }
+        let Some(awaited) = self.head.waiting.clone().filter(|_| self.status == Status::WaitingInput) else {
+            return Ok(Taken::NotAwaited);
+        };
+        let mut draft = Draft::default();
+        draft.answer_ids.push(awaited);
+        if let Some(given) = answer_id.filter(|given| Some(*given) != self.head.waiting.as_deref()) {
+            draft.answer_ids.push(given.to_owned());
+        }
+        let message_id = format!("u{}", self.last_seq + 1);
+        let event = Event::Message { message_id, role: Speaker::User, text: text.to_owned() };
+        draft.event(&self.place(), event);
+        self.answers += 1;
+        self.head.waiting = None;
+        self.head.pending = true;
+        self.pending = Some(text.to_owned());
+        self.status = Status::Running;
+        self.commit(draft).await?;
+        Ok(Taken::Yes)
+    }
+
+    async fn is_taken(&self, answer_id: &str) -> Result<bool, RunError> {
+        if own_number(answer_id).is_some_and(|number| number <= self.answers) {
+            return Ok(true);
+        }
+        Ok(self.archive.answer_taken(&self.id, answer_id).await?)
+    }
+
+    /// The place of the frame `key`.
+    pub(crate) fn place_of(&self, key: &str) -> Place {
+        let mut place = Place { path: public_path(key), ..Place::default() };
+        let mut walked = ROOT.to_owned();
+        for (depth, component) in key.split('/').enumerate().filter(|_| key != ROOT) {
+            walked = crate::run::frames::child(&walked, component);
+            let Some(frame) = self.frames.get(&walked) else { break };
+            let id = component.split('#').next().unwrap_or(component).to_owned();
+            match (&frame.at, depth) {
+                (At::Phase, _) => place.phase_id = Some(id),
+                (At::Topic, _) => place.topic_id = Some(id),
+                (At::Action, _) => {
+                    place.action_id = Some(id);
+                    place.round = frame.state.get("round").and_then(Value::as_u64).and_then(|round| u32::try_from(round).ok());
+                }
+                _ => {}
+            }
+        }
+        place
+    }
+
+    /// What the frame `key`, an action, points at.
+    pub(crate) fn position<'p>(&self, program: &'p Program, key: &str) -> Option<Position<'p>> {
+        let phase = program.phases.get(self.frames.get(ROOT)?.next)?;
+        let mut walked = ROOT.to_owned();
+        let mut topic: Option<&'p Topic> = None;
+        let mut steps: Option<&'p Steps> = None;
+        let mut step: Option<&'p Step> = None;
+        for component in key.split('/') {
+            let above = self.frames.get(&walked)?;
+            walked = crate::run::frames::child(&walked, component);
+            let frame = self.frames.get(&walked)?;
+            match &frame.at {
+                At::Session | At::Phase => {}
+                At::Topic => {
+                    topic = phase.topics.get(above.next);
+                    steps = topic.map(|topic| &topic.steps);
+                }
+                At::Block(block) => steps = step.and_then(|step| step.action.steps(block)),
+                At::Action => step = steps.and_then(|steps| steps.get(above.next)),
+            }
+        }
+        Some(Position { phase, topic: topic?, step: step? })
+    }
+}
+
+/// The number of an `answer_id` that this interpreter gave out.
+fn own_number(answer_id: &str) -> Option<u64> {
+    answer_id.strip_prefix('a')?.parse().ok()
+}
+
+/// The `answer_id` of the answer that follows `answers` earlier ones.
+pub(crate) fn next_answer_id(answers: u64) -> String {
+    format!("a{}", answers + 1)
+}

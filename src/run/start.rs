@@ -1,0 +1,145 @@
+//! A session begins: its first rows, and the walk to its first action.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::archive::contract::{Archive, SessionLock};
+use crate::archive::rows::{DocumentRow, NewSession, VariableRow};
+use crate::program::event::Event;
+use crate::program::place::Place;
+use crate::program::program::Program;
+use crate::program::recent::Recent;
+use crate::program::services::Services;
+use crate::run::draft::Draft;
+use crate::run::error::RunError;
+use crate::run::frames::Frames;
+use crate::run::head::{Head, Status};
+use crate::run::load::user_layer;
+use crate::run::session::Session;
+use crate::value::scopes::{Scope, Scopes, Stored};
+
+/// What a session is made of, whether it begins or is taken up again.
+pub struct Parts {
+    /// Its id.
+    pub id: String,
+    /// The checked script that it is pinned to.
+    pub program: Arc<Program>,
+    /// The outside world.
+    pub services: Services,
+    /// Where it is kept.
+    pub archive: Arc<dyn Archive>,
+    /// The lock on its id.
+    pub lock: Box<dyn SessionLock>,
+    /// The script as events name it.
+    pub script: String,
+    /// The model as events name it.
+    pub model: String,
+}
+
+/// What only a new session needs.
+pub struct Birth {
+    /// Whose global variables it sees.
+    pub user: String,
+    /// The hash of the script.
+    pub script_sha256: String,
+    /// How it was started, as JSON; for the one who resumes it.
+    pub settings: String,
+    /// What it is pinned to, as JSON.
+    pub manifest: String,
+    /// The documents that the manifest names.
+    pub documents: Vec<DocumentRow>,
+    /// Variables that were given from outside, for the scope that declares them.
+    pub given: Vec<(String, Value)>,
+}
+
+impl Session {
+    /// Begins a session and commits its first rows. Nothing is said yet.
+    ///
+    /// # Errors
+    /// When the id is taken, the store fails, or a given variable does not fit its declaration.
+    pub async fn start(parts: Parts, birth: Birth) -> Result<Self, RunError> {
+        let Parts { id, program, services, archive, lock, script, model } = parts;
+        let user_rows = archive.user_variables(&birth.user).await?;
+        let mut session = Self {
+            recent: Recent::new(program.history_messages),
+            id,
+            services,
+            archive,
+            status: Status::Running,
+            head: Head::default(),
+            answers: 0,
+            revision: 0,
+            last_seq: 0,
+            frames: Frames::new(),
+            scopes: Scopes::default(),
+            counters: BTreeMap::new(),
+            pending: None,
+            sensitive: Vec::new(),
+            script,
+            model,
+            _lock: lock,
+            program: Arc::clone(&program),
+        };
+        let mut draft = Draft::default();
+        let started = Event::SessionStarted { script: session.script.clone(), model: session.model.clone() };
+        draft.event(&Place::default(), started);
+        session.open_wide_scopes(&program, &user_rows, &mut draft)?;
+        session.give(birth.given, &mut draft)?;
+        session.go_on(&program, &Place::default(), &mut draft);
+        let new = NewSession {
+            id: session.id.clone(),
+            user: birth.user,
+            script: program.id.clone(),
+            script_name: program.name.clone(),
+            script_sha256: birth.script_sha256,
+            started_at: session.services.clock.at(1),
+            settings: birth.settings,
+            manifest: birth.manifest,
+        };
+        let (commit, said) = session.prepare(draft)?;
+        session.archive.create(&new, &birth.documents, &commit).await?;
+        session.committed(commit, said);
+        Ok(session)
+    }
+
+    /// The global scope, with what earlier sessions of the user left, and the session scope.
+    fn open_wide_scopes(&mut self, program: &Program, rows: &[VariableRow], draft: &mut Draft) -> Result<(), RunError> {
+        let unreadable = |what: String| RunError::Unreadable { id: self.id.clone(), what };
+        let kept = user_layer(program, rows).map_err(unreadable)?;
+        let mut fresh = Draft::default();
+        let mut global = self
+            .fresh_layer(Scope::Global, String::new(), &program.globals, &mut fresh)
+            .map_err(|lost| RunError::Variable(lost.message))?;
+        // What an earlier session of the user set stays; only what is new takes its first value.
+        draft.user_variables.extend(fresh.user_variables.into_iter().filter(|row| kept.get(&row.name).is_none()));
+        for (name, stored) in kept.values() {
+            if program.globals.get(name).is_some_and(|declaration| declaration.sensitive) {
+                self.sensitive.push(stored.value.clone());
+            }
+            global.put(name, stored.clone());
+        }
+        self.scopes.push(global);
+        let session = self
+            .fresh_layer(Scope::Session, String::new(), &program.declarations, draft)
+            .map_err(|lost| RunError::Variable(lost.message))?;
+        self.scopes.push(session);
+        Ok(())
+    }
+
+    fn give(&mut self, given: Vec<(String, Value)>, draft: &mut Draft) -> Result<(), RunError> {
+        let at = self.services.clock.at(1);
+        for (name, value) in given {
+            let stored = Stored { value, source: "command_line".into(), round: None, at: at.clone() };
+            let Some(written) = self.scopes.write(&name, stored.clone(), None) else { continue };
+            if written.sensitive {
+                self.sensitive.push(stored.value.clone());
+            }
+            draft
+                .variable(written.scope, &written.path, &name, &stored, written.sensitive)
+                .map_err(|error| RunError::Variable(error.to_string()))?;
+        }
+        Ok(())
+    }
+}

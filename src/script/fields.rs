@@ -1,0 +1,332 @@
+//! Typed reading of one mapping: each field is asked for by name, and what nobody asked for is an unknown key.
+
+use std::cell::{Cell, RefCell};
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+
+use crate::script::findings::Findings;
+use crate::script::older::todays_spelling;
+use crate::source::diagnostic::{Diagnostic, Edit, Fix};
+use crate::source::near::near_miss;
+use crate::source::span::{Span, Spanned};
+use crate::source::text::SourceFile;
+use crate::source::yaml::{Entry, Node, NodeKind};
+
+/// A scalar that an author wrote as text, with the node it came from so that places inside it can be marked.
+#[derive(Clone, Debug)]
+pub struct Words {
+    /// The decoded text.
+    pub text: String,
+    /// Where it stands.
+    pub node: Arc<Node>,
+}
+
+/// One mapping while it is being read.
+pub struct Fields<'a> {
+    file: &'a Arc<SourceFile>,
+    findings: &'a Findings,
+    what: String,
+    span: Span,
+    entries: &'a [Entry],
+    used: Vec<Cell<bool>>,
+    asked: RefCell<Vec<&'static str>>,
+}
+
+impl<'a> Fields<'a> {
+    /// The fields of `node`, which messages call `what`. Reports `wrong-type` and gives `None` when it is no mapping.
+    pub fn of(node: &'a Node, what: impl Into<String>, file: &'a Arc<SourceFile>, findings: &'a Findings) -> Option<Self> {
+        let what = what.into();
+        match &node.kind {
+            NodeKind::Mapping(entries) => Some(Self::over(entries, node.span, what, file, findings)),
+            _ => {
+                let message = format!("{what} must be a mapping of fields, but this is {}", node.describe());
+                let help = "write each field on a line of its own, as `name: value`";
+                findings.report(Diagnostic::error("wrong-type", message, file, node.span).with_help(help));
+                None
+            }
+        }
+    }
+
+    /// The fields of a mapping that is not written at all: every required one will be reported at `span`.
+    pub fn none(span: Span, what: impl Into<String>, file: &'a Arc<SourceFile>, findings: &'a Findings) -> Self {
+        Self::over(&[], span, what.into(), file, findings)
+    }
+
+    fn over(entries: &'a [Entry], span: Span, what: String, file: &'a Arc<SourceFile>, findings: &'a Findings) -> Self {
+        let used = entries.iter().map(|_| Cell::new(false)).collect();
+        Self { file, findings, what, span, entries, used, asked: RefCell::default() }
+    }
+
+    /// The file that is being read.
+    pub fn file(&self) -> &'a Arc<SourceFile> {
+        self.file
+    }
+
+    /// Where findings go.
+    pub fn findings(&self) -> &'a Findings {
+        self.findings
+    }
+
+    /// Where the mapping stands.
+    pub fn span(&self) -> Span {
+        self.span
+    }
+
+    /// What messages call this mapping.
+    pub fn what(&self) -> &str {
+        &self.what
+    }
+
+    /// The value of `name`, under today's spelling or an older one.
+    pub fn take(&self, name: &'static str) -> Option<&'a Arc<Node>> {
+        self.entry(name).map(|entry| &entry.value)
+    }
+
+    /// The whole entry of `name`: key and value.
+    pub fn entry(&self, name: &'static str) -> Option<&'a Entry> {
+        self.asked.borrow_mut().push(name);
+        let mut found: Option<&'a Entry> = None;
+        for (entry, used) in self.entries.iter().zip(&self.used) {
+            let exact = entry.key.value == name;
+            if !exact && todays_spelling(&entry.key.value).as_deref() != Some(name) {
+                continue;
+            }
+            used.set(true);
+            if !exact {
+                self.warn_older(entry, name);
+            }
+            match found {
+                None => found = Some(entry),
+                Some(first) if first.value.to_json() == entry.value.to_json() => {
+                    let message = format!("`{}` says `{name}` again, with the same value", entry.key.value);
+                    self.findings.report(
+                        Diagnostic::warning("deprecated-field", message, self.file, entry.key.span)
+                            .with_help("remove it")
+                            .with_related("first said here", self.file, first.key.span),
+                    );
+                }
+                Some(first) => {
+                    let message = format!(
+                        "`{}` and `{}` are two spellings of `{name}`, with different values",
+                        first.key.value, entry.key.value
+                    );
+                    self.findings.report(
+                        Diagnostic::error("conflicting-spellings", message, self.file, entry.key.span)
+                            .with_help(format!("keep the one that you mean, under the name `{name}`"))
+                            .with_related("the other one", self.file, first.key.span),
+                    );
+                }
+            }
+        }
+        found
+    }
+
+    fn warn_older(&self, entry: &Entry, name: &str) {
+        let message = format!("`{}` is an older spelling of `{name}`", entry.key.value);
+        self.findings.report(
+            Diagnostic::warning("deprecated-field", message, self.file, entry.key.span)
+                .with_help(format!("write `{name}`"))
+                .with_fix(Fix {
+                    title: format!("rename to `{name}`"),
+                    edits: vec![Edit { span: entry.key.span, text: name.to_owned() }],
+                }),
+        );
+    }
+
+    /// The value of `name`; reports `missing-key` without one. A null counts as missing.
+    pub fn required(&self, name: &'static str) -> Option<&'a Arc<Node>> {
+        let value = self.take(name).filter(|node| !is_null(node));
+        if value.is_none() {
+            let message = format!("{} needs `{name}`", self.what);
+            // The first key is a better place than a mapping of many lines.
+            let span = self.entries.first().map_or(self.span, |entry| entry.key.span);
+            let mut diagnostic = Diagnostic::error("missing-key", message, self.file, span);
+            if let Some(typo) = near_miss(name, self.unasked_keys()) {
+                diagnostic = diagnostic.with_help(format!("is `{typo}` meant to be `{name}`?"));
+            }
+            self.findings.report(diagnostic);
+        }
+        value
+    }
+
+    /// A text; numbers and booleans count as the text they are written as. Lists, mappings and null are `wrong-type`.
+    pub fn words(&self, name: &'static str) -> Option<Words> {
+        self.take(name).and_then(|node| self.as_words(name, node))
+    }
+
+    /// A text that must be there.
+    pub fn required_words(&self, name: &'static str) -> Option<Words> {
+        self.required(name).and_then(|node| self.as_words(name, node))
+    }
+
+    fn as_words(&self, name: &str, node: &Arc<Node>) -> Option<Words> {
+        match node.as_scalar() {
+            Some(scalar) if !is_null(node) => Some(Words { text: scalar.text.clone(), node: Arc::clone(node) }),
+            _ => {
+                let mut diagnostic = self.wrong_type(name, "text", node);
+                if matches!(&node.kind, NodeKind::Mapping(_)) {
+                    diagnostic = diagnostic.with_help("if the text begins with `{`, put it in quotes");
+                }
+                self.findings.report(diagnostic);
+                None
+            }
+        }
+    }
+
+    /// A name or id: text with its place.
+    pub fn name(&self, name: &'static str) -> Option<Spanned<String>> {
+        self.words(name).map(|words| Spanned { value: words.text, span: words.node.span })
+    }
+
+    /// `true` or `false`.
+    pub fn boolean(&self, name: &'static str) -> Option<bool> {
+        let node = self.take(name)?;
+        match node.to_json().as_bool() {
+            Some(truth) => Some(truth),
+            None => {
+                let help = "write `true` or `false`, without quotes";
+                self.findings.report(self.wrong_type(name, "`true` or `false`", node).with_help(help));
+                None
+            }
+        }
+    }
+
+    /// A whole number within `range`.
+    pub fn integer(&self, name: &'static str, range: RangeInclusive<u32>) -> Option<u32> {
+        let node = self.take(name)?;
+        let number = node.to_json();
+        let whole = number.as_u64().and_then(|n| u32::try_from(n).ok());
+        match whole {
+            Some(n) if range.contains(&n) => Some(n),
+            _ if number.is_number() => {
+                let message =
+                    format!("`{name}` must be a whole number from {} to {}", range.start(), range.end());
+                self.findings.report(Diagnostic::error("out-of-range", message, self.file, node.span));
+                None
+            }
+            _ => {
+                self.findings.report(self.wrong_type(name, "a whole number", node));
+                None
+            }
+        }
+    }
+
+    /// One of a few words. `true` and `false` are read as `on` and `off` where these are choices, as YAML 1.1 had it.
+    pub fn choice(&self, name: &'static str, choices: &[&'static str]) -> Option<&'static str> {
+        let node = self.take(name)?;
+        let text = node.as_scalar().map(|scalar| scalar.text.as_str()).unwrap_or_default();
+        let text = match text {
+            "true" if choices.contains(&"on") => "on",
+            "false" if choices.contains(&"off") => "off",
+            other => other,
+        };
+        let choice = choices.iter().copied().find(|choice| *choice == text);
+        if choice.is_none() {
+            let listed = choices.iter().map(|choice| format!("`{choice}`")).collect::<Vec<_>>().join(", ");
+            let message = format!("`{name}` must be one of {listed}");
+            let mut diagnostic = Diagnostic::error("not-a-choice", message, self.file, node.span);
+            if let Some(near) = near_miss(text, choices.iter().copied()) {
+                diagnostic = diagnostic.with_help(format!("did you mean `{near}`?"));
+            }
+            self.findings.report(diagnostic);
+        }
+        choice
+    }
+
+    /// The items of a list.
+    pub fn list(&self, name: &'static str) -> Option<&'a [Arc<Node>]> {
+        let node = self.take(name)?;
+        match &node.kind {
+            NodeKind::Sequence(items) => Some(items),
+            _ => {
+                let help = "begin each item on a line of its own, with `- `";
+                self.findings.report(self.wrong_type(name, "a list", node).with_help(help));
+                None
+            }
+        }
+    }
+
+    /// The items of a list that must be there and must not be empty.
+    pub fn required_list(&self, name: &'static str) -> Option<&'a [Arc<Node>]> {
+        let node = self.required(name)?;
+        let items = self.list(name)?;
+        if items.is_empty() {
+            let message = format!("`{name}` of {} is empty", self.what);
+            let help = "give it at least one item, or remove what holds it";
+            self.findings.report(Diagnostic::error("empty-list", message, self.file, node.span).with_help(help));
+            return None;
+        }
+        Some(items)
+    }
+
+    /// Marks `name` as something that this release reads but does not do yet; reports it when it is there.
+    ///
+    /// A field that changes the flow of a conversation must not be passed over in silence, so `error` is the rule.
+    pub fn not_yet(&self, name: &'static str, error: bool) {
+        let Some(entry) = self.entry(name) else { return };
+        let message = if error {
+            format!("`{name}` is part of the language, but this release cannot run it yet")
+        } else {
+            format!("`{name}` is part of the language, but has no effect in this release yet")
+        };
+        let make = if error { Diagnostic::error } else { Diagnostic::warning };
+        let help = "see docs/language.md for what this release runs";
+        self.findings.report(make("not-supported-yet", message, self.file, entry.key.span).with_help(help));
+    }
+
+    /// Marks `name` as known without reading it.
+    pub fn ignore(&self, name: &'static str) {
+        let _ = self.take(name);
+    }
+
+    /// Reports every key that nobody asked for. Keys that begin with `x-` are the author's own.
+    pub fn finish(self) {
+        let asked = self.asked.borrow();
+        for (entry, used) in self.entries.iter().zip(&self.used) {
+            let key = entry.key.value.as_str();
+            if used.get() || key.starts_with("x-") {
+                continue;
+            }
+            let message = format!("{} has no field `{}`", self.what, shortened(key));
+            let near = near_miss(key, asked.iter().copied());
+            let mut known: Vec<&str> = asked.to_vec();
+            known.sort_unstable();
+            known.dedup();
+            let help = match near {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => format!("known here: {}; keys of your own begin with `x-`", known.join(", ")),
+            };
+            let mut diagnostic = Diagnostic::error("unknown-key", message, self.file, entry.key.span).with_help(help);
+            if let Some(near) = near {
+                diagnostic = diagnostic.with_fix(Fix {
+                    title: format!("rename to `{near}`"),
+                    edits: vec![Edit { span: entry.key.span, text: near.to_owned() }],
+                });
+            }
+            self.findings.report(diagnostic);
+        }
+    }
+
+    fn unasked_keys(&self) -> impl Iterator<Item = &str> {
+        self.entries.iter().zip(&self.used).filter(|(_, used)| !used.get()).map(|(entry, _)| entry.key.value.as_str())
+    }
+
+    fn wrong_type(&self, name: &str, expected: &str, node: &Node) -> Diagnostic {
+        let message = format!("`{name}` must be {expected}, but this is {}", node.describe());
+        Diagnostic::error("wrong-type", message, self.file, node.span)
+    }
+}
+
+/// Whether the node is a null, written or left empty.
+pub fn is_null(node: &Node) -> bool {
+    node.as_scalar().is_some_and(|scalar| scalar.value().is_null())
+}
+
+/// A name cut to a length that a message can hold.
+pub fn shortened(name: &str) -> String {
+    const LONGEST: usize = 60;
+    if name.chars().count() <= LONGEST {
+        return name.to_owned();
+    }
+    name.chars().take(LONGEST).chain(['…']).collect()
+}

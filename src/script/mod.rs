@@ -1,0 +1,8 @@
+//! A script as its author wrote it: read, every part with its place, nothing resolved yet.
+
+pub mod declare;
+pub mod fields;
+pub mod findings;
+pub mod older;
+pub mod read;
+pub mod script;

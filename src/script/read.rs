@@ -1,0 +1,170 @@
+//! From a YAML tree to a [`Script`]: shape, required and unknown keys, older spellings.
+
+use std::sync::Arc;
+
+use crate::script::declare::declare;
+use crate::script::fields::{Fields, Words, is_null, shortened};
+use crate::script::findings::Findings;
+use crate::script::older::todays_spelling;
+use crate::script::script::{History, RawAction, Script, WrittenPhase, WrittenTopic};
+use crate::source::diagnostic::Diagnostic;
+use crate::source::span::Spanned;
+use crate::source::text::SourceFile;
+use crate::source::yaml::{Node, NodeKind, parse};
+
+/// The longest id that a script may give to a part of itself, in characters.
+const LONGEST_ID: usize = 100;
+
+/// Reads the `session:` script in `file`. What is wrong is reported; `None` when there is nothing that could be checked
+/// further.
+pub fn read(file: &Arc<SourceFile>, findings: &Findings) -> Option<Script> {
+    let parsed = parse(file);
+    findings.extend(parsed.diagnostics);
+    let root = parsed.root?;
+    let NodeKind::Mapping(entries) = &root.kind else {
+        let message = format!("a script is a mapping that begins with `session:`, but this is {}", root.describe());
+        findings.report(Diagnostic::error("wrong-type", message, file, root.span));
+        return None;
+    };
+    for (key, what) in [
+        ("skill", "a skill: it is called by scripts and cannot be run alone"),
+        ("technique_id", "a skill in its older form: it is called by scripts and cannot be run alone"),
+        ("workflow_id", "a workflow state file, which this release cannot run yet"),
+        ("test", "a conversation test, which this release cannot run yet"),
+    ] {
+        if let Some(entry) = entries.iter().find(|entry| entry.key.value == key)
+            && !entries.iter().any(|entry| entry.key.value == "session")
+        {
+            let message = format!("this file is {what}");
+            findings.report(Diagnostic::error("not-a-session", message, file, entry.key.span));
+            return None;
+        }
+    }
+    let fields = Fields::of(&root, "a script", file, findings)?;
+    fields.ignore("metadata");
+    let session = fields.required("session");
+    fields.finish();
+    session_script(session?, file, findings)
+}
+
+fn session_script(node: &Node, file: &Arc<SourceFile>, findings: &Findings) -> Option<Script> {
+    let fields = Fields::of(node, "`session`", file, findings)?;
+    let id = id(&fields, "session_id");
+    let name = fields.words("session_name").map(|words| words.text);
+    let scheme = fields.name("template_scheme");
+    let goal = fields.words("global_goal");
+    let who = fields.words("who").map(|words| words.text);
+    let user = fields.words("user").map(|words| words.text);
+    let model = fields.name("model");
+    let history = history(&fields);
+    let declare = declare(&fields);
+    for name in ["on_exit", "triggers", "skills"] {
+        fields.not_yet(name, true);
+    }
+    fields.not_yet("budget", false);
+    let phases = items(&fields, "phases", phase);
+    fields.finish();
+    let (id, phases) = (id?, phases?);
+    Some(Script { file: Arc::clone(file), id, name, scheme, goal, who, user, model, history, declare, phases })
+}
+
+fn history(fields: &Fields<'_>) -> History {
+    let mut history = History::default();
+    let Some(node) = fields.take("history") else { return history };
+    let Some(inner) = Fields::of(node, "`history`", fields.file(), fields.findings()) else { return history };
+    if let Some(messages) = inner.integer("messages", 1..=1000) {
+        history.messages = messages;
+    }
+    if let Some(chars) = inner.integer("chars", 100..=1_000_000) {
+        history.chars = chars;
+    }
+    inner.finish();
+    history
+}
+
+fn phase(node: &Node, file: &Arc<SourceFile>, findings: &Findings) -> Option<WrittenPhase> {
+    let fields = Fields::of(node, "a phase", file, findings)?;
+    let id = id(&fields, "phase_id");
+    let name = fields.words("phase_name").map(|words| words.text);
+    let goal = fields.words("phase_goal");
+    let declare = declare(&fields);
+    let condition = condition(&fields);
+    fields.not_yet("on_exit", true);
+    let topics = items(&fields, "topics", topic);
+    fields.finish();
+    Some(WrittenPhase { id: id?, name, goal, declare, condition, topics: topics? })
+}
+
+fn topic(node: &Node, file: &Arc<SourceFile>, findings: &Findings) -> Option<WrittenTopic> {
+    let fields = Fields::of(node, "a topic", file, findings)?;
+    let id = id(&fields, "topic_id");
+    let name = fields.words("topic_name").map(|words| words.text);
+    let goal = fields.words("topic_goal");
+    let declare = declare(&fields);
+    let condition = condition(&fields);
+    // `strategy` guides monitors, which come with a later release; a topic runs the same without them.
+    fields.ignore("strategy");
+    fields.not_yet("on_exit", true);
+    fields.not_yet("for_each", true);
+    fields.not_yet("time_budget", false);
+    fields.not_yet("priority", false);
+    let actions = items(&fields, "actions", action);
+    fields.finish();
+    Some(WrittenTopic { id: id?, name, goal, declare, condition, actions: actions? })
+}
+
+/// One action of a list of actions, wherever the list stands.
+pub fn action(node: &Node, file: &Arc<SourceFile>, findings: &Findings) -> Option<RawAction> {
+    let fields = Fields::of(node, "an action", file, findings)?;
+    let kind = fields.required("action_type").and_then(|_| fields.name("action_type"));
+    let id = id(&fields, "action_id");
+    let condition = condition(&fields);
+    fields.not_yet("on_exit", true);
+    // Only kinds with outside effects are interrupted, and this release has none.
+    let _ = fields.choice("on_interrupted", &["ask", "retry", "fail"]);
+    let config = fields.take("config").filter(|node| !is_null(node)).map(Arc::clone);
+    fields.finish();
+    Some(RawAction { kind: kind?, id: id?, condition, config, span: node.span })
+}
+
+fn condition(fields: &Fields<'_>) -> Option<Words> {
+    fields.words("condition")
+}
+
+/// Reads every item of a list that must not be empty. `None` when the list is missing or empty; items that cannot be
+/// read are left out (their errors are reported, so nothing runs).
+fn items<T>(
+    fields: &Fields<'_>,
+    name: &'static str,
+    read: fn(&Node, &Arc<SourceFile>, &Findings) -> Option<T>,
+) -> Option<Vec<T>> {
+    let items = fields.required_list(name)?;
+    Some(items.iter().filter_map(|item| read(item, fields.file(), fields.findings())).collect())
+}
+
+/// A required id: letters of any script, digits, `_`, `.` and `-`.
+fn id(fields: &Fields<'_>, name: &'static str) -> Option<Spanned<String>> {
+    let words = fields.required_words(name)?;
+    let id = Spanned { value: words.text, span: words.node.span };
+    let allowed = |c: char| c.is_alphanumeric() || matches!(c, '_' | '.' | '-');
+    let length = id.value.chars().count();
+    if length == 0 || length > LONGEST_ID || !id.value.chars().all(allowed) {
+        let message = format!("`{}` cannot be a `{name}`", shortened(&id.value));
+        let help = format!("ids are 1 to {LONGEST_ID} letters (of any script), digits, `_`, `.` and `-`");
+        let diagnostic = Diagnostic::error("invalid-id", message, fields.file(), id.span);
+        fields.findings().report(diagnostic.with_help(help));
+        return None;
+    }
+    Some(id)
+}
+
+/// The `template_scheme` of the script in `file`, when it can be found at all: the templates must be known before the
+/// script can be checked against them. What is wrong with the script is not this function's to say.
+pub fn scheme(file: &Arc<SourceFile>) -> Option<String> {
+    let root = parse(file).root?;
+    let session = root.as_mapping()?.iter().find(|entry| entry.key.value == "session")?;
+    let is_scheme = |key: &str| key == "template_scheme" || todays_spelling(key).as_deref() == Some("template_scheme");
+    let scheme = session.value.as_mapping()?.iter().find(|entry| is_scheme(&entry.key.value))?;
+    let scalar = scheme.value.as_scalar().filter(|_| !is_null(&scheme.value))?;
+    Some(scalar.text.clone())
+}

@@ -1,0 +1,100 @@
+//! The tree of a session script as written (LANGUAGE.md section 2).
+
+use std::sync::Arc;
+
+use crate::script::declare::Declared;
+use crate::script::fields::Words;
+use crate::source::span::{Span, Spanned};
+use crate::source::text::SourceFile;
+use crate::source::yaml::Node;
+
+/// A `session:` document.
+#[derive(Clone, Debug)]
+pub struct Script {
+    /// The file it was read from.
+    pub file: Arc<SourceFile>,
+    /// `session_id`.
+    pub id: Spanned<String>,
+    /// `session_name`.
+    pub name: Option<String>,
+    /// `template_scheme`.
+    pub scheme: Option<Spanned<String>>,
+    /// `global_goal`.
+    pub goal: Option<Words>,
+    /// `who`: what the AI is called in prompts.
+    pub who: Option<String>,
+    /// `user`: what the person is called in prompts.
+    pub user: Option<String>,
+    /// `model`: a model of the configuration.
+    pub model: Option<Spanned<String>>,
+    /// `history`.
+    pub history: History,
+    /// `declare`.
+    pub declare: Vec<Declared>,
+    /// `phases`.
+    pub phases: Vec<WrittenPhase>,
+}
+
+/// `history: { messages, chars }`: how much of the talk a prompt may see.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct History {
+    /// The number of messages.
+    pub messages: u32,
+    /// The number of characters.
+    pub chars: u32,
+}
+
+impl Default for History {
+    fn default() -> Self {
+        Self { messages: 20, chars: 8000 }
+    }
+}
+
+/// A phase as written.
+#[derive(Clone, Debug)]
+pub struct WrittenPhase {
+    /// `phase_id`.
+    pub id: Spanned<String>,
+    /// `phase_name`.
+    pub name: Option<String>,
+    /// `phase_goal`.
+    pub goal: Option<Words>,
+    /// `declare`.
+    pub declare: Vec<Declared>,
+    /// `condition`.
+    pub condition: Option<Words>,
+    /// `topics`.
+    pub topics: Vec<WrittenTopic>,
+}
+
+/// A topic as written.
+#[derive(Clone, Debug)]
+pub struct WrittenTopic {
+    /// `topic_id`.
+    pub id: Spanned<String>,
+    /// `topic_name`.
+    pub name: Option<String>,
+    /// `topic_goal`.
+    pub goal: Option<Words>,
+    /// `declare`.
+    pub declare: Vec<Declared>,
+    /// `condition`.
+    pub condition: Option<Words>,
+    /// `actions`.
+    pub actions: Vec<RawAction>,
+}
+
+/// An action as written: its `config` is read by its kind.
+#[derive(Clone, Debug)]
+pub struct RawAction {
+    /// `action_type`.
+    pub kind: Spanned<String>,
+    /// `action_id`.
+    pub id: Spanned<String>,
+    /// `condition`.
+    pub condition: Option<Words>,
+    /// `config`, when there is one.
+    pub config: Option<Arc<Node>>,
+    /// The whole action.
+    pub span: Span,
+}
