@@ -1,0 +1,437 @@
+//! From the parser's events to the tree: anchors, keys, tags, and the limits that keep a hostile file harmless.
+
+use std::collections::HashMap;
+use std::collections::hash_map;
+use std::mem;
+use std::sync::Arc;
+
+use granit_parser::{Event, Parser, ScanError, StructureStyle};
+
+use crate::source::diagnostic::{Diagnostic, sort};
+use crate::source::misreading::{self, Misreading};
+use crate::source::near::near_miss;
+use crate::source::span::{Span, Spanned};
+use crate::source::syntax;
+use crate::source::tags;
+use crate::source::text::{self, BYTE_ORDER_MARK, MAX_FILE_BYTES, SourceFile};
+use crate::source::yaml::{Entry, MAX_DEPTH, MAX_NODES, MAX_TEXT_BYTES, Node, NodeKind, Parsed, Scalar, ScalarStyle};
+
+/// Findings after these are not kept: nobody reads more, and a file could otherwise hold a million.
+const MAX_DIAGNOSTICS: usize = 100;
+
+/// See [`crate::source::yaml::parse`].
+pub(crate) fn compose(file: &Arc<SourceFile>) -> Parsed {
+    let refused = if file.text().len() > MAX_FILE_BYTES {
+        Some(text::too_large(file, file.text().len()))
+    } else {
+        memchr::memchr(0, file.text().as_bytes()).map(|byte| text::binary(file, byte))
+    };
+    if let Some(diagnostic) = refused {
+        return Parsed { root: None, diagnostics: vec![diagnostic] };
+    }
+    let mut options = granit_parser::options! {
+        emit_unresolved_aliases: true,
+        emit_anchor_events: true,
+        flow_nesting_limit: MAX_DEPTH,
+        block_nesting_limit: MAX_DEPTH,
+    };
+    options.set_emit_comments(false);
+    let mut composer = Composer::new(file);
+    for event in Parser::new_from_str_with_options(file.text(), options) {
+        match event {
+            Ok((event, span)) => composer.event(event, span),
+            Err(error) => composer.syntax_error(&error),
+        }
+        if composer.stopped {
+            break;
+        }
+    }
+    composer.finish()
+}
+
+/// What a node costs with its aliases expanded, and how deep it goes (a scalar: 0).
+#[derive(Clone, Copy, Debug, Default)]
+struct Weight {
+    nodes: usize,
+    bytes: usize,
+    height: usize,
+}
+
+/// A collection that is being read.
+struct Frame {
+    /// Where it starts, and where its last child ends in the file (not where an alias points).
+    start: usize,
+    end: usize,
+    flow: bool,
+    anchor: usize,
+    weight: Weight,
+    kind: FrameKind,
+}
+
+enum FrameKind {
+    Sequence(Vec<Arc<Node>>),
+    Mapping {
+        entries: Vec<Entry>,
+        key: PendingKey,
+        /// The mapping is `{{ … }}`, which the author did not mean as one: it becomes the text that was written.
+        template: bool,
+    },
+}
+
+enum PendingKey {
+    /// The next node is a key.
+    None,
+    /// The next node is the value of this key.
+    Key(Spanned<String>),
+    /// The next node is the value of something that cannot be a key: it is left out.
+    Refused,
+}
+
+struct Composer<'f> {
+    file: &'f Arc<SourceFile>,
+    diagnostics: Vec<Diagnostic>,
+    frames: Vec<Frame>,
+    anchors: HashMap<usize, (Arc<Node>, Weight)>,
+    anchor_names: Vec<String>,
+    root: Option<Arc<Node>>,
+    /// Where the last node that was read starts: the parser's own place is often further on.
+    last_node: usize,
+    documents: usize,
+    /// How many nodes were read, without what aliases repeat.
+    nodes: usize,
+    stopped: bool,
+}
+
+impl<'f> Composer<'f> {
+    fn new(file: &'f Arc<SourceFile>) -> Self {
+        Self {
+            file,
+            diagnostics: Vec::new(),
+            frames: Vec::new(),
+            anchors: HashMap::new(),
+            anchor_names: Vec::new(),
+            root: None,
+            last_node: 0,
+            documents: 0,
+            nodes: 0,
+            stopped: false,
+        }
+    }
+
+    fn finish(mut self) -> Parsed {
+        if self.root.is_none() && !self.stopped {
+            let comments =
+                !self.file.text().trim_matches(|c: char| c.is_whitespace() || c == BYTE_ORDER_MARK).is_empty();
+            let message = if comments { "the file holds nothing but comments" } else { "the file is empty" };
+            let help = "write a script: its first line is `session:`, `skill:`, `test:` or `workflow_id: …`";
+            self.report(Diagnostic::error("empty-document", message, self.file, Span::default()).with_help(help));
+        }
+        sort(&mut self.diagnostics);
+        Parsed { root: self.root, diagnostics: self.diagnostics }
+    }
+
+    fn report(&mut self, diagnostic: Diagnostic) {
+        if self.diagnostics.len() < MAX_DIAGNOSTICS {
+            self.diagnostics.push(diagnostic);
+        }
+    }
+
+    /// The outcome of a check, its finding reported.
+    fn checked<T>(&mut self, outcome: Result<T, Box<Diagnostic>>) -> Option<T> {
+        outcome.map_err(|diagnostic| self.report(*diagnostic)).ok()
+    }
+
+    /// Reports what ends the document: there is no tree then.
+    fn stop(&mut self, diagnostic: Diagnostic) {
+        self.diagnostics.truncate(MAX_DIAGNOSTICS - 1);
+        self.report(diagnostic);
+        self.stopped = true;
+        self.root = None;
+    }
+
+    fn syntax_error(&mut self, error: &ScanError) {
+        let diagnostic = syntax::diagnose(self.file, error, self.last_node);
+        // `*bold* text` is an unknown alias first and a syntax error then: one mistake, and the second says it better.
+        let line = |diagnostic: &Diagnostic| self.file.line_column(diagnostic.span.start).0;
+        let same_line = |last: &Diagnostic| line(last) == line(&diagnostic);
+        if self.diagnostics.last().is_some_and(same_line) {
+            self.diagnostics.pop();
+        }
+        self.stop(diagnostic);
+    }
+
+    fn event(&mut self, event: Event<'_>, at: granit_parser::Span) {
+        let span = self.span(at);
+        let tag_span = at.tag_span().map_or(span, |tag| self.span(tag));
+        match event {
+            Event::DocumentStart(..) => {
+                self.documents += 1;
+                if self.documents > 1 {
+                    let help =
+                        "a file holds one document: remove this line, or put what follows into a file of its own";
+                    self.report(
+                        Diagnostic::error("several-documents", "a second document starts here", self.file, span)
+                            .with_help(help),
+                    );
+                    self.stopped = true;
+                }
+            }
+            Event::Scalar(text, style, anchor, tag) => {
+                let tag = self.checked(tags::of_scalar(tag.as_deref(), &text, self.file, tag_span)).flatten();
+                let style = style_of(style);
+                let absent = style == ScalarStyle::Plain && span.is_empty();
+                let span = scalar_span(self.file, style, span);
+                // An absent node arrives as `~`.
+                let text = if absent { String::new() } else { text.into_owned() };
+                let scalar = Scalar { text, style, tag };
+                let weight = Weight { nodes: 1, bytes: scalar.text.len(), height: 0 };
+                let node = Arc::new(Node { span, kind: NodeKind::Scalar(scalar) });
+                self.complete(node, anchor, weight, span);
+            }
+            Event::SequenceStart(style, anchor, tag) => {
+                self.checked(tags::of_collection(tag.as_deref(), "seq", self.file, tag_span));
+                self.open(style, anchor, span, FrameKind::Sequence(Vec::new()));
+            }
+            Event::MappingStart(style, anchor, tag) => {
+                self.checked(tags::of_collection(tag.as_deref(), "map", self.file, tag_span));
+                let kind = FrameKind::Mapping { entries: Vec::new(), key: PendingKey::None, template: false };
+                self.open(style, anchor, span, kind);
+            }
+            Event::SequenceEnd | Event::MappingEnd => self.close(span),
+            Event::Anchor(_, name) => {
+                if self.anchor_names.len() < MAX_NODES {
+                    self.anchor_names.push(name.into_owned());
+                }
+            }
+            Event::Alias(anchor) => match self.anchors.get(&anchor).cloned() {
+                Some((node, weight)) => self.complete(node, 0, weight, span),
+                None => {
+                    let name = self.file.slice(span);
+                    let message = format!("`{name}` stands inside what it names, which would never end");
+                    let help = "remove it, or write out what it should hold";
+                    self.report(Diagnostic::error("recursive-alias", message, self.file, span).with_help(help));
+                    self.placeholder(span);
+                }
+            },
+            Event::UnresolvedAlias(name) => {
+                let message = format!("nothing in this file is called `&{name}`");
+                let near = near_miss(&name, self.anchor_names.iter().map(String::as_str));
+                let help = match near {
+                    Some(near) => format!("did you mean `*{near}`?"),
+                    None => "if it is a text that begins with `*`, put it in quotes".to_owned(),
+                };
+                self.report(Diagnostic::error("unknown-anchor", message, self.file, span).with_help(help));
+                self.placeholder(span);
+            }
+            _ => {}
+        }
+    }
+
+    /// The source text as a scalar, in place of something that was reported: what comes after can go on.
+    fn placeholder(&mut self, span: Span) {
+        let scalar = Scalar { text: self.file.slice(span).to_owned(), style: ScalarStyle::Plain, tag: None };
+        let weight = Weight { nodes: 1, bytes: scalar.text.len(), height: 0 };
+        self.complete(Arc::new(Node { span, kind: NodeKind::Scalar(scalar) }), 0, weight, span);
+    }
+
+    fn span(&self, span: granit_parser::Span) -> Span {
+        // The parser gives byte offsets for text that is a `str`, always.
+        let (start, end) = (span.start.byte_offset().unwrap_or(0), span.end.byte_offset().unwrap_or(0));
+        self.file.clamp(Span::new(start, end))
+    }
+
+    fn open(&mut self, style: StructureStyle, anchor: usize, span: Span, kind: FrameKind) {
+        self.last_node = span.start;
+        if self.frames.len() >= MAX_DEPTH {
+            self.stop(syntax::too_deep(self.file, span));
+            return;
+        }
+        let flow = style == StructureStyle::Flow;
+        let weight = Weight { nodes: 1, bytes: 0, height: 1 };
+        self.frames.push(Frame { start: span.start, end: span.end, flow, anchor, weight, kind });
+    }
+
+    fn close(&mut self, at: Span) {
+        let Some(frame) = self.frames.pop() else { return };
+        // A block collection ends at its last child: its end event stands behind the comments that follow.
+        let bracket = frame.flow && matches!(self.file.slice(at), "]" | "}");
+        let span = Span::new(frame.start, if bracket { at.end } else { frame.end });
+        let kind = match frame.kind {
+            FrameKind::Sequence(items) => NodeKind::Sequence(items),
+            FrameKind::Mapping { template: true, .. } => NodeKind::Scalar(Scalar {
+                text: self.file.slice(span).to_owned(),
+                style: ScalarStyle::Plain,
+                tag: None,
+            }),
+            FrameKind::Mapping { entries, .. } => NodeKind::Mapping(self.without_duplicates(entries)),
+        };
+        self.complete(Arc::new(Node { span, kind }), frame.anchor, frame.weight, span);
+    }
+
+    /// Keeps the first entry of each key and reports the others.
+    fn without_duplicates(&mut self, entries: Vec<Entry>) -> Vec<Entry> {
+        let mut first = HashMap::with_capacity(entries.len());
+        let mut found = Vec::new();
+        let mut keep = Vec::with_capacity(entries.len());
+        for entry in &entries {
+            match first.entry(entry.key.value.as_str()) {
+                hash_map::Entry::Vacant(vacant) => {
+                    vacant.insert(entry.key.span);
+                    keep.push(true);
+                }
+                hash_map::Entry::Occupied(occupied) => {
+                    keep.push(false);
+                    if found.len() < MAX_DIAGNOSTICS {
+                        found.push((entry.key.clone(), *occupied.get()));
+                    }
+                }
+            }
+        }
+        for (key, earlier) in found {
+            let message = format!("`{}` stands twice in one mapping", text::excerpt(&key.value));
+            self.report(
+                Diagnostic::error("duplicate-key", message, self.file, key.span)
+                    .with_help("keep one of them, or give one another name")
+                    .with_related("it stands here first", self.file, earlier),
+            );
+        }
+        if keep.iter().all(|keep| *keep) {
+            return entries;
+        }
+        entries.into_iter().zip(keep).filter_map(|(entry, keep)| keep.then_some(entry)).collect()
+    }
+
+    /// Puts a finished node where it belongs. `source` is where it stands in the file: for an alias the alias itself.
+    fn complete(&mut self, node: Arc<Node>, anchor: usize, weight: Weight, source: Span) {
+        self.last_node = source.start;
+        if anchor != 0 {
+            self.anchors.insert(anchor, (Arc::clone(&node), weight));
+        }
+        if self.frames.len() + weight.height > MAX_DEPTH {
+            self.stop(syntax::too_deep(self.file, source));
+            return;
+        }
+        let Some(frame) = self.frames.last_mut() else {
+            let absent = node.span.is_empty() && node.as_scalar().is_some_and(|scalar| scalar.tag.is_none());
+            self.root = if absent { None } else { Some(node) };
+            return;
+        };
+        frame.end = frame.end.max(source.end);
+        frame.weight.nodes = frame.weight.nodes.saturating_add(weight.nodes);
+        frame.weight.bytes = frame.weight.bytes.saturating_add(weight.bytes);
+        frame.weight.height = frame.weight.height.max(weight.height + 1);
+        self.nodes += 1;
+        let nodes = frame.weight.nodes.max(self.nodes);
+        if nodes > MAX_NODES || frame.weight.bytes > MAX_TEXT_BYTES {
+            let message = if nodes > MAX_NODES {
+                format!("the document has more than {MAX_NODES} nodes once its aliases are written out")
+            } else {
+                format!("the document has more than {MAX_TEXT_BYTES} bytes of text once its aliases are written out")
+            };
+            self.stop(
+                Diagnostic::error("too-many-nodes", message, self.file, source)
+                    .with_help("data of this size belongs into a file of its own"),
+            );
+            return;
+        }
+        match &mut frame.kind {
+            FrameKind::Sequence(items) => items.push(node),
+            FrameKind::Mapping { entries, key, .. } => match mem::replace(key, PendingKey::None) {
+                PendingKey::Key(key) => entries.push(Entry { key, value: node }),
+                PendingKey::Refused => {}
+                PendingKey::None => self.key(&node, source),
+            },
+        }
+    }
+
+    /// The template that the innermost mapping really is.
+    fn template(&self) -> Option<Misreading> {
+        let frame = self.frames.last().filter(|frame| frame.flow)?;
+        let inside_flow = self.frames.iter().rev().nth(1).is_some_and(|outer| outer.flow);
+        misreading::template(self.file, frame.start, inside_flow)
+    }
+
+    /// Takes a node as the key of the innermost mapping, or refuses it.
+    fn key(&mut self, node: &Node, source: Span) {
+        let accepted = self.readable_key(node, source);
+        let is_template = node.as_scalar().is_none() && self.template().is_some();
+        if let Some(Frame { kind: FrameKind::Mapping { key, template, .. }, .. }) = self.frames.last_mut() {
+            *template |= is_template;
+            *key = match accepted {
+                Some(text) => PendingKey::Key(Spanned::new(text, source)),
+                None => PendingKey::Refused,
+            };
+        }
+    }
+
+    /// The text of a key; `None`, and reported, where it cannot be one.
+    fn readable_key(&mut self, node: &Node, source: Span) -> Option<String> {
+        let Some(scalar) = node.as_scalar() else {
+            let diagnostic = match self.template() {
+                Some(found) => found.into_diagnostic("key-not-text", self.file),
+                None => {
+                    let message = format!("{} cannot be a key", node.describe());
+                    Diagnostic::error("key-not-text", message, self.file, source)
+                        .with_help("a key is a text, followed by a colon and a space")
+                }
+            };
+            self.report(diagnostic);
+            return None;
+        };
+        let plain = scalar.style == ScalarStyle::Plain && scalar.tag.is_none();
+        if plain && source.is_empty() {
+            let span = self.file.clamp(Span::new(source.start, source.start + 1));
+            self.report(
+                Diagnostic::error("key-not-text", "there is no key before this colon", self.file, span)
+                    .with_help("write the key in front of the colon, or put a text that begins with `:` in quotes"),
+            );
+            return None;
+        }
+        if plain && scalar.text == "<<" {
+            let help = "YAML 1.2 has no merge keys: write the keys out, or put what is shared under a key of its own";
+            let message = "`<<` does not merge mappings here";
+            self.report(Diagnostic::error("merge-key", message, self.file, source).with_help(help));
+            return None;
+        }
+        if let Some(found) = misreading::wide_indentation(self.file, source.start).filter(|_| plain) {
+            self.stop(found.into_diagnostic("yaml-syntax", self.file));
+            return None;
+        }
+        Some(scalar.text.clone())
+    }
+}
+
+/// Where a scalar stands, as [`Node::span`] has it.
+fn scalar_span(file: &SourceFile, style: ScalarStyle, span: Span) -> Span {
+    let indicator = match style {
+        ScalarStyle::Literal => '|',
+        ScalarStyle::Folded => '>',
+        // An absent value arrives in front of the colon of its key.
+        ScalarStyle::Plain if span.is_empty() => {
+            let colon = file.text().get(span.start..).is_some_and(|rest| rest.starts_with(':'));
+            return Span::point(span.start + usize::from(colon));
+        }
+        _ => return span,
+    };
+    // The parser's span of a block scalar begins at its text, and holds the empty lines behind it. Where there is no text,
+    // it begins at the indicator or behind all empty lines: then the indicator is the place.
+    let written = file.slice(span).trim_end();
+    let before = file.text().get(..span.start).unwrap_or("");
+    let begins_line = before.trim_end_matches([' ', '\t']).ends_with(['\n', '\r']);
+    if !written.is_empty() && (begins_line || !written.starts_with(indicator)) {
+        return Span::new(span.start, span.start + written.len());
+    }
+    let until = span.start + usize::from(written.starts_with(indicator));
+    let place = file.text().get(..until).and_then(|before| before.rfind(indicator));
+    place.map_or(Span::point(span.start), |place| Span::new(place, place + 1))
+}
+
+fn style_of(style: granit_parser::ScalarStyle) -> ScalarStyle {
+    match style {
+        granit_parser::ScalarStyle::Plain => ScalarStyle::Plain,
+        granit_parser::ScalarStyle::SingleQuoted => ScalarStyle::SingleQuoted,
+        granit_parser::ScalarStyle::DoubleQuoted => ScalarStyle::DoubleQuoted,
+        granit_parser::ScalarStyle::Literal => ScalarStyle::Literal,
+        granit_parser::ScalarStyle::Folded => ScalarStyle::Folded,
+    }
+}

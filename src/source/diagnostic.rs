@@ -1,0 +1,178 @@
+//! A finding about a file, as data: what is wrong, where, and what to do. Prose and colour are added by `source::render`.
+
+use std::sync::Arc;
+
+use crate::source::span::Span;
+use crate::source::text::SourceFile;
+
+/// How much a finding matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Severity {
+    /// The file cannot be used as it is.
+    Error,
+    /// Probably not what was meant.
+    Warning,
+    /// Good to know.
+    Info,
+}
+
+impl Severity {
+    /// The word for it in reports: `error`, `warning`, `info`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Error => "error",
+            Self::Warning => "warning",
+            Self::Info => "info",
+        }
+    }
+}
+
+/// Another place that helps to understand a finding: "the first one is here".
+#[derive(Clone, Debug)]
+pub struct Related {
+    /// What stands there.
+    pub message: String,
+    /// The file it is in, which may be another one.
+    pub file: Arc<SourceFile>,
+    /// Where in it.
+    pub span: Span,
+}
+
+/// One replacement of text: what `span` covers becomes `text`. An empty span inserts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Edit {
+    /// What is replaced.
+    pub span: Span,
+    /// What stands there afterwards.
+    pub text: String,
+}
+
+impl Edit {
+    /// Puts `text` at `byte` and removes nothing.
+    pub fn insert(byte: usize, text: impl Into<String>) -> Self {
+        Self { span: Span::point(byte), text: text.into() }
+    }
+
+    /// Puts `text` where `span` is.
+    pub fn replace(span: Span, text: impl Into<String>) -> Self {
+        Self { span, text: text.into() }
+    }
+}
+
+/// A change of the diagnostic's own file that would settle it. The edits are made together and do not overlap.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fix {
+    /// What it does, as an imperative: "put quotes around the text".
+    pub title: String,
+    /// The replacements.
+    pub edits: Vec<Edit>,
+}
+
+/// A finding. `rule` is a stable slug (`docs/diagnostics/<rule>.md`); messages may change, slugs do not.
+#[derive(Clone, Debug)]
+pub struct Diagnostic {
+    /// The slug.
+    pub rule: &'static str,
+    /// How much it matters.
+    pub severity: Severity,
+    /// What is wrong.
+    pub message: String,
+    /// What to do about it.
+    pub help: Option<String>,
+    /// The file it is about.
+    pub file: Arc<SourceFile>,
+    /// Where in the file.
+    pub span: Span,
+    /// Other places that belong to it.
+    pub related: Vec<Related>,
+    /// Changes that would settle it, the best first.
+    pub fixes: Vec<Fix>,
+}
+
+impl Diagnostic {
+    /// An error; the span is brought inside the file's text.
+    pub fn error(rule: &'static str, message: impl Into<String>, file: &Arc<SourceFile>, span: Span) -> Self {
+        Self::new(Severity::Error, rule, message.into(), file, span)
+    }
+
+    /// A warning; the span is brought inside the file's text.
+    pub fn warning(rule: &'static str, message: impl Into<String>, file: &Arc<SourceFile>, span: Span) -> Self {
+        Self::new(Severity::Warning, rule, message.into(), file, span)
+    }
+
+    /// A piece of information; the span is brought inside the file's text.
+    pub fn info(rule: &'static str, message: impl Into<String>, file: &Arc<SourceFile>, span: Span) -> Self {
+        Self::new(Severity::Info, rule, message.into(), file, span)
+    }
+
+    fn new(severity: Severity, rule: &'static str, message: String, file: &Arc<SourceFile>, span: Span) -> Self {
+        Self {
+            rule,
+            severity,
+            message,
+            help: None,
+            file: Arc::clone(file),
+            span: file.clamp(span),
+            related: Vec::new(),
+            fixes: Vec::new(),
+        }
+    }
+
+    /// The same with a help text, which replaces an earlier one.
+    pub fn with_help(mut self, help: impl Into<String>) -> Self {
+        self.help = Some(help.into());
+        self
+    }
+
+    /// The same with one more place.
+    pub fn with_related(mut self, message: impl Into<String>, file: &Arc<SourceFile>, span: Span) -> Self {
+        self.related.push(Related { message: message.into(), file: Arc::clone(file), span: file.clamp(span) });
+        self
+    }
+
+    /// The same with one more fix.
+    pub fn with_fix(mut self, title: impl Into<String>, edits: Vec<Edit>) -> Self {
+        self.fixes.push(Fix { title: title.into(), edits });
+        self
+    }
+
+    /// Whether it is an error.
+    pub fn is_error(&self) -> bool {
+        self.severity == Severity::Error
+    }
+}
+
+/// Sorts findings as a reader meets them: by file name, then by position; findings at one place keep errors first.
+pub fn sort(diagnostics: &mut [Diagnostic]) {
+    diagnostics.sort_by(|a, b| {
+        let key = |d: &Diagnostic| (d.span.start, d.severity, d.span.end, d.rule);
+        a.file.name().cmp(b.file.name()).then_with(|| key(a).cmp(&key(b)))
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn findings_are_sorted_by_file_then_position_then_severity() {
+        let a = Arc::new(SourceFile::new("a.yaml", "0123456789"));
+        let b = Arc::new(SourceFile::new("b.yaml", "0123456789"));
+        let mut all = vec![
+            Diagnostic::error("four", "", &b, Span::new(0, 1)),
+            Diagnostic::error("three", "", &a, Span::new(5, 6)),
+            Diagnostic::warning("two", "", &a, Span::new(2, 3)),
+            Diagnostic::error("one", "", &a, Span::new(2, 4)),
+        ];
+        sort(&mut all);
+        assert_eq!(all.iter().map(|d| d.rule).collect::<Vec<_>>(), ["one", "two", "three", "four"]);
+    }
+
+    #[test]
+    fn a_span_outside_the_text_is_brought_inside() {
+        let file = Arc::new(SourceFile::new("a.yaml", "好"));
+        let diagnostic = Diagnostic::error("x", "", &file, Span::new(1, 99)).with_related("", &file, Span::new(7, 8));
+        assert_eq!(diagnostic.span, Span::new(0, 3));
+        assert_eq!(diagnostic.related[0].span, Span::point(3));
+    }
+}

@@ -1,0 +1,330 @@
+//! From a character of a scalar's decoded text back to where it stands in the file.
+//!
+//! The scalar is decoded once more, following `granit-parser`'s rules, while every character that comes out is compared with
+//! the tree's text. At the first difference the answer is "cannot say", so a gap in the rules here can never point at a wrong
+//! place.
+
+use std::ops::Range;
+
+use crate::source::span::Span;
+use crate::source::text::SourceFile;
+use crate::source::yaml::{Node, ScalarStyle};
+
+/// See [`crate::source::yaml::locate`].
+pub(crate) fn characters(file: &SourceFile, node: &Node, within: Range<usize>) -> Span {
+    find(file, node, &within).unwrap_or(node.span)
+}
+
+fn find(file: &SourceFile, node: &Node, within: &Range<usize>) -> Option<Span> {
+    let scalar = node.as_scalar()?;
+    let text = file.text();
+    let span = node.span;
+    let mut trace = Trace { expected: scalar.text.chars(), index: 0, wanted: within, start: None, end: None };
+    let decoded = match scalar.style {
+        ScalarStyle::Plain => flow(&mut trace, text.get(span.range())?, span.start, None),
+        ScalarStyle::SingleQuoted => flow(&mut trace, inside(text, span)?, span.start + 1, Some('\'')),
+        ScalarStyle::DoubleQuoted => flow(&mut trace, inside(text, span)?, span.start + 1, Some('"')),
+        ScalarStyle::Literal => block(&mut trace, text, span, false, &scalar.text),
+        ScalarStyle::Folded => block(&mut trace, text, span, true, &scalar.text),
+    };
+    // `None` is a difference or the end of the search: what has been found up to there still holds.
+    if decoded.is_some() && trace.expected.next().is_none() && within.start == trace.index {
+        // Past the last character there is a place, but no character to mark.
+        return Some(Span::point(trace.end.unwrap_or_else(|| closing(scalar.style, span))));
+    }
+    let start = trace.start?;
+    if within.is_empty() {
+        return Some(Span::point(start));
+    }
+    (trace.index >= within.end).then(|| Span::new(start, trace.end.unwrap_or(start)))
+}
+
+/// The text between the quotes.
+fn inside(text: &str, span: Span) -> Option<&str> {
+    text.get(span.start + 1..span.end.checked_sub(1)?)
+}
+
+fn closing(style: ScalarStyle, span: Span) -> usize {
+    match style {
+        ScalarStyle::SingleQuoted | ScalarStyle::DoubleQuoted => span.end.saturating_sub(1),
+        _ => span.end,
+    }
+}
+
+/// Follows the decoded characters and keeps the place of the wanted ones.
+struct Trace<'a> {
+    expected: std::str::Chars<'a>,
+    index: usize,
+    wanted: &'a Range<usize>,
+    start: Option<usize>,
+    /// Where the last character that is wanted, or stands before the wanted ones, ends.
+    end: Option<usize>,
+}
+
+impl Trace<'_> {
+    /// The next decoded character and the bytes of the file it comes from. `None` ends the search: enough, or a difference.
+    fn put(&mut self, decoded: char, from: usize, to: usize) -> Option<()> {
+        if self.index >= self.wanted.end && self.start.is_some() {
+            return None;
+        }
+        if self.expected.next()? != decoded {
+            // What was found before the difference is not trusted to be whole.
+            self.start = None;
+            return None;
+        }
+        if self.index == self.wanted.start {
+            self.start = Some(from);
+        }
+        self.end = Some(to);
+        self.index += 1;
+        Some(())
+    }
+}
+
+/// Plain and quoted scalars: line folding, and the escapes of `quote`. `base` is where `raw` starts in the file.
+fn flow(trace: &mut Trace<'_>, raw: &str, base: usize, quote: Option<char>) -> Option<()> {
+    let mut at = 0;
+    while let Some(rest) = raw.get(at..).filter(|rest| !rest.is_empty()) {
+        let next = rest.chars().next()?;
+        if matches!(next, ' ' | '\t' | '\n' | '\r') {
+            let blank = rest.find(|c| !matches!(c, ' ' | '\t')).unwrap_or(rest.len());
+            if rest.get(blank..).is_some_and(|tail| tail.starts_with(['\n', '\r'])) {
+                let length = rest.find(|c| !matches!(c, ' ' | '\t' | '\n' | '\r')).unwrap_or(rest.len());
+                fold(trace, rest.get(..length)?, base + at)?;
+                at += length;
+                continue;
+            }
+        }
+        let width = match (quote, next) {
+            (Some('\''), '\'') => {
+                trace.put('\'', base + at, base + at + 2)?;
+                2
+            }
+            (Some('"'), '\\') => escape(trace, rest, base + at)?,
+            _ => {
+                trace.put(next, base + at, base + at + next.len_utf8())?;
+                next.len_utf8()
+            }
+        };
+        at += width;
+    }
+    Some(())
+}
+
+/// White space around at least one line break: one break is a space, more are one break less.
+fn fold(trace: &mut Trace<'_>, blank: &str, from: usize) -> Option<()> {
+    let to = from + blank.len();
+    match breaks(blank) {
+        1 => trace.put(' ', from, to),
+        count => (1..count).try_for_each(|_| trace.put('\n', from, to)),
+    }
+}
+
+fn breaks(text: &str) -> usize {
+    let pairs = text.matches("\r\n").count();
+    text.matches(['\n', '\r']).count() - pairs
+}
+
+/// An escape of a double-quoted scalar at the start of `rest`; gives how many bytes it takes.
+fn escape(trace: &mut Trace<'_>, rest: &str, from: usize) -> Option<usize> {
+    let kind = rest.chars().nth(1)?;
+    if matches!(kind, '\n' | '\r') {
+        // An escaped break vanishes with the white space after it; further breaks stay.
+        let tail = rest.get(1..)?;
+        let length = tail.find(|c| !matches!(c, ' ' | '\t' | '\n' | '\r')).unwrap_or(tail.len());
+        let to = from + 1 + length;
+        (1..breaks(tail.get(..length)?)).try_for_each(|_| trace.put('\n', from, to))?;
+        return Some(1 + length);
+    }
+    let digits = match kind {
+        'x' => 2,
+        'u' => 4,
+        'U' => 8,
+        _ => 0,
+    };
+    let (decoded, length) = if digits > 0 {
+        let code = |start: usize| u32::from_str_radix(rest.get(start..start + digits)?, 16).ok();
+        match code(2)? {
+            // A pair of surrogates, as JSON writes characters beyond the basic plane.
+            high @ 0xd800..=0xdbff if digits == 4 => {
+                let low = code(8)?.checked_sub(0xdc00).filter(|low| *low < 0x400)?;
+                (char::from_u32(0x10000 + ((high - 0xd800) << 10) + low)?, 12)
+            }
+            code => (char::from_u32(code)?, 2 + digits),
+        }
+    } else {
+        let decoded = match kind {
+            '0' => '\0',
+            'a' => '\x07',
+            'b' => '\x08',
+            't' | '\t' => '\t',
+            'n' => '\n',
+            'v' => '\x0b',
+            'f' => '\x0c',
+            'r' => '\r',
+            'e' => '\x1b',
+            'N' => '\u{85}',
+            '_' => '\u{a0}',
+            'L' => '\u{2028}',
+            'P' => '\u{2029}',
+            other => other,
+        };
+        (decoded, 1 + kind.len_utf8())
+    };
+    trace.put(decoded, from, from + length)?;
+    Some(length)
+}
+
+/// Block scalars: the indentation is the column of the first character; `folded` joins lines.
+fn block(trace: &mut Trace<'_>, text: &str, span: Span, folded: bool, decoded: &str) -> Option<()> {
+    let before = text.get(..span.start)?;
+    let line_start = before.rfind(['\n', '\r']).map_or(0, |position| position + 1);
+    let indent = span.start - line_start;
+    // Empty lines above the first character stand before the span.
+    let leading = decoded.chars().take_while(|c| *c == '\n').count();
+    (0..leading).try_for_each(|_| trace.put('\n', span.start, span.start))?;
+
+    let mut at = span.start;
+    // Of the break before the current line: whether there was one, where it stands, how many empty lines followed it.
+    let (mut pending, mut empty) = (None::<(usize, usize)>, 0);
+    let mut above_blank = false;
+    loop {
+        let rest = text.get(at..)?;
+        let length = rest.find(['\n', '\r']).unwrap_or(rest.len());
+        let line = rest.get(..length)?;
+        if let Some((from, to)) = pending {
+            let begins_blank = line.starts_with([' ', '\t']);
+            if !folded || above_blank || begins_blank {
+                trace.put('\n', from, to)?;
+            } else if empty == 0 {
+                trace.put(' ', from, to)?;
+            }
+            (0..empty).try_for_each(|_| trace.put('\n', to, to))?;
+        }
+        above_blank = line.starts_with([' ', '\t']);
+        for (offset, character) in line.char_indices() {
+            trace.put(character, at + offset, at + offset + character.len_utf8())?;
+        }
+        let break_at = at + length;
+        let mut next = break_at + break_length(text.get(break_at..)?);
+        let break_end = next;
+        empty = 0;
+        // Eat the indentation of the next line, and the empty lines before it.
+        loop {
+            let rest = text.get(next..)?;
+            let spaces = rest.bytes().take(indent).take_while(|byte| *byte == b' ').count();
+            let after = rest.get(spaces..)?;
+            if after.is_empty() || next >= span.end {
+                // Only the line breaks of the tail remain.
+                let tail = trace.expected.as_str().chars().count();
+                return (0..tail).try_for_each(|_| trace.put('\n', break_at, break_end));
+            }
+            next += spaces;
+            match break_length(after) {
+                0 if spaces < indent => return None,
+                0 => break,
+                width => {
+                    next += width;
+                    empty += 1;
+                }
+            }
+        }
+        pending = Some((break_at, break_end));
+        at = next;
+    }
+}
+
+/// The length of the line break that `text` starts with, 0 without one.
+fn break_length(text: &str) -> usize {
+    if text.starts_with("\r\n") { 2 } else { usize::from(text.starts_with(['\n', '\r'])) }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::source::yaml::{locate, locate_bytes, parse};
+
+    fn value(text: &str) -> (Arc<SourceFile>, Arc<Node>) {
+        let file = Arc::new(SourceFile::new("a.yaml", text));
+        let parsed = parse(&file);
+        assert!(parsed.diagnostics.is_empty(), "{text:?}: {:?}", parsed.diagnostics);
+        let node = Arc::clone(parsed.root.unwrap().get("k").unwrap());
+        (file, node)
+    }
+
+    /// Scalars in all styles; each holds `好 x` once in its decoded text.
+    const SCALARS: [&str; 22] = [
+        "k: 你好 x 吗\n",
+        "k: 你\n  你 好 x\n\n\n  吗\n",
+        "k: '你''s 好 x'\n",
+        "k: '你  \n\n  你\n   好 x'\n",
+        "k: \"\\u4f60\\t\\x41\\U0001F600\\uD83D\\uDE00 好 x\\\"\"\n",
+        "k: \"a\\\n    b \\\n\n   好 x\"\n",
+        "k: \"a \n\n  b\\  \n  好 x\"\n",
+        "k: |\n  你\n    好 x\n  吗\n",
+        "k: |\n\n\n  你\n\n  好 x\n",
+        "k: |2\n    你\n  好 x\n",
+        "k: |-\n  你\n  好 x\n\n\nz: 1\n",
+        "k: |+\n  好 x\n\n\nz: 1\n",
+        "k: >\n  你\n  你\n\n  好 x\n",
+        "k: >\n  你\n\n    more\n     more\n\n\n  back\n  好 x\n  吗\n\n# c\n",
+        "k: >-\n  好 x\n",
+        "k: >2\n    你\n  a\n  b 好 x\n",
+        "k: |\r\n  你\r\n\r\n  好 x\r\n  吗\r\n",
+        "k: >\r\n  你\r\n  你\r\n  好 x\r\n",
+        "k: '你\r\n  好 x'\r\n",
+        "\u{feff}k: |\n  你\n  好 x",
+        "a: [1, &n \"\\n好 x\"]\nk: *n\n",
+        "k:\n  \"你\n  好 x\"\n",
+    ];
+
+    #[test]
+    fn every_character_of_every_style_is_found_where_it_stands() {
+        for text in SCALARS {
+            let (file, node) = value(text);
+            let decoded = &node.as_scalar().unwrap().text;
+            let at = decoded.find("好 x").unwrap();
+            let span = locate_bytes(&file, &node, at..at + "好 x".len());
+            assert_eq!(file.slice(span), "好 x", "{text:?}");
+            // Nothing decodes to something else than it says, so each character is found, in order and inside the file.
+            let mut last = 0;
+            for (index, character) in decoded.chars().enumerate() {
+                let span = locate(&file, &node, index..index + 1);
+                assert!(span.start >= last || character == '\n', "{text:?} {index}");
+                last = span.start;
+                let written = file.slice(span);
+                if !character.is_whitespace() && !written.starts_with('\\') && written != "''" {
+                    assert_eq!(written, character.to_string(), "{text:?} {index}");
+                }
+            }
+            assert_ne!(locate(&file, &node, 0..decoded.chars().count()), Span::default());
+        }
+    }
+
+    #[test]
+    fn places_between_characters_and_past_the_text_are_safe() {
+        let (file, node) = value("k: '好a'\n");
+        assert_eq!(locate(&file, &node, 1..1), Span::point(7));
+        assert_eq!(locate(&file, &node, 2..2), Span::point(8));
+        assert_eq!(locate(&file, &node, 0..3), node.span);
+        assert_eq!(locate(&file, &node, 9..12), node.span);
+        assert_eq!(locate_bytes(&file, &node, 0..99), node.span);
+        // A byte inside a character is its start.
+        assert_eq!(locate_bytes(&file, &node, 1..4), Span::new(4, 8));
+        let (file, node) = value("k: ''\n");
+        assert_eq!(locate(&file, &node, 0..0), Span::point(4));
+        let (file, node) = value("k:\n");
+        assert_eq!(locate(&file, &node, 0..0), Span::point(2));
+        let (file, node) = value("k: [a]\n");
+        assert_eq!(locate(&file, &node, 0..1), node.span);
+    }
+
+    #[test]
+    fn another_file_gives_the_whole_span() {
+        let (_, node) = value("k: |\n  你\n  好\n");
+        let other = SourceFile::new("b.yaml", "x\ny");
+        assert_eq!(locate(&other, &node, 0..1), node.span);
+    }
+}

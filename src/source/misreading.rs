@@ -1,0 +1,227 @@
+//! Text that a person reads one way and YAML another: `{{ x }}` without quotes, full-width colons and spaces, a colon without
+//! a space. Recognised from the text, whatever the parser made of it.
+
+use std::sync::Arc;
+
+use crate::source::diagnostic::{Diagnostic, Edit, Fix};
+use crate::source::lines::{Line, without_comment};
+use crate::source::span::Span;
+use crate::source::text::SourceFile;
+use crate::source::yaml::{Node, NodeKind, ScalarStyle};
+
+/// Longer text in front of a full-width colon is a sentence, not a key (in characters).
+const MAX_KEY_CHARS: usize = 40;
+
+const FULL_WIDTH_COLON: &str = "this colon is a full-width `：`, which YAML reads as a part of the text";
+const FULL_WIDTH_COLON_HELP: &str = "write a `:` of the English keyboard and a space behind it";
+
+/// Something that was misread: everything of a diagnostic but its slug.
+pub(crate) struct Misreading {
+    pub(crate) message: String,
+    pub(crate) help: String,
+    pub(crate) span: Span,
+    pub(crate) fix: Option<Fix>,
+}
+
+impl Misreading {
+    pub(crate) fn new(message: impl Into<String>, help: impl Into<String>, span: Span) -> Self {
+        Self { message: message.into(), help: help.into(), span, fix: None }
+    }
+
+    pub(crate) fn fixed_by(mut self, fix: Option<Fix>) -> Self {
+        self.fix = fix;
+        self
+    }
+
+    pub(crate) fn into_diagnostic(self, rule: &'static str, file: &Arc<SourceFile>) -> Diagnostic {
+        let mut diagnostic = Diagnostic::error(rule, self.message, file, self.span).with_help(self.help);
+        diagnostic.fixes.extend(self.fix);
+        diagnostic
+    }
+}
+
+/// Whether a template begins at `start`.
+pub(crate) fn is_template(file: &SourceFile, start: usize) -> bool {
+    file.text().get(start..).is_some_and(|rest| ["{{", "{%", "{#"].iter().any(|open| rest.starts_with(open)))
+}
+
+/// A template at `start` where YAML wants a value. `inside_flow`: between the brackets of a list or mapping, where only
+/// the `{{ … }}` itself belongs to the text.
+pub(crate) fn template(file: &SourceFile, start: usize, inside_flow: bool) -> Option<Misreading> {
+    if !is_template(file, start) {
+        return None;
+    }
+    let line = Line::at(file, start).span();
+    let rest = Span::new(start, line.end);
+    let text = file.slice(rest);
+    let closing = text.find("}}").or_else(|| text.find("%}"));
+    let span = match closing {
+        Some(closing) if inside_flow => Span::new(start, start + closing + 2),
+        _ => without_comment(file, rest),
+    };
+    let written = file.slice(span);
+    let open = written.get(..2).unwrap_or("{{");
+    let whole = written.matches("{{").count() == written.matches("}}").count()
+        && written.matches("{%").count() == written.matches("%}").count();
+    let message = format!("a text that begins with `{open}` must stand in quotes");
+    let help = "YAML reads a leading `{` as the start of a mapping: put quotes around the whole text";
+    Some(Misreading::new(message, help, span).fixed_by(whole.then(|| quote(file, span))))
+}
+
+/// A text that begins with a character that means something to YAML.
+pub(crate) fn needs_quotes(file: &SourceFile, value: Span) -> Option<Misreading> {
+    if let Some(found) = template(file, value.start, false) {
+        return Some(found);
+    }
+    let first = file.slice(value).chars().next()?;
+    let meaning = match first {
+        '{' => "the start of a mapping",
+        '[' => "the start of a list",
+        '*' => "a reference to an `&anchor`",
+        '&' => "the name of an anchor",
+        '!' => "a tag",
+        '|' | '>' => "the start of a text on the lines below",
+        '%' => "a directive",
+        '@' | '`' => "a reserved character",
+        ',' | '}' | ']' => "a part of a list or mapping",
+        _ => return None,
+    };
+    let message = format!("a text that begins with `{first}` must stand in quotes");
+    let help = format!("YAML reads a leading `{first}` as {meaning}: put quotes around the whole text");
+    Some(Misreading::new(message, help, value).fixed_by(Some(quote(file, value))))
+}
+
+/// Quotes around a text of one line.
+pub(crate) fn quote(file: &SourceFile, span: Span) -> Fix {
+    let text = file.slice(span);
+    let edits = if !text.contains(['"', '\\']) {
+        vec![Edit::insert(span.start, "\""), Edit::insert(span.end, "\"")]
+    } else if !text.contains('\'') {
+        vec![Edit::insert(span.start, "'"), Edit::insert(span.end, "'")]
+    } else {
+        vec![Edit::replace(span, format!("'{}'", text.replace('\'', "''")))]
+    };
+    Fix { title: "put quotes around the text".to_owned(), edits }
+}
+
+/// The full-width colon that ends the key of a line, where there is no YAML colon before it.
+fn full_width_colon(file: &SourceFile, line: &Line<'_>) -> Option<usize> {
+    let body = line.body();
+    let text = file.slice(body);
+    let offset = text.find('：')?;
+    let key = text.get(..offset)?;
+    let is_key = !key.trim().is_empty()
+        && !key.starts_with(['"', '\'', '#', '[', '{'])
+        && key.chars().nth(MAX_KEY_CHARS).is_none();
+    let found = body.start + offset;
+    (is_key && line.colon().is_none_or(|colon| colon > found)).then_some(found)
+}
+
+/// A `key：value` in the line or in the lines right above it, all of which YAML takes for one text.
+pub(crate) fn colon_of_full_width(file: &SourceFile, line: Line<'_>) -> Option<Misreading> {
+    let mut places: Vec<usize> = full_width_colon(file, &line).into_iter().collect();
+    places.extend(line.above().map_while(|above| full_width_colon(file, &above)));
+    places.sort_unstable();
+    let first = *places.first()?;
+    let edits = places.into_iter().map(|place| ascii_colon(file, place)).collect();
+    let fix = Fix { title: "write an ASCII colon and a space".to_owned(), edits };
+    let span = Span::new(first, first + '：'.len_utf8());
+    Some(Misreading::new(FULL_WIDTH_COLON, FULL_WIDTH_COLON_HELP, span).fixed_by(Some(fix)))
+}
+
+fn ascii_colon(file: &SourceFile, place: usize) -> Edit {
+    let end = place + '：'.len_utf8();
+    let behind = file.text().get(end..).and_then(|rest| rest.chars().next());
+    let text = if behind.is_none_or(char::is_whitespace) { ":" } else { ": " };
+    Edit::replace(Span::new(place, end), text)
+}
+
+/// A `key:value` in the line, with nothing between colon and value.
+pub(crate) fn colon_without_space(file: &SourceFile, line: &Line<'_>) -> Option<Misreading> {
+    if line.colon().is_some() {
+        return None;
+    }
+    let body = line.body();
+    let text = file.slice(body);
+    let offset = text.find(':')?;
+    let key = text.get(..offset)?;
+    let word = !key.is_empty() && key.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-'));
+    if !word || text.get(offset + 1..)?.starts_with("//") {
+        return None;
+    }
+    let colon = body.start + offset;
+    let message = format!("a space is missing after `{key}:`");
+    let help = "YAML reads `key:value` as one text: write `key: value`";
+    let fix = Fix { title: "put a space behind the colon".to_owned(), edits: vec![Edit::insert(colon + 1, " ")] };
+    Some(Misreading::new(message, help, Span::new(colon, colon + 1)).fixed_by(Some(fix)))
+}
+
+/// White space at `start` that looks like indentation and is none: full-width, no-break and invisible spaces.
+pub(crate) fn wide_indentation(file: &SourceFile, start: usize) -> Option<Misreading> {
+    let rest = file.text().get(start..)?;
+    let wide = |c: char| (c.is_whitespace() && !c.is_ascii()) || c == '\u{200b}';
+    let first = rest.chars().next().filter(|c| wide(*c))?;
+    let length = rest.find(|c: char| c != ' ' && !wide(c)).unwrap_or(rest.len());
+    let name = match first {
+        '\u{3000}' => "a full-width space",
+        '\u{a0}' => "a no-break space",
+        '\u{200b}' => "an invisible zero-width space",
+        _ => "an unusual space",
+    };
+    let message = format!("this line is indented with {name}, which YAML reads as a part of the text");
+    let help = "indent with ordinary spaces only; most editors can replace the others in the whole file";
+    Some(Misreading::new(message, help, Span::new(start, start + length)))
+}
+
+/// Why a node may not be what its author meant, as help for "expected a mapping, found text" and the like: a full-width colon
+/// or a missing space in what was meant as a mapping, a `{x}` that was meant as text. `None` when nothing shows.
+pub fn help_for(file: &SourceFile, node: &Node) -> Option<String> {
+    match &node.kind {
+        NodeKind::Scalar(scalar) if scalar.style == ScalarStyle::Plain => {
+            let line = Line::at(file, node.span.start);
+            let inside = |byte: usize| (node.span.start..node.span.end).contains(&byte);
+            if full_width_colon(file, &line).is_some_and(inside) {
+                return Some(FULL_WIDTH_COLON.to_owned() + ": " + FULL_WIDTH_COLON_HELP);
+            }
+            colon_without_space(file, &line).filter(|found| inside(found.span.start)).map(|found| found.help)
+        }
+        NodeKind::Mapping(entries) => {
+            let only_names = !entries.is_empty() && entries.iter().all(|entry| entry.value.span.is_empty());
+            let braces = file.slice(node.span).starts_with('{');
+            if only_names && braces { needs_quotes(file, node.span).map(|found| found.help) } else { None }
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::source::yaml;
+
+    #[test]
+    fn a_node_of_the_wrong_kind_is_explained_where_its_text_shows_why() {
+        let table = [
+            ("a:\n  名字：张三\n", Some("full-width")),
+            ("a:\n  名字：张三\n  年龄：5\n", Some("full-width")),
+            // With ASCII colons this would be no YAML at all.
+            ("a: 名字：张三\n", None),
+            ("a: 他说“你好”\n", None),
+            ("a: '名字：张三'\n", None),
+            ("a: name:x\n", None),
+            ("a:\n  name:x\n", Some("`key: value`")),
+            ("a: http://x\n", None),
+            ("a: {name}\n", Some("put quotes")),
+            ("a: {name: x}\n", None),
+            ("a: {}\n", None),
+            ("a: [x]\n", None),
+        ];
+        for (text, expected) in table {
+            let file = Arc::new(SourceFile::new("a.yaml", text));
+            let root = yaml::parse(&file).root.unwrap();
+            let help = help_for(&file, root.get("a").unwrap());
+            assert_eq!(help.is_some(), expected.is_some(), "{text}: {help:?}");
+            assert!(help.unwrap_or_default().contains(expected.unwrap_or_default()), "{text}");
+        }
+    }
+}

@@ -1,0 +1,15 @@
+//! What an author wrote: file text with positions, the YAML tree read from it, and diagnostics that point into it.
+
+pub mod compose;
+pub mod core_schema;
+pub mod diagnostic;
+pub mod lines;
+pub mod locate;
+pub mod misreading;
+pub mod near;
+pub mod render;
+pub mod span;
+pub mod syntax;
+pub mod tags;
+pub mod text;
+pub mod yaml;

@@ -1,0 +1,73 @@
+//! Where something stands in a file: a range of bytes, and a value together with its range.
+
+use std::ops::Range;
+
+/// A range of bytes of a file's text: `start` inclusive, `end` exclusive, both on character boundaries.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Span {
+    /// The first byte.
+    pub start: usize,
+    /// The byte after the last one.
+    pub end: usize,
+}
+
+impl Span {
+    /// The bytes from `start` to `end`; a reversed pair becomes the empty span at `start`.
+    pub const fn new(start: usize, end: usize) -> Self {
+        Self { start, end: if end < start { start } else { end } }
+    }
+
+    /// The empty span at `byte`: a place between two characters.
+    pub const fn point(byte: usize) -> Self {
+        Self { start: byte, end: byte }
+    }
+
+    /// How many bytes it covers.
+    pub const fn len(self) -> usize {
+        self.end.saturating_sub(self.start)
+    }
+
+    /// Whether it covers nothing.
+    pub const fn is_empty(self) -> bool {
+        self.len() == 0
+    }
+
+    /// The smallest span that covers both.
+    pub fn join(self, other: Self) -> Self {
+        Self { start: self.start.min(other.start), end: self.end.max(other.end) }
+    }
+
+    /// The same as a standard range.
+    pub const fn range(self) -> Range<usize> {
+        self.start..self.end
+    }
+}
+
+/// A value and where the author wrote it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Spanned<T> {
+    /// What was written.
+    pub value: T,
+    /// Where it stands.
+    pub span: Span,
+}
+
+impl<T> Spanned<T> {
+    /// `value`, written at `span`.
+    pub const fn new(value: T, span: Span) -> Self {
+        Self { value, span }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_span_never_runs_backwards() {
+        assert_eq!(Span::new(5, 3), Span::point(5));
+        assert_eq!(Span::new(5, 3).len(), 0);
+        assert_eq!(Span::new(1, 3).join(Span::new(7, 9)), Span::new(1, 9));
+        assert_eq!(Span::new(4, 6).join(Span::point(1)), Span::new(1, 6));
+    }
+}

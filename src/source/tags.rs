@@ -1,0 +1,83 @@
+//! Tags (`!!int`): which are known, and whether what carries one fits it.
+
+use std::sync::Arc;
+
+use granit_parser::Tag;
+
+use crate::source::core_schema;
+use crate::source::diagnostic::Diagnostic;
+use crate::source::near::near_miss;
+use crate::source::span::Span;
+use crate::source::text::{SourceFile, excerpt};
+
+/// What a tag asks for.
+enum Asked<'t> {
+    /// One of [`core_schema::TAGS`].
+    Core(&'t str),
+    /// `!` alone: a scalar is text, a collection what it looks like.
+    Bare,
+    /// Anything else.
+    Unknown(&'t str),
+}
+
+fn asked(tag: &Tag) -> Asked<'_> {
+    match tag.core_suffix() {
+        Some(name) => Asked::Core(name),
+        None if tag.handle().is_empty() && tag.suffix() == "!" => Asked::Bare,
+        None => Asked::Unknown(tag.suffix()),
+    }
+}
+
+/// The name of a scalar's tag, if it has one. `span` is where the tag stands.
+///
+/// # Errors
+/// `unknown-tag`; `tag-mismatch` where the text does not fit.
+pub(crate) fn of_scalar(
+    tag: Option<&Tag>,
+    text: &str,
+    file: &Arc<SourceFile>,
+    span: Span,
+) -> Result<Option<String>, Box<Diagnostic>> {
+    match tag.map(asked) {
+        None => Ok(None),
+        Some(Asked::Bare) => Ok(Some("str".to_owned())),
+        Some(Asked::Unknown(name)) => Err(unknown(name, file, span)),
+        Some(Asked::Core(name)) if core_schema::tagged(name, text).is_some() => Ok(Some(name.to_owned())),
+        Some(Asked::Core(name)) => {
+            let message = format!("`{}` does not fit the tag `!!{name}`", excerpt(text));
+            let help = "change the text or remove the tag";
+            Err(Box::new(Diagnostic::error("tag-mismatch", message, file, span).with_help(help)))
+        }
+    }
+}
+
+/// Checks the tag of a list (`fits` is `seq`) or a mapping (`map`).
+///
+/// # Errors
+/// `unknown-tag`; `tag-mismatch` for the tag of something else.
+pub(crate) fn of_collection(
+    tag: Option<&Tag>,
+    fits: &str,
+    file: &Arc<SourceFile>,
+    span: Span,
+) -> Result<(), Box<Diagnostic>> {
+    match tag.map(asked) {
+        Some(Asked::Unknown(name)) => Err(unknown(name, file, span)),
+        Some(Asked::Core(name)) if name != fits => {
+            let what = if fits == "seq" { "a list" } else { "a mapping" };
+            let message = format!("the tag `!!{name}` does not fit {what}");
+            Err(Box::new(Diagnostic::error("tag-mismatch", message, file, span).with_help("remove the tag")))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn unknown(name: &str, file: &Arc<SourceFile>, span: Span) -> Box<Diagnostic> {
+    let near = core_schema::TAGS.into_iter().find(|tag| *tag == name).or_else(|| near_miss(name, core_schema::TAGS));
+    let help = match near {
+        Some(near) => format!("did you mean `!!{near}`?"),
+        None => "if it is a text that begins with `!`, put the text in quotes; if not, remove the tag".to_owned(),
+    };
+    let message = format!("`{}` is a tag that is not known", excerpt(file.slice(span)));
+    Box::new(Diagnostic::error("unknown-tag", message, file, span).with_help(help))
+}

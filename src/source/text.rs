@@ -1,0 +1,250 @@
+//! The text of one file: decoded or refused, with byte offsets translated to lines and columns.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::source::diagnostic::Diagnostic;
+use crate::source::span::Span;
+
+/// The largest file that is read, in bytes (8 MiB): scripts are written by people.
+pub const MAX_FILE_BYTES: usize = 8 * 1024 * 1024;
+
+/// The UTF-8 byte-order mark that some editors put at the start of a file.
+pub(crate) const BYTE_ORDER_MARK: char = '\u{feff}';
+
+/// A file's text and its name as shown to people (a path relative to the project).
+pub struct SourceFile {
+    name: String,
+    text: String,
+    /// The byte at which each line starts; never empty.
+    line_starts: Vec<usize>,
+}
+
+impl SourceFile {
+    /// Text that already is text: from a string in the program, a request, a test.
+    pub fn new(name: impl Into<String>, text: impl Into<String>) -> Self {
+        let text = text.into();
+        let line_starts = line_starts(&text);
+        Self { name: name.into(), text, line_starts }
+    }
+
+    /// Bytes as they came from a disk. Nothing is stripped: a UTF-8 byte-order mark stays, so offsets are those of the file.
+    ///
+    /// # Errors
+    /// A diagnostic `file-too-large` (more than [`MAX_FILE_BYTES`]) or `not-text` (UTF-16, binary, not UTF-8). Its file holds
+    /// the text up to the first bad byte, so that it can be shown.
+    pub fn from_bytes(name: impl Into<String>, bytes: Vec<u8>) -> Result<Self, Box<Diagnostic>> {
+        let name = name.into();
+        if bytes.len() > MAX_FILE_BYTES {
+            return Err(Box::new(too_large(&Arc::new(Self::new(name, "")), bytes.len())));
+        }
+        if let Some(order) = utf16_order(&bytes) {
+            let file = Arc::new(Self::new(name, ""));
+            let message = format!("the file is UTF-16 ({order}), not UTF-8");
+            let help = "save it again with the encoding UTF-8";
+            return Err(Box::new(Diagnostic::error("not-text", message, &file, Span::default()).with_help(help)));
+        }
+        let nul = memchr::memchr(0, &bytes);
+        match String::from_utf8(bytes) {
+            Ok(text) => match nul {
+                None => Ok(Self::new(name, text)),
+                Some(byte) => Err(Box::new(binary(&Arc::new(Self::new(name, text)), byte))),
+            },
+            Err(error) => {
+                let byte = error.utf8_error().valid_up_to();
+                if let Some(nul) = nul {
+                    return Err(Box::new(binary(&Arc::new(Self::new(name, "")), nul)));
+                }
+                let mut bytes = error.into_bytes();
+                bytes.truncate(byte);
+                let file = Arc::new(Self::new(name, String::from_utf8_lossy(&bytes)));
+                let (line, _) = file.line_column(byte);
+                let message = format!("the file is not UTF-8: byte {byte}, in line {line}, belongs to no character");
+                let help = "it may be in GBK or another older encoding: save it again with the encoding UTF-8";
+                let span = Span::point(file.text.len());
+                Err(Box::new(Diagnostic::error("not-text", message, &file, span).with_help(help)))
+            }
+        }
+    }
+
+    /// The name as shown to people.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The whole text.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The line and the column of a byte, both from 1, the column in characters. Any value is safe: one past the end counts as
+    /// the end, one inside a character as its start. A byte-order mark takes no column.
+    pub fn line_column(&self, byte: usize) -> (usize, usize) {
+        let byte = self.text.floor_char_boundary(byte.min(self.text.len()));
+        let line = self.line_starts.partition_point(|start| *start <= byte).max(1);
+        let start = self.line_starts.get(line - 1).copied().unwrap_or(0);
+        let before = self.text.get(start..byte).unwrap_or("");
+        (line, 1 + without_mark(start, before).chars().count())
+    }
+
+    /// The bytes of a line (from 1) without its break and without a byte-order mark; `None` past the last line.
+    pub fn line_span(&self, line: usize) -> Option<Span> {
+        let index = line.checked_sub(1)?;
+        let start = *self.line_starts.get(index)?;
+        let end = self.line_starts.get(index + 1).copied().unwrap_or(self.text.len());
+        let raw = self.text.get(start..end)?;
+        let shown = without_mark(start, raw);
+        let start = start + (raw.len() - shown.len());
+        Some(Span::new(start, start + shown.trim_end_matches(['\n', '\r']).len()))
+    }
+
+    /// The text that `span` covers; empty where the span does not fit the text.
+    pub fn slice(&self, span: Span) -> &str {
+        self.text.get(span.range()).unwrap_or("")
+    }
+
+    /// `span` brought inside the text and onto character boundaries.
+    pub fn clamp(&self, span: Span) -> Span {
+        let start = self.text.floor_char_boundary(span.start.min(self.text.len()));
+        let end = self.text.ceil_char_boundary(span.end.min(self.text.len()));
+        Span::new(start, end)
+    }
+}
+
+/// The name and the size only: what people wrote stays out of logs.
+impl fmt::Debug for SourceFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SourceFile").field("name", &self.name).field("bytes", &self.text.len()).finish_non_exhaustive()
+    }
+}
+
+/// The diagnostic for a file of `bytes` bytes, more than [`MAX_FILE_BYTES`]. A reader may raise it before it reads.
+pub fn too_large(file: &Arc<SourceFile>, bytes: usize) -> Diagnostic {
+    let limit = MAX_FILE_BYTES / (1024 * 1024);
+    let message = format!("the file has {bytes} bytes, more than the {limit} MiB that are read");
+    Diagnostic::error("file-too-large", message, file, Span::default())
+        .with_help("split it into several files; data that a script works on belongs into files of its own")
+}
+
+/// The diagnostic for text with a NUL at `byte`.
+pub(crate) fn binary(file: &Arc<SourceFile>, byte: usize) -> Diagnostic {
+    // What stands around a NUL is seldom fit for a terminal: point at the place only where the file is text so far.
+    let span = if byte < file.text.len() { Span::new(byte, byte + 1) } else { Span::default() };
+    let message = format!("this is not a text file: byte {byte} is NUL");
+    Diagnostic::error("not-text", message, file, span)
+        .with_help("scripts are YAML files in UTF-8; is this the right file?")
+}
+
+/// The start of a text, for a message.
+pub(crate) fn excerpt(text: &str) -> String {
+    /// How many characters of an author's text a message repeats.
+    const EXCERPT_CHARS: usize = 40;
+    match text.char_indices().nth(EXCERPT_CHARS) {
+        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or("")),
+        None => text.to_owned(),
+    }
+}
+
+/// Every place at which a line starts. A line ends at `\n`, `\r\n` or a lone `\r`, as YAML has it.
+fn line_starts(text: &str) -> Vec<usize> {
+    let bytes = text.as_bytes();
+    let mut starts = vec![0];
+    for position in memchr::memchr2_iter(b'\n', b'\r', bytes) {
+        let pair = bytes.get(position) == Some(&b'\r') && bytes.get(position + 1) == Some(&b'\n');
+        if !pair {
+            starts.push(position + 1);
+        }
+    }
+    starts
+}
+
+fn without_mark(start: usize, text: &str) -> &str {
+    if start == 0 { text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text) } else { text }
+}
+
+/// Which UTF-16 the bytes are, by their byte-order mark or by a first pair of ASCII characters.
+fn utf16_order(bytes: &[u8]) -> Option<&'static str> {
+    match bytes {
+        [0xff, 0xfe, ..] => Some("little endian"),
+        [0xfe, 0xff, ..] => Some("big endian"),
+        [first, 0, second, 0, ..] if *first != 0 && *second != 0 => Some("little endian"),
+        [0, first, 0, second, ..] if *first != 0 && *second != 0 => Some("big endian"),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_are_counted_in_characters() {
+        let file = SourceFile::new("a.yaml", "姓名: 张三\r\n年龄: 5\rx\n");
+        let table = [
+            (0, (1, 1)),
+            (3, (1, 2)),
+            (4, (1, 2)),
+            (6, (1, 3)),
+            (14, (1, 7)),
+            (16, (2, 1)),
+            (22, (2, 3)),
+            (25, (2, 6)),
+            (26, (3, 1)),
+            (28, (4, 1)),
+            (9_999, (4, 1)),
+            (usize::MAX, (4, 1)),
+        ];
+        for (byte, expected) in table {
+            assert_eq!(file.line_column(byte), expected, "byte {byte}");
+        }
+    }
+
+    #[test]
+    fn a_byte_order_mark_keeps_offsets_and_takes_no_column() {
+        let file = SourceFile::from_bytes("a.yaml", b"\xef\xbb\xbfa: b\n".to_vec()).unwrap();
+        assert_eq!(file.text().len(), 8);
+        assert_eq!(file.line_column(3), (1, 1));
+        assert_eq!(file.line_column(6), (1, 4));
+        assert_eq!(file.line_span(1), Some(Span::new(3, 7)));
+    }
+
+    #[test]
+    fn line_spans_leave_out_the_break() {
+        let file = SourceFile::new("a.yaml", "a\r\n好\n");
+        assert_eq!(file.line_span(1), Some(Span::new(0, 1)));
+        assert_eq!(file.line_span(2), Some(Span::new(3, 6)));
+        assert_eq!(file.line_span(3), Some(Span::point(7)));
+        assert_eq!(file.line_span(4), None);
+        assert_eq!(file.line_span(0), None);
+    }
+
+    #[test]
+    fn what_is_not_text_is_refused() {
+        let table: [(&[u8], &str); 5] = [
+            (b"\xff\xfea\0:\0", "UTF-16 (little endian)"),
+            (b"\0a\0:\0 ", "UTF-16 (big endian)"),
+            (b"abc\0def", "byte 3 is NUL"),
+            (b"\x7fELF\0\xff\xfe", "NUL"),
+            ("a: b\nc: 好".as_bytes().split_last().unwrap().1, "byte 8, in line 2"),
+        ];
+        for (bytes, expected) in table {
+            let error = SourceFile::from_bytes("a.yaml", bytes.to_vec()).unwrap_err();
+            assert_eq!(error.rule, "not-text");
+            assert!(error.message.contains(expected), "{}", error.message);
+            assert!(error.span.end <= error.file.text().len());
+        }
+    }
+
+    #[test]
+    fn a_file_over_the_limit_is_refused_by_its_size() {
+        let error = SourceFile::from_bytes("a.yaml", vec![b'a'; MAX_FILE_BYTES + 1]).unwrap_err();
+        assert_eq!(error.rule, "file-too-large");
+        assert!(SourceFile::from_bytes("a.yaml", vec![b'a'; MAX_FILE_BYTES]).is_ok());
+    }
+
+    #[test]
+    fn a_debug_form_shows_no_text() {
+        let shown = format!("{:?}", SourceFile::new("a.yaml", "secret"));
+        assert!(!shown.contains("secret"), "{shown}");
+    }
+}

@@ -1,0 +1,419 @@
+//! The YAML tree of an author's file: every node knows where it stands.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+
+use crate::source::compose;
+use crate::source::core_schema;
+use crate::source::diagnostic::Diagnostic;
+use crate::source::locate;
+use crate::source::span::{Span, Spanned};
+use crate::source::text::SourceFile;
+
+/// How deep lists and mappings may stand in one another, aliases followed. What walks a tree may recurse.
+pub const MAX_DEPTH: usize = 128;
+
+/// How many nodes a document may have, aliases expanded.
+pub const MAX_NODES: usize = 1_000_000;
+
+/// How much text the scalars of a document may hold together, aliases expanded, in bytes (64 MiB).
+pub const MAX_TEXT_BYTES: usize = 64 * 1024 * 1024;
+
+/// A scalar, a list or a mapping. An alias is the node that it names, shared.
+#[derive(Clone, Debug)]
+pub struct Node {
+    /// Where it stands: a quoted scalar with its quotes; a block scalar from the first to the last character of its text,
+    /// without its header; a collection from its first to its last child or bracket; nothing as a point. An alias is where
+    /// its anchor is.
+    pub span: Span,
+    /// What it is.
+    pub kind: NodeKind,
+}
+
+/// What a node is.
+#[derive(Clone, Debug)]
+pub enum NodeKind {
+    /// Text, a number, a boolean, nothing.
+    Scalar(Scalar),
+    /// A list.
+    Sequence(Vec<Arc<Node>>),
+    /// A mapping, in the order of the file, without duplicates.
+    Mapping(Vec<Entry>),
+}
+
+/// One key of a mapping and its value.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    /// The key as text, whatever it looks like (`1:` and `true:` are `"1"` and `"true"`).
+    pub key: Spanned<String>,
+    /// The value.
+    pub value: Arc<Node>,
+}
+
+/// How a scalar is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ScalarStyle {
+    /// Without quotes.
+    Plain,
+    /// `'…'`
+    SingleQuoted,
+    /// `"…"`
+    DoubleQuoted,
+    /// `|`
+    Literal,
+    /// `>`
+    Folded,
+}
+
+/// A scalar.
+#[derive(Clone, Debug)]
+pub struct Scalar {
+    /// Its text: quotes, escapes, indentation and folding undone. Empty for nothing at all.
+    pub text: String,
+    /// How it is written.
+    pub style: ScalarStyle,
+    /// The name of its tag without `!!`, one of `str`, `int`, `float`, `bool`, `null`. The text fits it.
+    pub tag: Option<String>,
+}
+
+impl Scalar {
+    /// The value it stands for, by the core schema of YAML 1.2: only plain scalars resolve to null, booleans and numbers;
+    /// `yes`, `no`, `on`, `off` are text; a tag decides. What JSON cannot hold (`.inf`, `.nan`, integers beyond 64 bits) is
+    /// its text.
+    pub fn value(&self) -> Value {
+        match &self.tag {
+            Some(tag) => core_schema::tagged(tag, &self.text).unwrap_or_else(|| Value::String(self.text.clone())),
+            None if self.style == ScalarStyle::Plain => core_schema::plain(&self.text),
+            None => Value::String(self.text.clone()),
+        }
+    }
+}
+
+impl Node {
+    /// The whole tree as JSON, aliases expanded. Bounded by [`MAX_NODES`] and [`MAX_TEXT_BYTES`].
+    pub fn to_json(&self) -> Value {
+        match &self.kind {
+            NodeKind::Scalar(scalar) => scalar.value(),
+            NodeKind::Sequence(items) => Value::Array(items.iter().map(|item| item.to_json()).collect()),
+            NodeKind::Mapping(entries) => Value::Object(
+                entries.iter().map(|entry| (entry.key.value.clone(), entry.value.to_json())).collect::<Map<_, _>>(),
+            ),
+        }
+    }
+
+    /// The entries, if it is a mapping.
+    pub fn as_mapping(&self) -> Option<&[Entry]> {
+        match &self.kind {
+            NodeKind::Mapping(entries) => Some(entries),
+            _ => None,
+        }
+    }
+
+    /// The items, if it is a list.
+    pub fn as_sequence(&self) -> Option<&[Arc<Node>]> {
+        match &self.kind {
+            NodeKind::Sequence(items) => Some(items),
+            _ => None,
+        }
+    }
+
+    /// The scalar, if it is one.
+    pub fn as_scalar(&self) -> Option<&Scalar> {
+        match &self.kind {
+            NodeKind::Scalar(scalar) => Some(scalar),
+            _ => None,
+        }
+    }
+
+    /// The value under `key`, if it is a mapping that has it.
+    pub fn get(&self, key: &str) -> Option<&Arc<Node>> {
+        self.as_mapping()?.iter().find(|entry| entry.key.value == key).map(|entry| &entry.value)
+    }
+
+    /// What it is, for a message: "text", "a number", "a boolean", "nothing", "a list", "a mapping".
+    pub fn describe(&self) -> &'static str {
+        match &self.kind {
+            NodeKind::Sequence(_) => "a list",
+            NodeKind::Mapping(_) => "a mapping",
+            NodeKind::Scalar(scalar) => match scalar.value() {
+                Value::Null => "nothing",
+                Value::Bool(_) => "a boolean",
+                Value::Number(_) => "a number",
+                _ => "text",
+            },
+        }
+    }
+}
+
+/// A file, read.
+#[derive(Clone, Debug)]
+pub struct Parsed {
+    /// The root of the document; `None` when there is none or when it could not be read to its end.
+    pub root: Option<Arc<Node>>,
+    /// What is wrong with it, in the order of the file. When there are errors, `root` (if any) is what could be made of it.
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+/// Reads a file of one YAML 1.2 document (LANGUAGE.md section 1).
+///
+/// Slugs of what it finds: `yaml-syntax` (ends the document), `file-too-large`, `not-text`, `too-deep`, `too-many-nodes`,
+/// `empty-document` (no root); `several-documents`, `duplicate-key`, `key-not-text`, `merge-key`, `unknown-anchor`,
+/// `recursive-alias`, `unknown-tag`, `tag-mismatch` (the root is what remains). Time and memory are linear in the size of
+/// the file, whatever its aliases expand to.
+pub fn parse(file: &Arc<SourceFile>) -> Parsed {
+    compose::compose(file)
+}
+
+/// Where the characters `within` of the decoded text of a scalar stand in the file (block scalars, folding and escapes
+/// undone). Gives the node's own span where it cannot say: `within` reaches past the text, the node is no scalar, or it is of
+/// another file. An empty range gives a point.
+///
+/// `within` counts **characters**; [`locate_bytes`] takes bytes of the decoded text, which is what minijinja reports.
+pub fn locate(file: &SourceFile, node: &Node, within: Range<usize>) -> Span {
+    locate::characters(file, node, within)
+}
+
+/// [`locate`] for a range of bytes of the decoded text. A byte inside a character counts as its start.
+pub fn locate_bytes(file: &SourceFile, node: &Node, within: Range<usize>) -> Span {
+    let Some(scalar) = node.as_scalar() else { return node.span };
+    let characters = |byte: usize| {
+        let byte = scalar.text.floor_char_boundary(byte);
+        scalar.text.get(..byte).map_or(usize::MAX, |before| before.chars().count())
+    };
+    if within.end > scalar.text.len() {
+        return node.span;
+    }
+    locate::characters(file, node, characters(within.start)..characters(within.end))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    fn read(text: &str) -> Parsed {
+        parse(&Arc::new(SourceFile::new("a.yaml", text)))
+    }
+
+    fn rules(parsed: &Parsed) -> Vec<&'static str> {
+        parsed.diagnostics.iter().map(|diagnostic| diagnostic.rule).collect()
+    }
+
+    #[test]
+    fn a_document_becomes_json() {
+        let parsed = read(
+            "# a script\n姓名: 张三\n1: one\ntrue: yes\nnull: ~\nempty:\nlist: [1, 2.5, 0x10, '3', no, {a: b}]\n\
+             text: |\n  你好\n  世界\nfolded: >-\n  a\n  b\nquoted: \"\\u4f60\"\nshared: &s {x: 1}\nagain: *s\n\
+             tagged: [!!str 5, !!int '5', ! 7, !!float 1, !!null '']\n",
+        );
+        assert_eq!(rules(&parsed), Vec::<&str>::new());
+        let expected = json!({
+            "姓名": "张三", "1": "one", "true": "yes", "null": null, "empty": null,
+            "list": [1, 2.5, 16, "3", "no", {"a": "b"}], "text": "你好\n世界\n", "folded": "a b", "quoted": "你",
+            "shared": {"x": 1}, "again": {"x": 1}, "tagged": ["5", 5, "7", 1, null],
+        });
+        assert_eq!(parsed.root.unwrap().to_json(), expected);
+    }
+
+    #[test]
+    fn json_is_yaml() {
+        let text = r#"{"a": [1, 2.0, null, true, "\ud83d\ude00\/"], "b": {"c": {}}}"#;
+        let root = read(text).root.unwrap();
+        assert_eq!(root.to_json(), serde_json::from_str::<Value>(text).unwrap());
+    }
+
+    #[test]
+    fn every_node_knows_where_it_stands() {
+        let text =
+            "\u{feff}a:\n  - 好: [x, {y: z}] # c\n    '引': \"q\"\n# tail\n\nb: |\n  text\n  more\n\nc: >\n\nd:\n";
+        let file = Arc::new(SourceFile::new("a.yaml", text));
+        let root = parse(&file).root.unwrap();
+        let at = |node: &Node| file.slice(node.span).to_owned();
+        let list = root.get("a").unwrap();
+        let item = &list.as_sequence().unwrap()[0];
+        let first = &item.as_mapping().unwrap()[0];
+        assert_eq!(file.slice(first.key.span), "好");
+        assert_eq!(at(&first.value), "[x, {y: z}]");
+        assert_eq!(at(&first.value.as_sequence().unwrap()[1]), "{y: z}");
+        assert_eq!(at(item), "好: [x, {y: z}] # c\n    '引': \"q\"");
+        assert!(at(list).ends_with("\"q\""), "a block collection ends at its last child");
+        assert_eq!(file.slice(item.as_mapping().unwrap()[1].key.span), "'引'");
+        assert_eq!(at(root.get("b").unwrap()), "text\n  more");
+        assert_eq!(at(root.get("c").unwrap()), ">");
+        assert_eq!(root.get("d").unwrap().span, Span::point(text.len() - 1));
+        assert_eq!(root.span.start, 3);
+    }
+
+    #[test]
+    fn nodes_are_described_in_words() {
+        let table = [
+            ("x", "text"),
+            ("'5'", "text"),
+            ("5", "a number"),
+            ("true", "a boolean"),
+            ("~", "nothing"),
+            ("", "nothing"),
+            ("[]", "a list"),
+            ("{}", "a mapping"),
+            ("{{ x }}", "text"),
+            ("*nowhere", "text"),
+        ];
+        for (text, expected) in table {
+            let root = read(&format!("k: {text}\n")).root.unwrap();
+            assert_eq!(root.get("k").unwrap().describe(), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_tree_remains_where_the_syntax_is_right() {
+        let parsed = read("a: 1\na: 2\n<<: *x\n? [k]\n: v\nb: *y\nc: !z 3\n---\nd: 4\n");
+        assert_eq!(parsed.root.as_ref().unwrap().to_json(), json!({"a": 1, "b": "*y", "c": 3}));
+        let expected = [
+            "duplicate-key",
+            "merge-key",
+            "unknown-anchor",
+            "key-not-text",
+            "unknown-anchor",
+            "unknown-tag",
+            "several-documents",
+        ];
+        assert_eq!(rules(&parsed), expected);
+    }
+
+    /// A file that doubles (or nests) with every anchor.
+    fn chain(length: usize, item: impl Fn(usize) -> String) -> String {
+        (1..length).fold("a0: &a0 x\n".to_owned(), |text, n| text + &format!("a{n}: &a{n} {}\n", item(n - 1)))
+    }
+
+    #[test]
+    fn hostile_files_are_refused_at_once() {
+        let many = MAX_NODES + 10;
+        let table = [
+            ("billion laughs", chain(60, |n| format!("[*a{n}, *a{n}]")), "too-many-nodes"),
+            (
+                "a long text repeated",
+                format!("a: &a {}\nb: [{}]\n", "x".repeat(500_000), "*a,".repeat(900)),
+                "too-many-nodes",
+            ),
+            ("a chain of aliases", chain(5_000, |n| format!("[*a{n}]")), "too-deep"),
+            ("brackets", "[".repeat(1_000_000), "too-deep"),
+            ("brackets and keys", "{a: ".repeat(100_000), "too-deep"),
+            ("dashes", "- ".repeat(1_000_000), "too-deep"),
+            ("question marks", "? ".repeat(100_000), "too-deep"),
+            ("indentation", (0..2_000).map(|n| format!("{}a:\n", " ".repeat(n))).collect(), "too-deep"),
+            ("mixed", "- [".to_owned() + &"{a: [".repeat(70), "too-deep"),
+            ("block and flow", "- ".repeat(100) + &"[".repeat(100) + &"]".repeat(100), "too-deep"),
+            ("many nodes", format!("[{}]", "a,".repeat(many)), "too-many-nodes"),
+            (
+                "many open lists",
+                "- [".to_owned() + &format!("{}\n  [", "a,".repeat(many / 2)).repeat(3),
+                "too-many-nodes",
+            ),
+            ("a hundred megabytes", " ".repeat(100 << 20), "file-too-large"),
+            ("a NUL", "a: b\0c: [".to_owned(), "not-text"),
+        ];
+        for (name, text, expected) in table {
+            let started = Instant::now();
+            let parsed = read(&text);
+            assert_eq!(rules(&parsed), [expected], "{name}");
+            assert!(parsed.root.is_none(), "{name}");
+            drop(parsed);
+            // Unoptimised, on a busy machine; optimised it is a tenth.
+            assert!(started.elapsed() < Duration::from_secs(10), "{name}: {:?}", started.elapsed());
+        }
+    }
+
+    #[test]
+    fn the_deepest_document_that_is_read_can_be_walked() {
+        let flow = format!("{}{}", "[".repeat(MAX_DEPTH), "]".repeat(MAX_DEPTH));
+        let parsed = read(&flow);
+        assert_eq!(rules(&parsed), Vec::<&str>::new());
+        assert!(parsed.root.unwrap().to_json().is_array());
+        assert_eq!(rules(&read(&format!("[{flow}]"))), ["too-deep"]);
+        let block: String = (0..MAX_DEPTH).map(|n| format!("{}a:\n", " ".repeat(n))).collect();
+        assert_eq!(rules(&read(&block)), Vec::<&str>::new());
+    }
+
+    #[test]
+    fn a_file_full_of_mistakes_gives_a_bounded_number_of_reports() {
+        let parsed = read(&"a: 1\n".repeat(5_000));
+        assert_eq!(parsed.diagnostics.len(), 100);
+        let parsed = read(&("a: 1\n".repeat(5_000) + "b: ]\n"));
+        assert!(parsed.diagnostics.len() <= 100);
+        assert!(rules(&parsed).contains(&"yaml-syntax"));
+    }
+
+    /// Pieces of YAML, so that random text gets past its first character.
+    fn yaml_like() -> impl Strategy<Value = String> {
+        let piece = prop_oneof![
+            4 => prop::sample::select(vec![
+                "a: ", "b:", "- ", "\n", "\n  ", "\n    ", "\r\n", "\r", "\t", " ", "[", "]", "{", "}", ",", "{{ x }}", "'", "\"",
+                "\\", "\\u4f60", "|", ">", "|2-\n", "&a ", "*a", "!", "!!str ", "!!int ", "<<: ", "? ", ": ", "：", "，", "“", "　",
+                "\u{feff}", "---\n", "...\n", "%", "#", " # c", "你好", "😀", "\0", "\u{1}", "\u{85}", "\u{2028}", "~", "0x1", "1e9",
+            ]).prop_map(str::to_owned),
+            1 => any::<char>().prop_map(String::from),
+        ];
+        prop::collection::vec(piece, 0..40).prop_map(|pieces| pieces.concat())
+    }
+
+    fn check(file: &SourceFile, node: &Node) {
+        let fits = |span: Span| file.text().get(span.range()).is_some();
+        assert!(fits(node.span), "{:?}", node.span);
+        match &node.kind {
+            NodeKind::Scalar(scalar) => {
+                let count = scalar.text.chars().count();
+                for range in [0..0, 0..1, 0..count, count..count, count / 2..count, count..count + 1] {
+                    assert!(fits(locate(file, node, range.clone())), "{range:?}");
+                }
+                assert!(fits(locate_bytes(file, node, 1..scalar.text.len())));
+            }
+            NodeKind::Sequence(items) => items.iter().for_each(|item| check(file, item)),
+            NodeKind::Mapping(entries) => {
+                for entry in entries {
+                    assert!(fits(entry.key.span), "{:?}", entry.key.span);
+                    check(file, &entry.value);
+                }
+            }
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 2_000, failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn no_text_brings_the_reader_down(text in yaml_like()) {
+            let file = Arc::new(SourceFile::new("a.yaml", text));
+            let parsed = parse(&file);
+            prop_assert!(parsed.root.is_some() || !parsed.diagnostics.is_empty());
+            for diagnostic in &parsed.diagnostics {
+                prop_assert!(file.text().get(diagnostic.span.range()).is_some(), "{:?}", diagnostic.span);
+                for edit in diagnostic.fixes.iter().flat_map(|fix| &fix.edits) {
+                    prop_assert!(file.text().get(edit.span.range()).is_some(), "{:?}", edit.span);
+                }
+            }
+            let shown = crate::source::render::human(&parsed.diagnostics, false);
+            prop_assert!(shown.is_empty() == parsed.diagnostics.is_empty());
+            if let Some(root) = &parsed.root {
+                check(&file, root);
+                let _ = root.to_json();
+            }
+        }
+
+        #[test]
+        fn no_bytes_bring_the_reader_down(bytes in prop::collection::vec(any::<u8>(), 0..60)) {
+            match SourceFile::from_bytes("a.yaml", bytes) {
+                Ok(file) => drop(parse(&Arc::new(file))),
+                Err(diagnostic) => {
+                    prop_assert!(diagnostic.file.text().get(diagnostic.span.range()).is_some());
+                    prop_assert!(!crate::source::render::human(&[*diagnostic], false).is_empty());
+                }
+            }
+        }
+    }
+}
