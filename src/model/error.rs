@@ -241,7 +241,21 @@ mod tests {
     #[test]
     fn errors_say_what_where_and_what_to_do() {
         let lines: Vec<String> = every_error().iter().map(ToString::to_string).collect();
-        insta::assert_snapshot!(lines.join("\n"), @"");
+        insta::assert_snapshot!(lines.join("\n"), @r"
+        cannot reach the model at localhost:11434 (Connection refused) after 4 attempts: check that the server runs and that `base_url` is right
+        the model at localhost:11434 answered 401 (Incorrect API key): check the API key (`api_key_env`) and what it may use
+        the model at localhost:11434 answered 404: check `base_url` and the name of the `model`
+        the model at localhost:11434 answered 429 (slow down): too many requests, or a quota is used up; try again later; it asks to wait 2h
+        the model at localhost:11434 answered 503: the server is in trouble; try again later
+        the model at localhost:11434 did not finish its reply within 2m: try again, or raise `timeout`
+        the model at localhost:11434 did not begin its reply within 1m: try again, or raise `first_token_timeout`
+        the model at localhost:11434 fell silent in the middle of its reply for 30s: try again, or raise `idle_timeout`
+        the model at localhost:11434 cut the connection in the middle of its reply after 4 attempts: try again
+        the reply of the model at localhost:11434 is larger than 4194304 bytes and was given up
+        the model at localhost:11434 did not answer like a chat-completions server: its answer is no JSON
+        no reply for ask_name, call 3: there are 2 replies
+        `base_url` must begin with http:// or https://
+        ");
     }
 
     #[test]

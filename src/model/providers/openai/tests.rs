@@ -278,7 +278,7 @@ async fn each_silence_has_its_own_timeout() {
     assert_eq!(reply.unwrap().attempts, 2);
     assert_eq!(heard.0, ["您", "<restart>", "好"]);
     let server = Server::start([steps()]).await;
-    let after = Duration::from_millis(300);
+    let after = Duration::from_millis(800);
     let error = ask_with(OpenAiConfig { timeout: after, ..config(&server.base_url) }).await.0.unwrap_err();
     assert_eq!(error, ModelError::Timeout { host: server.host.clone(), what: Waited::Total, after, attempts: 1 });
 }

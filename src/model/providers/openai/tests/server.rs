@@ -57,7 +57,7 @@ impl Drop for Server {
 async fn serve(mut stream: TcpStream, script: Vec<Step>, seen: Arc<Mutex<Vec<String>>>) {
     let Some(request) = read_request(&mut stream).await else { return };
     seen.lock().unwrap().push(request);
-    // Each step is a packet of its own, so that a test says where chunks end.
+    // Each step goes out by itself, so that a test mostly says where chunks end.
     stream.set_nodelay(true).unwrap();
     for step in script {
         let sent = match step {
