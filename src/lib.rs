@@ -7,7 +7,7 @@
 //! ```
 
 // The rooms, in the order in which a script passes through them.
-pub mod source;
+pub mod model;
 pub mod value;
 
 pub mod archive;

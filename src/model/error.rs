@@ -1,0 +1,269 @@
+//! What can go wrong when a model is asked: data, and one sentence each for people.
+
+use std::fmt;
+use std::time::Duration;
+
+use humantime::format_duration;
+
+/// Why there is no reply. `host` is host and port only: no path, no key. `attempts` counts the requests that were sent.
+///
+/// The text of prompts and replies never stands in it, with one exception: `message` of [`ModelError::Http`] is what
+/// the server chose to say, cut to [`LONGEST_SERVER_MESSAGE`] characters and without the key.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ModelError {
+    /// No connection, or one that broke before any answer.
+    #[error("cannot reach the model at {host} ({reason}){}: check that the server runs and that `base_url` is right",
+        tries(.attempts))]
+    Unreachable {
+        /// Where it was looked for.
+        host: String,
+        /// The innermost cause, as the operating system or the TLS library names it.
+        reason: String,
+        /// Requests sent.
+        attempts: u32,
+    },
+    /// The server answered with an error.
+    #[error("the model at {host} answered {status}{}{}: {}", said(.message), tries(.attempts),
+        advice(.status, .retry_after))]
+    Http {
+        /// Who answered.
+        host: String,
+        /// The HTTP status, or the one that an error inside the stream stands for.
+        status: u16,
+        /// The server's own short message; may be empty.
+        message: String,
+        /// How long the server asks to wait, when it says so.
+        retry_after: Option<Duration>,
+        /// Requests sent.
+        attempts: u32,
+    },
+    /// Nothing came in time.
+    #[error("the model at {host} {what} {}{}: try again, or raise `{}`", format_duration(*.after), tries(.attempts),
+        .what.setting())]
+    Timeout {
+        /// Who was waited for.
+        host: String,
+        /// Which limit it was.
+        what: Waited,
+        /// The limit.
+        after: Duration,
+        /// Requests sent.
+        attempts: u32,
+    },
+    /// The connection ended in the middle of the reply.
+    #[error("the model at {host} cut the connection in the middle of its reply{}: try again", tries(.attempts))]
+    CutOff {
+        /// Who cut it.
+        host: String,
+        /// Requests sent.
+        attempts: u32,
+    },
+    /// The reply is larger than any sensible one.
+    #[error("the reply of the model at {host} is larger than {limit} bytes and was given up")]
+    TooLarge {
+        /// Who sent it.
+        host: String,
+        /// The limit, in bytes as they are read.
+        limit: usize,
+        /// Requests sent.
+        attempts: u32,
+    },
+    /// What came is not what the protocol says.
+    #[error("the model at {host} did not answer like a chat-completions server: {message}")]
+    Protocol {
+        /// Who answered.
+        host: String,
+        /// What is wrong with the answer.
+        message: String,
+        /// Requests sent.
+        attempts: u32,
+    },
+    /// A provider that is no model has nothing to say to this.
+    #[error("no reply for {key}: {help}")]
+    NoReply {
+        /// What was looked for.
+        key: String,
+        /// What there is instead, and what to do.
+        help: String,
+    },
+    /// The provider cannot be set up like this.
+    #[error("{message}")]
+    Config {
+        /// What is wrong with which setting, and what to write instead.
+        message: String,
+    },
+}
+
+/// Characters of a server's message that are kept.
+pub const LONGEST_SERVER_MESSAGE: usize = 300;
+
+/// Which limit a timeout was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Waited {
+    /// One whole attempt.
+    Total,
+    /// From the request to the first piece of the reply.
+    FirstToken,
+    /// Between two pieces of the reply.
+    Idle,
+}
+
+impl Waited {
+    /// The setting of `bcc-script.toml` that moves the limit.
+    pub const fn setting(self) -> &'static str {
+        match self {
+            Self::Total => "timeout",
+            Self::FirstToken => "first_token_timeout",
+            Self::Idle => "idle_timeout",
+        }
+    }
+}
+
+impl fmt::Display for Waited {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Total => "did not finish its reply within",
+            Self::FirstToken => "did not begin its reply within",
+            Self::Idle => "fell silent in the middle of its reply for",
+        })
+    }
+}
+
+impl ModelError {
+    /// How many requests were sent before this was given up; 0 where none is ever sent.
+    pub const fn attempts(&self) -> u32 {
+        match self {
+            Self::Unreachable { attempts, .. }
+            | Self::Http { attempts, .. }
+            | Self::Timeout { attempts, .. }
+            | Self::CutOff { attempts, .. }
+            | Self::TooLarge { attempts, .. }
+            | Self::Protocol { attempts, .. } => *attempts,
+            Self::NoReply { .. } | Self::Config { .. } => 0,
+        }
+    }
+
+    /// The same error after `sent` requests.
+    #[must_use]
+    pub(crate) fn after_attempts(mut self, sent: u32) -> Self {
+        match &mut self {
+            Self::Unreachable { attempts, .. }
+            | Self::Http { attempts, .. }
+            | Self::Timeout { attempts, .. }
+            | Self::CutOff { attempts, .. }
+            | Self::TooLarge { attempts, .. }
+            | Self::Protocol { attempts, .. } => *attempts = sent,
+            Self::NoReply { .. } | Self::Config { .. } => {}
+        }
+        self
+    }
+
+    /// A word for logs: which kind of error it is, without anything that the server or a person wrote.
+    pub const fn kind(&self) -> &'static str {
+        match self {
+            Self::Unreachable { .. } => "unreachable",
+            Self::Http { .. } => "http",
+            Self::Timeout { .. } => "timeout",
+            Self::CutOff { .. } => "cut_off",
+            Self::TooLarge { .. } => "too_large",
+            Self::Protocol { .. } => "protocol",
+            Self::NoReply { .. } => "no_reply",
+            Self::Config { .. } => "config",
+        }
+    }
+}
+
+fn tries(attempts: &u32) -> String {
+    if *attempts > 1 { format!(" after {attempts} attempts") } else { String::new() }
+}
+
+fn said(message: &str) -> String {
+    if message.is_empty() { String::new() } else { format!(" ({message})") }
+}
+
+/// What a person can do about a status.
+fn advice(status: &u16, retry_after: &Option<Duration>) -> String {
+    let advice = match status {
+        300..=399 => "it redirects; write the address that it redirects to as `base_url`",
+        401 | 403 => "check the API key (`api_key_env`) and what it may use",
+        404 => "check `base_url` and the name of the `model`",
+        402 => "check the account's balance",
+        413 => "the prompt is too large for the server",
+        429 => "too many requests, or a quota is used up; try again later",
+        400..=499 => "check the name of the `model` and its settings",
+        500..=599 => "the server is in trouble; try again later",
+        _ => "check `base_url`",
+    };
+    match retry_after {
+        Some(wait) => format!("{advice}; it asks to wait {}", format_duration(*wait)),
+        None => advice.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HOST: &str = "localhost:11434";
+
+    fn every_error() -> Vec<ModelError> {
+        let (host, attempts) = (HOST.to_owned(), 4);
+        let http = |status, message: &str, retry_after| ModelError::Http {
+            host: HOST.to_owned(),
+            status,
+            message: message.to_owned(),
+            retry_after,
+            attempts: 1,
+        };
+        let timeout = |what, seconds| ModelError::Timeout {
+            host: HOST.to_owned(),
+            what,
+            after: Duration::from_secs(seconds),
+            attempts: 1,
+        };
+        vec![
+            ModelError::Unreachable { host: host.clone(), reason: "Connection refused".into(), attempts },
+            http(401, "Incorrect API key", None),
+            http(404, "", None),
+            http(429, "slow down", Some(Duration::from_secs(7200))),
+            http(503, "", None),
+            timeout(Waited::Total, 120),
+            timeout(Waited::FirstToken, 60),
+            timeout(Waited::Idle, 30),
+            ModelError::CutOff { host: host.clone(), attempts },
+            ModelError::TooLarge { host: host.clone(), limit: 4_194_304, attempts },
+            ModelError::Protocol { host, message: "its answer is no JSON".into(), attempts },
+            ModelError::NoReply { key: "ask_name, call 3".into(), help: "there are 2 replies".into() },
+            ModelError::Config { message: "`base_url` must begin with http:// or https://".into() },
+        ]
+    }
+
+    #[test]
+    fn errors_say_what_where_and_what_to_do() {
+        let lines: Vec<String> = every_error().iter().map(ToString::to_string).collect();
+        insta::assert_snapshot!(lines.join("\n"), @r"
+        cannot reach the model at localhost:11434 (Connection refused) after 4 attempts: check that the server runs and that `base_url` is right
+        the model at localhost:11434 answered 401 (Incorrect API key): check the API key (`api_key_env`) and what it may use
+        the model at localhost:11434 answered 404: check `base_url` and the name of the `model`
+        the model at localhost:11434 answered 429 (slow down): too many requests, or a quota is used up; try again later; it asks to wait 2h
+        the model at localhost:11434 answered 503: the server is in trouble; try again later
+        the model at localhost:11434 did not finish its reply within 2m: try again, or raise `timeout`
+        the model at localhost:11434 did not begin its reply within 1m: try again, or raise `first_token_timeout`
+        the model at localhost:11434 fell silent in the middle of its reply for 30s: try again, or raise `idle_timeout`
+        the model at localhost:11434 cut the connection in the middle of its reply after 4 attempts: try again
+        the reply of the model at localhost:11434 is larger than 4194304 bytes and was given up
+        the model at localhost:11434 did not answer like a chat-completions server: its answer is no JSON
+        no reply for ask_name, call 3: there are 2 replies
+        `base_url` must begin with http:// or https://
+        ");
+    }
+
+    #[test]
+    fn the_count_of_attempts_is_kept_where_requests_are_sent() {
+        for error in every_error() {
+            let sends = !matches!(error, ModelError::NoReply { .. } | ModelError::Config { .. });
+            let kind = error.kind();
+            assert_eq!(error.after_attempts(7).attempts(), if sends { 7 } else { 0 }, "{kind}");
+        }
+    }
+}

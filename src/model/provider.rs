@@ -1,0 +1,42 @@
+//! The one thing that the interpreter knows about models: ask, and hear the answer as it is written.
+
+use async_trait::async_trait;
+
+use crate::model::error::ModelError;
+use crate::model::reply::ModelReply;
+use crate::model::request::ModelRequest;
+
+/// Something that answers requests: a model's server, written replies, or the offline responder.
+#[async_trait]
+pub trait Provider: Send + Sync {
+    /// The name shown in events as `model`: `offline`, `openai:qwen3`, `replay`.
+    fn name(&self) -> &str;
+
+    /// Asks, and gives the whole reply. `live` is given each piece of the reply's text as it arrives; the pieces
+    /// together are the reply's `text`. An attempt that is made again first calls [`Live::restart`].
+    ///
+    /// Dropping the future gives the call up.
+    ///
+    /// # Errors
+    /// [`ModelError`], after the provider's own retries.
+    async fn complete(&self, request: &ModelRequest, live: &mut dyn Live) -> Result<ModelReply, ModelError>;
+}
+
+/// A listener to a reply that is being written.
+pub trait Live: Send {
+    /// The next piece of the reply's text, never empty.
+    fn text(&mut self, piece: &str);
+
+    /// The pieces given so far (there may be none) do not count: the model is asked again.
+    fn restart(&mut self);
+}
+
+/// A listener that hears nothing.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Silent;
+
+impl Live for Silent {
+    fn text(&mut self, _piece: &str) {}
+
+    fn restart(&mut self) {}
+}

@@ -1,0 +1,7 @@
+//! The providers: each turns a request into a reply in its own way; and what those that use the network share.
+
+pub mod offline;
+pub mod openai;
+pub mod replay;
+pub mod retry;
+pub mod sse;

@@ -1,0 +1,121 @@
+//! A server that does exactly what a test says, byte by byte, one script per connection.
+
+use std::sync::{Arc, Mutex};
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinHandle;
+
+/// One thing that the server does after it has read a request.
+#[derive(Clone)]
+pub(crate) enum Step {
+    Send(Vec<u8>),
+    /// Sends the block again and again until so many bytes are out or the client has gone.
+    Repeat(Vec<u8>, usize),
+    /// Keeps the connection open without a word.
+    Hang,
+}
+
+/// A running server; it ends with the value.
+pub(crate) struct Server {
+    pub(crate) base_url: String,
+    pub(crate) host: String,
+    requests: Arc<Mutex<Vec<String>>>,
+    task: JoinHandle<()>,
+}
+
+impl Server {
+    /// Serves one connection per script, in order, and closes each when its script is over.
+    pub(crate) async fn start(scripts: impl IntoIterator<Item = Vec<Step>>) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let host = listener.local_addr().unwrap().to_string();
+        let requests = Arc::new(Mutex::new(Vec::new()));
+        let seen = Arc::clone(&requests);
+        let scripts: Vec<Vec<Step>> = scripts.into_iter().collect();
+        let task = tokio::spawn(async move {
+            for script in scripts {
+                let (stream, _) = listener.accept().await.unwrap();
+                let seen = Arc::clone(&seen);
+                tokio::spawn(serve(stream, script, seen));
+            }
+        });
+        Self { base_url: format!("http://{host}/v1"), host, requests, task }
+    }
+
+    /// The requests that came, head and body.
+    pub(crate) fn requests(&self) -> Vec<String> {
+        self.requests.lock().unwrap().clone()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+async fn serve(mut stream: TcpStream, script: Vec<Step>, seen: Arc<Mutex<Vec<String>>>) {
+    let Some(request) = read_request(&mut stream).await else { return };
+    seen.lock().unwrap().push(request);
+    // Each step goes out by itself, so that a test mostly says where chunks end.
+    stream.set_nodelay(true).unwrap();
+    for step in script {
+        let sent = match step {
+            Step::Send(bytes) => {
+                let sent = stream.write_all(&bytes).await;
+                tokio::task::yield_now().await;
+                sent
+            }
+            Step::Repeat(block, total) => repeat(&mut stream, &block, total).await,
+            Step::Hang => std::future::pending().await,
+        };
+        if sent.is_err() {
+            return;
+        }
+    }
+}
+
+async fn repeat(stream: &mut TcpStream, block: &[u8], total: usize) -> std::io::Result<()> {
+    for _ in 0..total / block.len() {
+        stream.write_all(block).await?;
+    }
+    Ok(())
+}
+
+async fn read_request(stream: &mut TcpStream) -> Option<String> {
+    let mut bytes = Vec::new();
+    loop {
+        if stream.read_buf(&mut bytes).await.ok()? == 0 {
+            return None;
+        }
+        let text = String::from_utf8_lossy(&bytes);
+        if let Some((head, body)) = text.split_once("\r\n\r\n") {
+            let length = head.lines().find_map(|line| {
+                let (name, value) = line.split_once(':')?;
+                name.eq_ignore_ascii_case("content-length").then(|| value.trim().parse::<usize>().unwrap())
+            });
+            if body.len() >= length.unwrap_or(0) {
+                return Some(text.into_owned());
+            }
+        }
+    }
+}
+
+/// The head of a good answer that ends with its connection.
+pub(crate) fn head(content_type: &str) -> Vec<u8> {
+    format!("HTTP/1.1 200 OK\r\ncontent-type: {content_type}\r\nconnection: close\r\n\r\n").into_bytes()
+}
+
+/// A whole answer.
+pub(crate) fn plain(status: u16, content_type: &str, headers: &str, body: &str) -> Vec<u8> {
+    let length = body.len();
+    format!(
+        "HTTP/1.1 {status} X\r\ncontent-type: {content_type}\r\ncontent-length: {length}\r\nconnection: close\r\n{headers}\r\n{body}"
+    )
+    .into_bytes()
+}
+
+/// Events with these data.
+pub(crate) fn events(data: &[&str]) -> Vec<u8> {
+    data.iter().map(|data| format!("data: {data}\n\n")).collect::<String>().into_bytes()
+}

@@ -1,0 +1,152 @@
+//! Server-sent events, taken apart as their bytes arrive (HTML standard, section 9.2); only `data` is kept.
+//!
+//! A decoder of our own because of what a hostile or broken server may send: `eventsource-stream` scans an unfinished
+//! line again with each chunk and copies its buffer with each line, so that a few hundred kilobytes of short lines keep
+//! a core busy for seconds. This one looks at each byte once. It holds at most what it was fed: the reader bounds that.
+
+use std::collections::VecDeque;
+use std::mem;
+
+/// What a stream may begin with, and what is skipped there.
+const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
+
+/// A stream of events that is being read.
+#[derive(Debug, Default)]
+pub struct SseDecoder {
+    /// The line that has not ended yet.
+    line: Vec<u8>,
+    /// The data of the event that has not ended yet; `None` without a `data` line.
+    data: Option<Vec<u8>>,
+    /// Whether the last byte was a CR, whose LF must not count as another line end.
+    after_cr: bool,
+    /// Whether a line was seen.
+    begun: bool,
+    ready: VecDeque<Vec<u8>>,
+}
+
+impl SseDecoder {
+    /// Takes the next bytes; they may end anywhere, inside a line or a UTF-8 character.
+    pub fn feed(&mut self, mut bytes: &[u8]) {
+        if bytes.is_empty() {
+            return;
+        }
+        if mem::take(&mut self.after_cr) {
+            bytes = bytes.strip_prefix(b"\n").unwrap_or(bytes);
+        }
+        while let Some(end) = memchr::memchr2(b'\n', b'\r', bytes) {
+            let (line, rest) = bytes.split_at(end);
+            self.line.extend_from_slice(line);
+            self.end_line();
+            bytes = if rest == b"\r" {
+                self.after_cr = true;
+                b""
+            } else {
+                rest.strip_prefix(b"\r\n").or_else(|| rest.get(1..)).unwrap_or_default()
+            };
+        }
+        self.line.extend_from_slice(bytes);
+    }
+
+    /// The data of the next whole event, its lines joined by `\n`.
+    pub fn next_data(&mut self) -> Option<Vec<u8>> {
+        self.ready.pop_front()
+    }
+
+    /// What is left when the stream has ended: the data of an event whose closing blank line never came. The standard
+    /// throws it away; servers that end without it are common.
+    pub fn finish(mut self) -> Option<Vec<u8>> {
+        if !self.line.is_empty() {
+            self.end_line();
+        }
+        self.data.filter(|data| !data.is_empty())
+    }
+
+    fn end_line(&mut self) {
+        let whole = mem::take(&mut self.line);
+        let mut line = whole.as_slice();
+        if !mem::replace(&mut self.begun, true) {
+            line = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line);
+        }
+        if line.is_empty() {
+            self.ready.extend(self.data.take().filter(|data| !data.is_empty()));
+        } else if let Some(value) = data_value(line) {
+            match &mut self.data {
+                Some(data) => {
+                    data.push(b'\n');
+                    data.extend_from_slice(value);
+                }
+                none => *none = Some(value.to_vec()),
+            }
+        }
+        // The next line most likely needs the same room.
+        self.line = whole;
+        self.line.clear();
+    }
+}
+
+/// The value of a `data` line; `None` for every other field and for comments.
+fn data_value(line: &[u8]) -> Option<&[u8]> {
+    let value = line.strip_prefix(b"data")?;
+    if value.is_empty() {
+        return Some(value);
+    }
+    let value = value.strip_prefix(b":")?;
+    Some(value.strip_prefix(b" ").unwrap_or(value))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn decode<'a>(chunks: impl IntoIterator<Item = &'a [u8]>) -> Vec<String> {
+        let mut decoder = SseDecoder::default();
+        let mut events = Vec::new();
+        for chunk in chunks {
+            decoder.feed(chunk);
+            events.extend(std::iter::from_fn(|| decoder.next_data()));
+        }
+        events.extend(decoder.finish());
+        events.into_iter().map(|data| String::from_utf8(data).unwrap()).collect()
+    }
+
+    const TABLE: [(&str, &[&str]); 13] = [
+        ("data: 一\n\ndata: 二\n\n", &["一", "二"]),
+        ("data: a\r\n\r\ndata: b\r\n\r\n", &["a", "b"]),
+        ("data: a\r\rdata: b\r\r", &["a", "b"]),
+        ("\u{FEFF}data: a\n\n", &["a"]),
+        (": keepalive\n\ndata: a\n: more\ndata: b\n\n", &["a\nb"]),
+        ("event: x\nid: 1\nretry: 5\ndata:a\n\n", &["a"]),
+        ("data:  two spaces\n\n", &[" two spaces"]),
+        ("database: no\ndatum: no\n\n", &[]),
+        ("data\n\ndata:\n\n", &[]),
+        ("data: {\ndata: }\n\n", &["{\n}"]),
+        ("data: unfinished\n", &["unfinished"]),
+        ("data: unfinished", &["unfinished"]),
+        ("", &[]),
+    ];
+
+    #[test]
+    fn events_come_out_as_the_standard_says() {
+        for (stream, expected) in TABLE {
+            assert_eq!(decode([stream.as_bytes()]), expected, "{stream:?}");
+        }
+    }
+
+    #[test]
+    fn it_does_not_matter_where_the_chunks_end() {
+        for (stream, expected) in TABLE {
+            let bytes = stream.as_bytes();
+            assert_eq!(decode(bytes.chunks(1)), expected, "byte by byte: {stream:?}");
+            for cut in 0..bytes.len() {
+                let (head, tail) = bytes.split_at(cut);
+                assert_eq!(decode([head, b"", tail]), expected, "cut at {cut}: {stream:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_million_tiny_lines_take_no_noticeable_time() {
+        let stream = ":\n".repeat(1_000_000);
+        assert!(decode(stream.as_bytes().chunks(400_000)).is_empty());
+    }
+}
