@@ -1,4 +1,6 @@
 //! `bcc-script`: an interpreter for declarative YAML scripts of model-driven conversations and workflows.
 
 // The rooms, in the order in which a script passes through them.
+pub mod reply;
+pub mod schema;
 pub mod value;
