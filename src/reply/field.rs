@@ -100,11 +100,13 @@ impl Field {
         if value.is_null() && types.null {
             return Verdict::Fits;
         }
-        if let Some(fitting) = types.others.iter().find(|declared| declared.fits(value)) {
-            return match fitting.coerce(value) {
-                Some(plain) if *fitting == DeclaredType::Integer && plain != *value => Verdict::Respelled(plain),
-                _ => Verdict::Fits,
-            };
+        match types.others.iter().find(|declared| declared.fits(value)) {
+            // A float without a fraction is an integer: spelled as one, so that later readers see it.
+            Some(DeclaredType::Integer) if value.is_f64() => {
+                return DeclaredType::Integer.coerce(value).map_or(Verdict::Fits, Verdict::Respelled);
+            }
+            Some(_) => return Verdict::Fits,
+            None => {}
         }
         types.others.iter().find_map(|declared| declared.coerce(value)).map_or(Verdict::Mistyped, Verdict::Coerced)
     }

@@ -10,7 +10,7 @@ use crate::schema::compiled::{Compiled, FormatCheck, SchemaError};
 use crate::value::declared::{DeclaredType, is_date};
 
 /// A `date` of this language is a calendar date or a date and time (section 3), which is more than the standard's.
-const FORMATS: [(&str, FormatCheck); 1] = [("date", is_date)];
+pub(crate) const FORMATS: [(&str, FormatCheck); 1] = [("date", is_date)];
 
 /// An item of `output`: a value that the reply must carry under a key of its own.
 #[derive(Clone, Debug, Default, PartialEq)]
