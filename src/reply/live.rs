@@ -4,6 +4,7 @@
 //! reply is shown whole once it is there. What it shows may still turn out to be no part of a valid reply (text after it
 //! may be broken, or a later fenced block may win); then the caller discards it.
 
+use crate::reply::object_start::ObjectStart;
 use crate::reply::unescape::{Step, Unescape};
 
 /// How deep a reply may nest, as for the strategies.
@@ -12,16 +13,13 @@ const DEPTH: usize = 128;
 /// How many characters of a key or a literal are remembered: longer ones are none of those that matter.
 const WORD: usize = 16;
 
-/// What opens and closes a block of reasoning, in any case.
-const THINK: [&str; 2] = ["<think>", "</think>"];
-
 /// The text of the `content` field of a reply that arrives in pieces. Only that field of the first top-level object is
 /// ever shown, and only when `safety_risk` came before it with `detected: false`. The work is linear in the text.
 #[derive(Clone, Debug, Default)]
 pub struct LiveContent {
     state: State,
-    /// How much of a `<think>` tag has been seen.
-    tag: usize,
+    /// Looks for the object.
+    start: ObjectStart,
     /// The brackets that are open inside the object: `{` or `[`.
     open: Vec<char>,
     /// The key or the literal that is being read.
@@ -36,15 +34,9 @@ pub struct LiveContent {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum State {
-    /// In the prose before the object.
+    /// Before the object.
     #[default]
-    Prose,
-    /// Inside `<think>`.
-    Thinking,
-    /// After a brace of the prose that may begin the object.
-    Brace,
-    /// Inside a brace of the prose that does not: how many are open, and whether in a string and after a backslash there.
-    Aside { depth: usize, string: bool, escaped: bool },
+    Before,
     /// Inside the object, between two values, texts or literals.
     Between(Next),
     /// Inside a text.
@@ -117,32 +109,12 @@ impl LiveContent {
 
     fn take(&mut self, c: char) {
         match self.state {
-            State::Prose => match c {
-                '{' => {
-                    self.tag = 0;
-                    self.state = State::Brace;
-                }
-                _ => {
-                    if self.tag_ends(THINK[0], c) {
-                        self.state = State::Thinking;
-                    }
-                }
-            },
-            State::Thinking => {
-                if self.tag_ends(THINK[1], c) {
-                    self.state = State::Prose;
-                }
-            }
-            State::Brace => match c {
-                '"' | '}' => {
+            State::Before => {
+                if self.start.take(c) {
                     self.open.push('{');
                     self.between(Next::KeyOrEnd, c);
                 }
-                // `{{`: the second may begin it.
-                '{' | ' ' | '\t' | '\n' | '\r' => {}
-                _ => self.state = State::Aside { depth: 1, string: false, escaped: false },
-            },
-            State::Aside { depth, string, escaped } => self.aside(depth, string, escaped, c),
+            }
             State::Between(next) => self.between(next, c),
             State::Text(role, unescape) => self.text(role, unescape, c),
             State::Literal => match c {
@@ -154,30 +126,6 @@ impl LiveContent {
             },
             State::Done => {}
         }
-    }
-
-    /// Whether `c` completes `tag`.
-    fn tag_ends(&mut self, tag: &str, c: char) -> bool {
-        let fits = |at: usize| tag.as_bytes().get(at).is_some_and(|&byte| char::from(byte) == c.to_ascii_lowercase());
-        // A tag has its `<` only at its beginning, so that a mismatch can only begin anew.
-        self.tag = if fits(self.tag) { self.tag + 1 } else { usize::from(fits(0)) };
-        let ends = self.tag == tag.len();
-        if ends {
-            self.tag = 0;
-        }
-        ends
-    }
-
-    fn aside(&mut self, depth: usize, string: bool, escaped: bool, c: char) {
-        self.state = match c {
-            _ if escaped => State::Aside { depth, string, escaped: false },
-            '\\' if string => State::Aside { depth, string, escaped: true },
-            '"' => State::Aside { depth, string: !string, escaped },
-            '{' if !string => State::Aside { depth: depth + 1, string, escaped },
-            '}' if !string && depth == 1 => State::Prose,
-            '}' if !string => State::Aside { depth: depth - 1, string, escaped },
-            _ => return,
-        };
     }
 
     fn between(&mut self, next: Next, c: char) {

@@ -5,6 +5,7 @@ pub mod exit;
 pub mod extract;
 pub mod field;
 pub mod live;
+pub mod object_start;
 pub mod read;
 pub mod shape;
 pub mod strategies;
