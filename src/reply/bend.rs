@@ -3,9 +3,9 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::reply::extract::shape as shape_word;
 use crate::reply::field::{Field, Property, Verdict};
 use crate::reply::shape::ReplyShape;
+use crate::reply::word::shape as shape_word;
 
 /// What was wrong with a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]

@@ -36,18 +36,6 @@ pub fn object(text: &str) -> Result<Map<String, Value>, String> {
     }
 }
 
-/// The word for what `value` is, as messages and the record of bends use it.
-pub const fn shape(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "boolean",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "list",
-        Value::Object(_) => "object",
-    }
-}
-
 /// The end of `text` that comes after its reasoning; nothing when the reasoning does not end.
 fn after_thinking(text: &str) -> &str {
     let mut rest = text;

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::reply::extract::shape;
+use crate::reply::word::shape;
 use crate::value::declared::DeclaredType;
 
 /// A value that a schema describes.
@@ -264,4 +264,82 @@ fn same_number(left: &Value, right: &Value) -> bool {
 fn only<T>(mut items: impl Iterator<Item = T>) -> Option<T> {
     let first = items.next()?;
     items.next().is_none().then_some(first)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_rule_that_the_walk_does_not_keep_is_not_understood() {
+        let known = [
+            json!(true),
+            json!({}),
+            json!({ "type": ["string", "null"], "format": "date", "default": null }),
+            json!({ "type": "string", "enum": ["a", "b"], "title": "t", "description": "d" }),
+            json!({ "type": ["integer", "null"], "enum": [1, null] }),
+            json!({ "properties": { "a": { "type": "array" } }, "required": ["a"], "additionalProperties": true }),
+        ];
+        for schema in known {
+            assert!(understands(&schema), "{schema}");
+        }
+        let unknown = [
+            json!(false),
+            json!({ "type": "text" }),
+            json!({ "type": [] }),
+            json!({ "minLength": 1 }),
+            json!({ "const": 1 }),
+            json!({ "$ref": "#/$defs/a" }),
+            json!({ "items": {} }),
+            json!({ "anyOf": [] }),
+            json!({ "format": "date" }),
+            json!({ "type": "string", "format": "email" }),
+            json!({ "type": "string", "format": "date", "enum": ["2026-11-21"] }),
+            json!({ "type": "string", "enum": [1] }),
+            json!({ "required": ["a"] }),
+            json!({ "additionalProperties": false }),
+            json!({ "properties": { "a": { "maxItems": 1 } } }),
+            json!({ "enum": [{}], "properties": { "a": true } }),
+        ];
+        for schema in unknown {
+            assert!(!understands(&schema), "{schema}");
+        }
+    }
+
+    #[test]
+    fn a_value_means_a_choice_only_when_it_can_mean_no_other() {
+        let field = Field::new(&json!({ "enum": ["A", "a", "Bad", 1, "2", true] }));
+        let coerced = |choice: Value| Verdict::Coerced(choice);
+        let table = [
+            (json!("A"), Verdict::Fits),
+            (json!(" a\n"), coerced(json!("a"))),
+            (json!("BAD"), coerced(json!("Bad"))),
+            (json!(1.0), Verdict::Respelled(json!(1))),
+            (json!("1"), coerced(json!(1))),
+            (json!(2), coerced(json!("2"))),
+            (json!("TRUE"), coerced(json!(true))),
+            (json!("b"), Verdict::NotOneOf),
+            (json!(null), Verdict::NotOneOf),
+        ];
+        for (value, verdict) in table {
+            assert_eq!(field.judge(&value), verdict, "{value}");
+        }
+        let folded = Field::new(&json!({ "enum": ["YES", "yes"] }));
+        assert_eq!(folded.judge(&json!("Yes")), Verdict::NotOneOf, "two choices are meant");
+    }
+
+    #[test]
+    fn what_is_expected_is_said_in_the_words_of_declare() {
+        let table = [
+            (json!({ "type": ["array", "null"] }), "list or null"),
+            (json!({ "type": ["string", "number", "null"] }), "string, number or null"),
+            (json!({ "type": ["string", "null"], "format": "date" }), "date or null"),
+            (json!({ "enum": ["好", 1, null] }), "one of 好, 1, null"),
+            (json!({}), "any value"),
+        ];
+        for (schema, expected) in table {
+            assert_eq!(Field::new(&schema).expected(), expected);
+        }
+    }
 }

@@ -10,3 +10,4 @@ pub mod read;
 pub mod shape;
 pub mod strategies;
 pub mod unescape;
+pub mod word;

@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 use tracing::{debug, error, warn};
 
 use crate::reply::extract;
+use crate::reply::word;
 
 /// A way to read a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -129,7 +130,7 @@ fn whole(text: &str) -> Result<Map<String, Value>, String> {
     }
     // Not an object: say what it is instead. (Asking serde for a map here would give an error that quotes the text.)
     match serde_json::from_str::<Value>(text) {
-        Ok(value) => Err(format!("the JSON value is a {}, not an object", extract::shape(&value))),
+        Ok(value) => Err(format!("the JSON value is a {}, not an object", word::shape(&value))),
         Err(error) => Err(error.to_string()),
     }
 }
