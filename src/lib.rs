@@ -7,7 +7,8 @@
 //! ```
 
 // The rooms, in the order in which a script passes through them.
-pub mod model;
+pub mod reply;
+pub mod schema;
 pub mod value;
 
 pub mod archive;

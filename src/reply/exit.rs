@@ -1,0 +1,48 @@
+//! Whether `EXIT` says yes (LANGUAGE.md section 6).
+
+use serde_json::Value;
+
+/// Whether `value` is a yes: the text YES, TRUE or 1 in any case and with white space around it, `true`, or the number 1.
+/// Everything else is a no.
+pub fn is_yes(value: &Value) -> bool {
+    match value {
+        Value::Bool(truth) => *truth,
+        Value::Number(number) => number.as_f64() == Some(1.0),
+        Value::String(text) => ["yes", "true", "1"].iter().any(|yes| text.trim().eq_ignore_ascii_case(yes)),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn yes_true_and_one_in_any_spelling_are_a_yes_and_nothing_else_is() {
+        for yes in
+            [json!("YES"), json!("yes"), json!(" Yes\n"), json!("True"), json!("1"), json!(true), json!(1), json!(1.0)]
+        {
+            assert!(is_yes(&yes), "{yes}");
+        }
+        let noes = [
+            json!("NO"),
+            json!(""),
+            json!("YES或NO"),
+            json!("yes, but"),
+            json!("是"),
+            json!("11"),
+            json!("1.0"),
+            json!(false),
+            json!(0),
+            json!(2),
+            json!(-1),
+            json!(null),
+            json!([true]),
+            json!({ "EXIT": "YES" }),
+        ];
+        for no in noes {
+            assert!(!is_yes(&no), "{no}");
+        }
+    }
+}

@@ -1,0 +1,291 @@
+//! Finds the object in a text that has more in it: reasoning, fenced blocks, prose. Every step is linear in the text.
+
+use memchr::{memchr, memchr2, memmem};
+use serde_json::{Map, Value};
+
+/// How many `<think>` blocks at the head of a text are passed over.
+const THINK_BLOCKS: usize = 8;
+
+/// How many fences are looked behind for an object.
+const FENCES: usize = 64;
+
+/// How many objects of the prose that do not parse are passed over.
+const BROKEN_OBJECTS: usize = 64;
+
+/// How many braces of the prose that never close are forgiven. Each costs one look at the rest of the text.
+const UNCLOSED_BRACES: usize = 4;
+
+/// The object inside a fenced block, or else the first one in the prose, after the reasoning.
+///
+/// An object that stands inside another one which is cut off or malformed is not taken: it is a part of a reply, and a
+/// part that looks like a whole would lose the rest in silence.
+///
+/// # Errors
+/// Why there is none: what is wrong with the first object that does not parse and where (in bytes), never its text.
+pub fn object(text: &str) -> Result<Map<String, Value>, String> {
+    let reply = after_thinking(text);
+    // What `after_thinking` gives is the end of `text`; positions are told in the whole of it.
+    let skipped = text.len() - reply.len();
+    match fenced(reply) {
+        Some(object) => Ok(object),
+        None => in_prose(reply).map_err(|broken| match broken {
+            Some((start, error)) => format!("in the object at byte {}: {error}", skipped + start),
+            None if skipped == text.len() && skipped > 0 => "the text ends in the middle of its reasoning".to_owned(),
+            None => "there is no JSON object in the text".to_owned(),
+        }),
+    }
+}
+
+/// The end of `text` that comes after its reasoning; nothing when the reasoning does not end.
+fn after_thinking(text: &str) -> &str {
+    let mut rest = text;
+    for _ in 0..THINK_BLOCKS {
+        let open = find_tag(rest, "<think>");
+        let first_brace = memchr(b'{', rest.as_bytes());
+        let close = match (open, first_brace) {
+            // A tag that comes after a brace may be part of the reply's own text.
+            (Some(open), brace) if brace.is_none_or(|brace| open < brace) => {
+                let inside = tail(rest, open);
+                let Some(close) = find_tag(inside, "</think>") else { return "" };
+                open + close
+            }
+            // Some servers swallow the opening tag and leave the closing one.
+            (None, brace) => match find_tag(rest, "</think>") {
+                Some(close) if !brace.is_some_and(|brace| object_spans(rest, brace, close)) => close,
+                _ => return rest,
+            },
+            _ => return rest,
+        };
+        rest = tail(rest, close + "</think>".len());
+    }
+    rest
+}
+
+/// Whether the object that begins at `start` is whole and reaches over `position`, which then lies in one of its texts.
+fn object_spans(text: &str, start: usize, position: usize) -> bool {
+    start < position && matches!(object_at(text, start), Ok((_, end)) if end > position)
+}
+
+/// The first fenced block whose content is an object. A fence stands at the beginning of a line: one inside a JSON text
+/// never does, as line ends are escaped there. The content is parsed from the fence on, so nothing in its texts ends it.
+fn fenced(text: &str) -> Option<Map<String, Value>> {
+    memmem::find_iter(text.as_bytes(), "```")
+        .filter(|&fence| begins_line(text, fence))
+        .take(FENCES)
+        .filter_map(|fence| content_of_fence(text, fence))
+        .find_map(|start| object_at(text, start).ok())
+        .map(|(object, _)| object)
+}
+
+fn begins_line(text: &str, at: usize) -> bool {
+    let before = text.get(..at).unwrap_or_default().trim_end_matches([' ', '\t', '\u{feff}']);
+    before.is_empty() || before.ends_with('\n')
+}
+
+/// Where the object behind the fence at `fence` begins: after the info words and the line's end, or right after one info
+/// word on the same line.
+fn content_of_fence(text: &str, fence: usize) -> Option<usize> {
+    let after = tail(text, fence).trim_start_matches('`');
+    let content = match memchr2(b'\n', b'{', after.as_bytes()) {
+        Some(end) if after.as_bytes().get(end) == Some(&b'\n') => tail(after, end).trim_start(),
+        Some(brace) if after.get(..brace)?.split_whitespace().nth(1).is_none() => tail(after, brace),
+        _ => return None,
+    };
+    content.starts_with('{').then(|| text.len() - content.len())
+}
+
+/// The first object in the prose, or where the first one that does not parse begins and what is wrong with it.
+fn in_prose(text: &str) -> Result<Map<String, Value>, Option<(usize, String)>> {
+    let mut broken: Option<(usize, String)> = None;
+    let (mut objects, mut unclosed) = (0, 0);
+    let mut at = 0;
+    while let Some(found) = memchr(b'{', tail(text, at).as_bytes()) {
+        let start = at + found;
+        let inside = tail(text, start + 1);
+        let Some(first) = inside.trim_start().chars().next() else { break };
+        if first == '{' {
+            // `{{"a": 1}}`: doubled braces, as templates write them.
+            at = start + 1;
+            continue;
+        }
+        if matches!(first, '"' | '}') {
+            let error = match object_at(text, start) {
+                Ok((object, _)) => return Ok(object),
+                Err(error) => error,
+            };
+            broken.get_or_insert((start, error));
+            objects += 1;
+            match closing_brace(text, start) {
+                Some(end) if objects < BROKEN_OBJECTS => at = end,
+                // Cut off: what follows is inside of it.
+                _ => break,
+            }
+        } else {
+            // A brace of the prose, `{name}`, or near-JSON without quotes: neither holds a reply.
+            match closing_brace(text, start) {
+                Some(end) => at = end,
+                None if unclosed < UNCLOSED_BRACES => {
+                    unclosed += 1;
+                    at = start + 1;
+                }
+                None => break,
+            }
+        }
+    }
+    Err(broken)
+}
+
+/// The object that begins at `start`, and where it ends.
+fn object_at(text: &str, start: usize) -> Result<(Map<String, Value>, usize), String> {
+    let mut stream = serde_json::Deserializer::from_str(tail(text, start)).into_iter();
+    match stream.next() {
+        Some(Ok(object)) => Ok((object, start + stream.byte_offset())),
+        Some(Err(error)) => Err(error.to_string()),
+        None => Err("the text is empty".to_owned()),
+    }
+}
+
+/// Behind the brace that closes the one at `start`, strings and their escapes respected.
+fn closing_brace(text: &str, start: usize) -> Option<usize> {
+    let mut depth = 0_usize;
+    let (mut in_string, mut escaped) = (false, false);
+    for (offset, byte) in tail(text, start).bytes().enumerate() {
+        if in_string {
+            match byte {
+                _ if escaped => escaped = false,
+                b'\\' => escaped = true,
+                b'"' => in_string = false,
+                _ => {}
+            }
+            continue;
+        }
+        match byte {
+            b'"' => in_string = true,
+            b'{' => depth += 1,
+            b'}' => {
+                depth = depth.saturating_sub(1);
+                if depth == 0 {
+                    return Some(start + offset + 1);
+                }
+            }
+            _ => {}
+        }
+    }
+    None
+}
+
+/// Where `tag` (ASCII, begins with `<`) first stands in `text`, in any case.
+fn find_tag(text: &str, tag: &str) -> Option<usize> {
+    memchr::memchr_iter(b'<', text.as_bytes())
+        .find(|&at| text.get(at..at + tag.len()).is_some_and(|found| found.eq_ignore_ascii_case(tag)))
+}
+
+/// `text` from `at` on; nothing beyond its end.
+fn tail(text: &str, at: usize) -> &str {
+    text.get(at..).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn found(text: &str) -> Value {
+        object(text).map_or(Value::Null, Value::Object)
+    }
+
+    #[test]
+    fn the_object_is_found_wherever_models_put_it() {
+        let table = [
+            ("```json\n{\"a\":1}\n```", "a fenced block"),
+            ("```JSON\n{\"a\":1}\n```", "info word in capitals"),
+            ("```\n{\"a\":1}\n```", "no info word"),
+            ("```json5 title=\"reply\"\n\n  {\"a\":1}\n```", "several info words"),
+            ("```json{\"a\":1}```", "all on one line"),
+            ("``` {\"a\":1} ```", "all on one line, no info word"),
+            ("````json\n{\"a\":1}\n````", "four backticks"),
+            ("```json\r\n{\"a\":1}\r\n```", "carriage returns"),
+            ("```json\n{\"a\":1}", "a fence that is not closed"),
+            ("```python\nx = 1\n```\n```json\n{\"a\":1}\n```", "the second of two blocks"),
+            ("```json\n{\"a\":\n```\n```json\n{\"a\":1}\n```", "the first block is broken"),
+            ("```json\n[1]\n```\n```json\n{\"a\":1}\n```", "the first block is a list"),
+            ("例如 {\"b\":2}：\n```json\n{\"a\":1}\n```", "a block wins over the prose before it"),
+            ("好的，结果是{\"a\":1}。", "prose"),
+            ("用 {name} 称呼，{\"a\":1}", "a placeholder in the prose"),
+            ("{name {\"a\":1}", "a brace that never closes"),
+            ("{{\"a\":1}}", "doubled braces"),
+            ("{\"b\":2,} {\"a\":1}", "a broken object before it"),
+            ("{\"a\":1} {\"b\":2}", "the first of two"),
+            ("<think>{\"b\":2}</think>{\"a\":1}", "after the reasoning"),
+            ("<THINK>\n```json\n{\"b\":2}\n```\n</Think>\n\n{\"a\":1}", "after reasoning with a block in it"),
+            ("<think>x</think> <think>{\"b\":2}</think>\n```\n{\"a\":1}```", "after two reasonings"),
+            ("好的<think>{\"b\":2}</think>{\"a\":1}", "after prose and reasoning"),
+            ("先想想 {\"b\":2} 然后\n</think>\n{\"a\":1}", "after reasoning whose opening tag is lost"),
+            ("{\"a\":1}<think>{\"b\":2}</think>", "before a late reasoning"),
+            ("[{\"a\":1}]", "inside a list"),
+        ];
+        for (text, what) in table {
+            assert_eq!(found(text), json!({ "a": 1 }), "{what}: {text}");
+        }
+    }
+
+    #[test]
+    fn tags_fences_and_braces_inside_its_texts_are_text() {
+        let inner = "a } { \\\" ```json {} ``` <think> </think> \\\\";
+        for (before, after) in [("", " x"), ("好的 ", ""), ("```json\n", "\n```"), ("<think>{</think>", "")] {
+            let text = format!("{before}{{\"a\":\"{inner}\"}}{after}");
+            let expected = json!({ "a": "a } { \" ```json {} ``` <think> </think> \\" });
+            assert_eq!(found(&text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_part_of_a_broken_object_is_never_taken_for_the_whole() {
+        let texts = [
+            "{\"safety_risk\": {\"detected\": false}, \"content\": \"cut of",
+            "```json\n{\"safety_risk\": {\"detected\": false}, \"content\": \"cut of",
+            "{\"safety_risk\": {\"detected\": false}, \"content\": \"a\nb\"}",
+            "{\"safety_risk\": {\"detected\": false}, \"content\": \"a\",}",
+            "{content: \"x\", metrics: {\"a\": 1}}",
+            "{'content': 'x', 'metadata': {}}",
+            "<think>{\"a\":1}",
+        ];
+        for text in texts {
+            assert_eq!(found(text), Value::Null, "{text}");
+        }
+    }
+
+    #[test]
+    fn the_reason_names_the_first_object_that_does_not_parse() {
+        assert_eq!(
+            object("<think></think>ab {\"x\":}").unwrap_err(),
+            "in the object at byte 18: expected value at line 1 column 6"
+        );
+        assert_eq!(object("nothing here").unwrap_err(), "there is no JSON object in the text");
+        assert_eq!(object("<think>so").unwrap_err(), "the text ends in the middle of its reasoning");
+    }
+
+    #[test]
+    fn hostile_texts_of_megabytes_are_read_in_linear_time() {
+        const BYTES: usize = 1 << 20;
+        // In quadratic time each of these would take hours, and the suite's own limit would end it.
+        for unit in [
+            "{",
+            "{a",
+            "{\"",
+            "{\"a\":",
+            "{\"a\":[",
+            "```",
+            "```{",
+            "```\n{\"a\":",
+            "<think>",
+            "</think>",
+            "<",
+            "{ ",
+            "{}x{",
+        ] {
+            let text = unit.repeat(BYTES / unit.len());
+            let _ = object(&text);
+        }
+    }
+}

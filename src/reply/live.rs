@@ -1,0 +1,433 @@
+//! Pulls the text of the top-level `content` field out of a JSON reply while it is still arriving (LANGUAGE.md section 8).
+//!
+//! It is stricter than the strategies that read the finished reply: where it is in doubt it shows nothing more, and the
+//! reply is shown whole once it is there. What it shows may still turn out to be no part of a valid reply (text after it
+//! may be broken, or a later fenced block may win); then the caller discards it.
+
+use crate::reply::object_start::ObjectStart;
+use crate::reply::unescape::{Step, Unescape};
+
+/// How deep a reply may nest, as for the strategies.
+const DEPTH: usize = 128;
+
+/// How many characters of a key or a literal are remembered: longer ones are none of those that matter.
+const WORD: usize = 16;
+
+/// The text of the `content` field of a reply that arrives in pieces. Only that field of the first top-level object is
+/// ever shown, and only when `safety_risk` came before it with `detected: false`. The work is linear in the text.
+#[derive(Clone, Debug, Default)]
+pub struct LiveContent {
+    state: State,
+    /// Looks for the object.
+    start: ObjectStart,
+    /// The brackets that are open inside the object: `{` or `[`.
+    open: Vec<char>,
+    /// The key or the literal that is being read.
+    word: String,
+    /// The top-level field whose value is being read.
+    field: Name,
+    /// Whether the value being read is `safety_risk.detected`.
+    detected: bool,
+    safety: Safety,
+    shown: String,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum State {
+    /// Before the object.
+    #[default]
+    Before,
+    /// Inside the object, between two values, texts or literals.
+    Between(Next),
+    /// Inside a text.
+    Text(Role, Unescape),
+    /// Inside a number, `true`, `false` or `null`.
+    Literal,
+    /// Nothing more will be shown.
+    Done,
+}
+
+/// What may come next inside the object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Next {
+    Key,
+    KeyOrEnd,
+    Colon,
+    Value,
+    ValueOrEnd,
+    CommaOrEnd,
+}
+
+/// What a text is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Role {
+    Key,
+    Content,
+    Other,
+}
+
+/// The top-level fields that matter.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Name {
+    SafetyRisk,
+    Content,
+    #[default]
+    Other,
+}
+
+/// What the reply has said about safety so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Safety {
+    #[default]
+    Unknown,
+    NoRisk,
+    Risk,
+}
+
+impl LiveContent {
+    /// Nothing has arrived yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Takes the next piece of the reply, cut anywhere, and gives the characters of `content` that it completes; often none.
+    pub fn push(&mut self, piece: &str) -> String {
+        let before = self.shown.len();
+        for c in piece.chars() {
+            if self.state == State::Done {
+                break;
+            }
+            self.take(c);
+        }
+        self.shown.get(before..).unwrap_or_default().to_owned()
+    }
+
+    /// Everything that was shown so far.
+    pub fn shown(&self) -> &str {
+        &self.shown
+    }
+
+    fn take(&mut self, c: char) {
+        match self.state {
+            State::Before => {
+                if self.start.take(c) {
+                    self.open.push('{');
+                    self.between(Next::KeyOrEnd, c);
+                }
+            }
+            State::Between(next) => self.between(next, c),
+            State::Text(role, unescape) => self.text(role, unescape, c),
+            State::Literal => match c {
+                ',' | '}' | ']' | ' ' | '\t' | '\n' | '\r' => {
+                    self.literal_ends();
+                    self.between(Next::CommaOrEnd, c);
+                }
+                _ => self.remember(c),
+            },
+            State::Done => {}
+        }
+    }
+
+    fn between(&mut self, next: Next, c: char) {
+        let inside = self.open.last().copied();
+        self.state = match (next, c) {
+            (_, ' ' | '\t' | '\n' | '\r') => State::Between(next),
+            (Next::Key | Next::KeyOrEnd, '"') => {
+                self.word.clear();
+                State::Text(Role::Key, Unescape::default())
+            }
+            (Next::Colon, ':') => {
+                self.key_ends();
+                State::Between(Next::Value)
+            }
+            (Next::KeyOrEnd | Next::CommaOrEnd, '}') if inside == Some('{') => self.close(),
+            (Next::ValueOrEnd | Next::CommaOrEnd, ']') if inside == Some('[') => self.close(),
+            (Next::CommaOrEnd, ',') if inside == Some('{') => State::Between(Next::Key),
+            (Next::CommaOrEnd, ',') if inside == Some('[') => State::Between(Next::Value),
+            (Next::Value | Next::ValueOrEnd, c) => self.value_begins(c),
+            _ => State::Done,
+        };
+    }
+
+    fn value_begins(&mut self, c: char) -> State {
+        if self.open.len() == 1 && self.field == Name::Content {
+            // Once only: of the first `content`, and only when it is a text that may be shown.
+            return match c {
+                '"' if self.safety == Safety::NoRisk => State::Text(Role::Content, Unescape::default()),
+                _ => State::Done,
+            };
+        }
+        if self.detected && matches!(c, '"' | '{' | '[') {
+            self.safety = Safety::Risk;
+            self.detected = false;
+        }
+        match c {
+            '"' => State::Text(Role::Other, Unescape::default()),
+            '{' | '[' if self.open.len() < DEPTH => {
+                self.open.push(c);
+                State::Between(if c == '{' { Next::KeyOrEnd } else { Next::ValueOrEnd })
+            }
+            '-' | '0'..='9' | 't' | 'f' | 'n' => {
+                self.word.clear();
+                self.remember(c);
+                State::Literal
+            }
+            _ => State::Done,
+        }
+    }
+
+    fn text(&mut self, role: Role, mut unescape: Unescape, c: char) {
+        let step = unescape.step(c);
+        self.state = State::Text(role, unescape);
+        match (step, role) {
+            (Step::Char(c), Role::Content) => self.shown.push(c),
+            (Step::Char(c), Role::Key) => self.remember(c),
+            (Step::Char(_), Role::Other) | (Step::More, _) => {}
+            (Step::End, Role::Key) => self.state = State::Between(Next::Colon),
+            (Step::End, Role::Other) => self.state = State::Between(Next::CommaOrEnd),
+            (Step::End, Role::Content) | (Step::Invalid, _) => self.state = State::Done,
+        }
+    }
+
+    /// The key in `word` is whole.
+    fn key_ends(&mut self) {
+        match self.open.len() {
+            1 => {
+                self.field = match self.word.as_str() {
+                    "safety_risk" => Name::SafetyRisk,
+                    "content" => Name::Content,
+                    _ => Name::Other,
+                };
+            }
+            2 => self.detected = self.field == Name::SafetyRisk && self.word == "detected",
+            _ => {}
+        }
+    }
+
+    /// The literal in `word` is whole.
+    fn literal_ends(&mut self) {
+        if self.detected {
+            // Of two answers the worse counts.
+            self.safety = match self.safety {
+                Safety::Risk => Safety::Risk,
+                _ if self.word == "false" => Safety::NoRisk,
+                _ => Safety::Risk,
+            };
+            self.detected = false;
+        }
+    }
+
+    fn close(&mut self) -> State {
+        self.open.pop();
+        if self.open.is_empty() { State::Done } else { State::Between(Next::CommaOrEnd) }
+    }
+
+    fn remember(&mut self, c: char) {
+        if self.word.len() < WORD {
+            self.word.push(c);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use serde_json::{Map, Value, json};
+
+    /// What is shown of `raw` when it arrives in pieces of `size` characters.
+    fn shown(raw: &str, size: usize) -> String {
+        let mut live = LiveContent::new();
+        let characters: Vec<char> = raw.chars().collect();
+        let pushed: String =
+            characters.chunks(size).map(|piece| live.push(&piece.iter().collect::<String>())).collect();
+        assert_eq!(pushed, live.shown(), "{raw}");
+        pushed
+    }
+
+    const SAFE: &str = r#""safety_risk":{"detected":false},"#;
+
+    #[test]
+    fn the_content_is_shown_as_it_arrives_wherever_the_object_stands() {
+        let reply = format!("{{{SAFE}\"content\":\"你好\\n\\\"小林\\\" \\ud83d\\ude00\\u4f60\\\\\",\"EXIT\":\"NO\"}}");
+        let surroundings = [
+            ("", ""),
+            (" \n\u{feff}", "\n"),
+            ("```json\n", "\n```"),
+            ("```JSON", "```"),
+            ("好的：", "。"),
+            ("<think>{\"content\":\"no\"} < </thin </think>\n", ""),
+            ("<<Think>a</THINK>", ""),
+            ("用 {name} 和 {a: {\"b\"}} ", ""),
+            ("{", "}"),
+            ("[", "]"),
+            ("{ \n", "}"),
+        ];
+        for (before, after) in surroundings {
+            for size in [1, 2, 3, 7, 1000] {
+                let raw = format!("{before}{reply}{after}");
+                assert_eq!(shown(&raw, size), "你好\n\"小林\" 😀你\\", "{raw}");
+            }
+        }
+    }
+
+    #[test]
+    fn characters_are_shown_with_the_piece_that_completes_them() {
+        let mut live = LiveContent::new();
+        let pieces = [
+            ("{\"safety_risk\":{\"detected\":false},\"con", ""),
+            ("tent\" : \"你", "你"),
+            ("好\\", "好"),
+            ("n\\u4f", "\n"),
+            ("60a\\ud83d", "你a"),
+            ("\\ud", ""),
+            ("e00", "😀"),
+            ("b\",\"BRIEF\":\"c\"}", "b"),
+            ("{\"content\":\"d\"}", ""),
+        ];
+        for (piece, expected) in pieces {
+            assert_eq!(live.push(piece), expected, "{piece}");
+        }
+    }
+
+    #[test]
+    fn the_same_content_is_shown_as_the_strategies_read() {
+        for spaces in ["", " ", "\n\t"] {
+            let raw = format!(
+                "{{{spaces}\"a\"{spaces}:{spaces}[1,-2.5e3{spaces},[],{{}},null,\"]\"]{spaces},\"safe\\u0074y_risk\":{{\"reason\":null,\"detected\":false{spaces}}},\"conten\\u0074\":\"x\"}}"
+            );
+            let parsed: Value = serde_json::from_str(&raw).unwrap();
+            assert_eq!(shown(&raw, 1), parsed["content"].as_str().unwrap());
+        }
+    }
+
+    #[test]
+    fn nothing_else_is_ever_shown() {
+        let raws = [
+            // Safety has not been cleared.
+            r#"{"content":"x","safety_risk":{"detected":false}}"#,
+            r#"{"content":"x"}"#,
+            r#"{"safety_risk":{"detected":true},"content":"x"}"#,
+            r#"{"safety_risk":{"detected":"false"},"content":"x"}"#,
+            r#"{"safety_risk":{"detected":null},"content":"x"}"#,
+            r#"{"safety_risk":{"detected":{"detected":false}},"content":"x"}"#,
+            r#"{"safety_risk":{"detected":[false]},"content":"x"}"#,
+            r#"{"safety_risk":{"detected":falsey},"content":"x"}"#,
+            r#"{"safety_risk":{"detected":false,"detected":true},"content":"x"}"#,
+            r#"{"safety_risk":{"detected":true,"detected":false},"content":"x"}"#,
+            r#"{"safety_risk":{"reason":"detected: false"},"content":"x"}"#,
+            r#"{"safety_risk":{"deep":{"detected":false}},"content":"x"}"#,
+            r#"{"safety_risk":[{"detected":false}],"content":"x"}"#,
+            r#"{"safety_risk":false,"content":"x"}"#,
+            r#"{"metadata":{"detected":false},"content":"x"}"#,
+            r#"{"detected":false,"content":"x"}"#,
+            // Another `content`.
+            r#"{"safety_risk":{"detected":false,"content":"x"},"BRIEF":"y"}"#,
+            r#"{"safety_risk":{"detected":false},"metadata":{"content":"x"},"BRIEF":"\"content\":\"x\""}"#,
+            r#"{"safety_risk":{"detected":false},"a":["content","x",{"content":"x"}]}"#,
+            r#"{"safety_risk":{"detected":false},"content ":"x","Content":"x"}"#,
+            r#"{"safety_risk":{"detected":false},"content":{"content":"x"}}"#,
+            r#"{"safety_risk":{"detected":false},"content":null,"a":"x","content":"x"}"#,
+            // The reasoning, another object, broken syntax.
+            r#"<think>{"safety_risk":{"detected":false},"content":"x"}"#,
+            r#"{"a":1} {"safety_risk":{"detected":false},"content":"x"}"#,
+            r#"{"a" 1,"safety_risk":{"detected":false},"content":"x"}"#,
+            r#"{a: {"safety_risk":{"detected":false},"content":"x"}}"#,
+            r#"{"safety_risk":{"detected":false]},"content":"x"}"#,
+            r#"{"safety_risk":{"detected":false},,"content":"x"}"#,
+            "{\"a\":\"\n\",\"safety_risk\":{\"detected\":false},\"content\":\"x\"}",
+        ];
+        for raw in raws {
+            for size in [1, 5, 1000] {
+                assert_eq!(shown(raw, size), "", "{raw}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_text_that_breaks_is_shown_up_to_there() {
+        for (text, expected) in
+            [("ab\\x c", "ab"), ("ab\nc", "ab"), ("ab\\ud83dc\"", "ab"), ("ab\\u12", "ab"), ("ab\"c\"", "ab")]
+        {
+            let raw = format!("{{{SAFE}\"content\":\"{text}");
+            assert_eq!(shown(&raw, 1), expected, "{raw}");
+        }
+    }
+
+    #[test]
+    fn nesting_beyond_the_limit_shows_nothing() {
+        let deep = "[".repeat(100_000) + &"]".repeat(100_000);
+        assert_eq!(shown(&format!("{{\"a\":{deep},{SAFE}\"content\":\"x\"}}"), 1000), "");
+    }
+
+    fn any_json() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            any::<i64>().prop_map(Value::from),
+            any::<f64>().prop_map(Value::from),
+            any::<String>().prop_map(Value::from),
+        ];
+        leaf.prop_recursive(4, 32, 4, |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+                prop::collection::vec((prop_oneof!["content", "safety_risk", "detected", ".{0,3}"], inner), 0..4)
+                    .prop_map(|fields| Value::Object(fields.into_iter().collect())),
+            ]
+        })
+    }
+
+    /// Writes JSON as models may: every character outside ASCII, and some inside, as escapes.
+    fn escaped(value: &Value) -> String {
+        let plain = value.to_string();
+        plain.chars().fold(String::new(), |mut text, c| {
+            match c {
+                ' '..='~' => text.push(c),
+                _ => c.encode_utf16(&mut [0; 2]).iter().for_each(|unit| text.push_str(&format!("\\u{unit:04x}"))),
+            }
+            text
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_shown_is_the_content_of_any_reply_cut_anywhere(
+            before in prop::collection::vec(("[a-z]{1,8}", any_json()), 0..3),
+            risk in prop::collection::vec(("[a-c]{1,8}", any_json()), 0..3),
+            content in any::<String>(),
+            after in prop::collection::vec(("[d-z]{1,8}", any_json()), 0..3),
+            cuts in prop::collection::vec(1usize..9, 1..40),
+            style in 0..3,
+        ) {
+            let mut safety: Map<String, Value> = risk.into_iter().collect();
+            safety.insert("detected".into(), json!(false));
+            let mut reply: Map<String, Value> = before.into_iter().filter(|(name, _)| name != "content").collect();
+            reply.insert("safety_risk".into(), Value::Object(safety));
+            reply.insert("content".into(), json!(content));
+            reply.extend(after.into_iter().filter(|(name, _)| name != "content"));
+            let reply = Value::Object(reply);
+            let raw = match style {
+                0 => reply.to_string(),
+                1 => serde_json::to_string_pretty(&reply).unwrap(),
+                _ => escaped(&reply),
+            };
+            let mut live = LiveContent::new();
+            let mut text = String::new();
+            let mut characters = raw.chars().peekable();
+            for size in cuts.iter().cycle() {
+                let piece: String = characters.by_ref().take(*size).collect();
+                text.push_str(&live.push(&piece));
+                if characters.peek().is_none() {
+                    break;
+                }
+            }
+            prop_assert_eq!(&text, &content);
+            prop_assert_eq!(live.shown(), content);
+        }
+
+        #[test]
+        fn how_a_text_is_cut_changes_nothing(raw in r#"([{}\[\]:,"\\]|"content"|"safety_risk":\{"detected":false\},|<think>|</think>|.){0,40}"#, size in 1usize..5) {
+            prop_assert_eq!(shown(&raw, size), shown(&raw, 10_000));
+        }
+    }
+}

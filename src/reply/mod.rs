@@ -1,0 +1,13 @@
+//! A model's text becomes a value (LANGUAGE.md section 8): by three strategies, then bent to its schema, every bend recorded.
+
+pub mod bend;
+pub mod exit;
+pub mod extract;
+pub mod field;
+pub mod live;
+pub mod object_start;
+pub mod read;
+pub mod shape;
+pub mod strategies;
+pub mod unescape;
+pub mod word;

@@ -1,0 +1,60 @@
+//! A model's text becomes a reply of an action's shape (LANGUAGE.md section 8).
+
+use serde_json::{Map, Value};
+use tracing::warn;
+
+use crate::reply::bend::{Bend, bend};
+use crate::reply::shape::ReplyShape;
+use crate::reply::strategies::{Failure, Strategy, parse};
+
+/// A reply that was read: valid under the schema of its shape.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Reply {
+    /// Its fields; keys that the schema does not name are kept as they came.
+    pub object: Map<String, Value>,
+    /// The number of the strategy that read it, from 1.
+    pub parse_retry_count: u8,
+    /// The strategies that did not work before it.
+    pub failures: Vec<Failure>,
+    /// What was bent to fit; empty for a reply that was valid as it came.
+    pub bends: Vec<Bend>,
+}
+
+/// A text in which no strategy finds an object. The caller degrades; nothing is thrown.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("no strategy could read the reply: {}", self.final_error())]
+pub struct Unreadable {
+    /// Each strategy and why it failed, in order.
+    pub failures: Vec<Failure>,
+}
+
+impl Unreadable {
+    /// How many strategies were tried: the `parse_retry_count` of the degraded outcome.
+    pub fn retry_count(&self) -> u8 {
+        u8::try_from(self.failures.len()).unwrap_or(u8::MAX)
+    }
+
+    /// The names of the strategies that were tried, in order.
+    pub fn strategies(&self) -> Vec<&'static str> {
+        self.failures.iter().map(|failure| failure.strategy.name()).collect()
+    }
+
+    /// Why the last one failed; never quotes the text.
+    pub fn final_error(&self) -> &str {
+        self.failures.last().map_or("", |failure| failure.error.as_str())
+    }
+}
+
+/// Reads `raw` by the strategies, and bends what it holds to `shape`: a missing or mistyped field takes its default, a
+/// value that can be read without loss is. Each bend is recorded and logged as a warning (never its value).
+///
+/// # Errors
+/// [`Unreadable`] when no strategy finds an object.
+pub fn read(raw: &str, shape: &ReplyShape) -> Result<Reply, Unreadable> {
+    let parsed = parse(raw).map_err(|failures| Unreadable { failures })?;
+    let (object, bends) = bend(parsed.object, shape);
+    for Bend { path, bending, expected, found } in &bends {
+        warn!(path, ?bending, expected, found, "a field of the reply was bent");
+    }
+    Ok(Reply { object, parse_retry_count: Strategy::number(parsed.strategy), failures: parsed.failures, bends })
+}

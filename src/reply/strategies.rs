@@ -1,0 +1,206 @@
+//! The three strategies by which a model's text becomes an object, tried in order (LANGUAGE.md section 8).
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use tracing::{debug, error, warn};
+
+use crate::reply::extract;
+use crate::reply::word;
+
+/// A way to read a text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Strategy {
+    /// The text as it is: nothing before or after the JSON value, not even white space.
+    DirectParse,
+    /// The text without the white space and byte-order marks at its ends.
+    TrimAndParse,
+    /// The object inside a fenced block, or else the first one in the prose.
+    ExtractJsonBlock,
+}
+
+impl Strategy {
+    /// Every strategy, in the order in which they are tried.
+    pub const ALL: [Self; 3] = [Self::DirectParse, Self::TrimAndParse, Self::ExtractJsonBlock];
+
+    /// The name that logs and `debug_info` use.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::DirectParse => "direct_parse",
+            Self::TrimAndParse => "trim_and_parse",
+            Self::ExtractJsonBlock => "extract_json_block",
+        }
+    }
+
+    /// Its place in the order, from 1: the `parse_retry_count` of a reply that it read.
+    pub const fn number(self) -> u8 {
+        match self {
+            Self::DirectParse => 1,
+            Self::TrimAndParse => 2,
+            Self::ExtractJsonBlock => 3,
+        }
+    }
+}
+
+impl fmt::Display for Strategy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A strategy that did not work.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Failure {
+    /// Which one.
+    pub strategy: Strategy,
+    /// Why: a reason and a position (columns and offsets in bytes), never the text itself.
+    pub error: String,
+}
+
+/// An object that was read from a text.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Parsed {
+    /// The object.
+    pub object: Map<String, Value>,
+    /// The strategy that worked.
+    pub strategy: Strategy,
+    /// Those that were tried before it.
+    pub failures: Vec<Failure>,
+}
+
+/// Reads the object in `raw`. Each strategy that fails is logged as a warning, the failure of all as an error; the text
+/// itself at debug level only. JSON nested deeper than 128 levels is refused.
+///
+/// # Errors
+/// One [`Failure`] for each strategy. A JSON value that is not an object is a failure of its strategy.
+pub fn parse(raw: &str) -> Result<Parsed, Vec<Failure>> {
+    let mut failures = Vec::new();
+    for strategy in Strategy::ALL {
+        match apply(strategy, raw, &failures) {
+            Ok(object) => {
+                if !failures.is_empty() {
+                    warn!(%strategy, parse_retry_count = strategy.number(), "the reply was read by a later strategy");
+                }
+                return Ok(Parsed { object, strategy, failures });
+            }
+            Err(error) => {
+                warn!(%strategy, %error, "a strategy could not read the reply");
+                failures.push(Failure { strategy, error });
+            }
+        }
+    }
+    let strategies = Strategy::ALL.map(Strategy::name).join(", ");
+    let final_error = failures.last().map_or("", |failure| failure.error.as_str());
+    error!(%strategies, %final_error, "no strategy could read the reply");
+    debug!(raw, "the reply that could not be read");
+    Err(failures)
+}
+
+fn apply(strategy: Strategy, raw: &str, failures: &[Failure]) -> Result<Map<String, Value>, String> {
+    match strategy {
+        Strategy::DirectParse => whole(raw),
+        Strategy::TrimAndParse => {
+            let trimmed = raw.trim_matches(is_padding);
+            match failures.last() {
+                // Nothing to trim: the same text would fail in the same way.
+                Some(direct) if trimmed.len() == raw.len() => Err(direct.error.clone()),
+                _ => whole(trimmed),
+            }
+        }
+        Strategy::ExtractJsonBlock => extract::object(raw),
+    }
+}
+
+fn is_padding(c: char) -> bool {
+    c.is_whitespace() || c == '\u{feff}'
+}
+
+/// The object that `text` is, with nothing around it.
+fn whole(text: &str) -> Result<Map<String, Value>, String> {
+    if text.starts_with(is_padding) {
+        return Err("white space or a byte-order mark stands before the JSON value".to_owned());
+    }
+    if text.ends_with(is_padding) {
+        return Err("white space or a byte-order mark stands after the JSON value".to_owned());
+    }
+    if text.starts_with('{') {
+        return serde_json::from_str(text).map_err(|error| error.to_string());
+    }
+    // Not an object: say what it is instead. (Asking serde for a map here would give an error that quotes the text.)
+    match serde_json::from_str::<Value>(text) {
+        Ok(value) => Err(format!("the JSON value is a {}, not an object", word::shape(&value))),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn strategies_are_tried_in_order_and_the_first_that_works_wins() {
+        let table = [
+            (r#"{"a":1}"#, 1),
+            ("{}", 1),
+            (" {\"a\":1}", 2),
+            ("{\"a\":1}\n", 2),
+            ("\u{feff}{\"a\":1}", 2),
+            ("\u{feff} \r\n\t{\"a\":1}\u{3000}\u{feff}", 2),
+            ("好的：{\"a\":1}", 3),
+            ("```json\n{\"a\":1}\n```", 3),
+        ];
+        for (raw, number) in table {
+            let parsed = parse(raw).unwrap();
+            assert_eq!(parsed.strategy.number(), number, "{raw:?}");
+            assert_eq!(parsed.failures.len() + 1, usize::from(number), "{raw:?}");
+            for (failure, strategy) in parsed.failures.iter().zip(Strategy::ALL) {
+                assert_eq!(failure.strategy, strategy, "{raw:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_text_without_an_object_fails_every_strategy() {
+        for raw in ["", " ", "null", "5", "\"text\"", "[1]", "hello", "{", "{\"a\":1", "\u{feff}", "}{", "```json\n```"]
+        {
+            let failures = parse(raw).unwrap_err();
+            let tried: Vec<_> = failures.iter().map(|failure| failure.strategy).collect();
+            assert_eq!(tried, Strategy::ALL, "{raw:?}");
+            assert!(failures.iter().all(|failure| !failure.error.is_empty()), "{raw:?}");
+        }
+    }
+
+    #[test]
+    fn a_failure_says_why_and_never_quotes_the_text() {
+        let texts = [
+            "\"秘密4711\"",
+            "4711471147",
+            "[\"秘密4711\"]",
+            "{\"秘密4711\":4711,}",
+            "秘密4711 {\"秘密4711\": 秘密4711}",
+            "{\"秘密4711\":\"\\ud800\"}",
+            "```json\n{\"秘密4711\":'秘密4711'}\n```",
+        ];
+        for raw in texts {
+            for failure in parse(raw).unwrap_err() {
+                assert!(!failure.error.contains("4711") && !failure.error.contains("秘密"), "{raw}: {}", failure.error);
+            }
+        }
+        assert_eq!(parse("[1]").unwrap_err()[0].error, "the JSON value is a list, not an object");
+        assert_eq!(
+            parse(" {}").unwrap().failures[0].error,
+            "white space or a byte-order mark stands before the JSON value"
+        );
+    }
+
+    #[test]
+    fn nesting_beyond_the_limit_is_refused_and_overflows_nothing() {
+        for depth in [200, 100_000] {
+            let raw = format!("{}1{}", "{\"a\":".repeat(depth), "}".repeat(depth));
+            let failures = parse(&raw).unwrap_err();
+            assert!(failures[0].error.contains("recursion limit"), "{}", failures[0].error);
+        }
+    }
+}

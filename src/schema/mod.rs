@@ -1,0 +1,4 @@
+//! JSON Schema: compiled once, its errors as data; and the schemas that are compiled into the binary.
+
+pub mod compiled;
+pub mod embedded;

@@ -1,0 +1,267 @@
+//! Raw replies as models write them, read through the library: the parse cases of design document 004 and more, as data in
+//! `tests/replies/` (see its README).
+
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test may fail where it stands")]
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use bcc_script::reply::exit::is_yes;
+use bcc_script::reply::live::LiveContent;
+use bcc_script::reply::read::{Reply, read};
+use bcc_script::reply::shape::{ReplyShape, Wanted};
+use bcc_script::reply::strategies::Strategy;
+use bcc_script::schema::compiled::Compiled;
+use bcc_script::schema::embedded;
+use bcc_script::value::declared::DeclaredType;
+use proptest::prelude::{any, prop, prop_oneof, proptest};
+use proptest::strategy::Strategy as _;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+/// A file of `tests/replies/`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Case {
+    /// What it shows, and where it comes from.
+    about: String,
+    kind: String,
+    #[serde(default)]
+    wanted: Vec<Output>,
+    /// Replies that one action gets, one after the other.
+    replies: Vec<Exchange>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Output {
+    get: String,
+    #[serde(rename = "type")]
+    declared: Option<DeclaredType>,
+    #[serde(default, rename = "enum")]
+    choices: Vec<Value>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Exchange {
+    raw: String,
+    /// The strategy that reads it; none when all fail.
+    strategy: Option<Strategy>,
+    parse_retry_count: u8,
+    /// Every bend, in order, as `/path how`.
+    #[serde(default)]
+    bends: Vec<String>,
+    /// Some fields, by JSON pointer.
+    #[serde(default)]
+    fields: BTreeMap<String, Value>,
+    /// Whether EXIT says yes.
+    exit: Option<bool>,
+    /// What the person sees while it arrives.
+    live: Option<String>,
+    /// A part of the last failure, when all fail.
+    final_error: Option<String>,
+}
+
+fn base(kind: &str) -> Value {
+    let text = embedded::reply(kind).unwrap_or_else(|| panic!("no reply schema of {kind}"));
+    serde_json::from_str(text).unwrap()
+}
+
+fn shape(case: &Case) -> ReplyShape {
+    let wanted = |output: &Output| Wanted {
+        name: output.get.clone(),
+        declared: output.declared,
+        choices: output.choices.clone(),
+        define: None,
+    };
+    ReplyShape::new(&base(&case.kind), &case.wanted.iter().map(wanted).collect::<Vec<_>>()).unwrap()
+}
+
+fn shown(raw: &str) -> String {
+    let mut live = LiveContent::new();
+    raw.chars().map(|c| live.push(&c.to_string())).collect()
+}
+
+fn check_read(exchange: &Exchange, shape: &ReplyShape, reply: &Reply, at: &str) {
+    let strategy =
+        exchange.strategy.unwrap_or_else(|| panic!("{at}: was read, by strategy {}", reply.parse_retry_count));
+    assert_eq!(strategy.number(), reply.parse_retry_count, "{at}: strategy");
+    assert_eq!(reply.parse_retry_count, exchange.parse_retry_count, "{at}: parse_retry_count");
+    let failed: Vec<_> = reply.failures.iter().map(|failure| failure.strategy).collect();
+    let before: Vec<_> = Strategy::ALL.into_iter().take_while(|earlier| *earlier != strategy).collect();
+    assert_eq!(failed, before, "{at}: failures");
+    let how = |bending| serde_json::to_value(bending).unwrap().as_str().unwrap().to_owned();
+    let bends: Vec<_> = reply.bends.iter().map(|bend| format!("{} {}", bend.path, how(bend.bending))).collect();
+    assert_eq!(bends, exchange.bends, "{at}: bends {:#?}", reply.bends);
+    let object = Value::Object(reply.object.clone());
+    for (pointer, expected) in &exchange.fields {
+        assert_eq!(object.pointer(pointer), Some(expected), "{at}: {pointer}");
+    }
+    if let Some(exit) = exchange.exit {
+        assert_eq!(is_yes(&object["EXIT"]), exit, "{at}: EXIT");
+    }
+    let violations = Compiled::new(shape.schema()).unwrap().violations(&object);
+    assert!(violations.is_empty(), "{at}: {violations:?}");
+    let live = shown(&exchange.raw);
+    assert!(live.is_empty() || object["content"] == live, "{at}: shown live, but not the content: {live}");
+    if let Some(expected) = &exchange.live {
+        assert_eq!(&live, expected, "{at}: live");
+    }
+}
+
+fn check(exchange: &Exchange, shape: &ReplyShape, at: &str) {
+    match read(&exchange.raw, shape) {
+        Ok(reply) => check_read(exchange, shape, &reply, at),
+        Err(unreadable) => {
+            assert_eq!(exchange.strategy, None, "{at}: {unreadable}");
+            assert_eq!(unreadable.retry_count(), exchange.parse_retry_count, "{at}: parse_retry_count");
+            assert_eq!(unreadable.strategies(), ["direct_parse", "trim_and_parse", "extract_json_block"], "{at}");
+            let expected = exchange.final_error.as_deref().unwrap_or_default();
+            assert!(unreadable.final_error().contains(expected), "{at}: {}", unreadable.final_error());
+        }
+    }
+}
+
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let mut files: Vec<PathBuf> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.retain(|path| path.extension().is_some_and(|extension| extension == "yaml"));
+    files.sort();
+    files
+}
+
+#[test]
+fn every_raw_reply_is_read_as_its_file_says() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/replies");
+    let files = files(&folder);
+    assert!(files.len() >= 10, "the folder of cases is not there: {}", folder.display());
+    for file in files {
+        let name = file.file_name().unwrap().to_string_lossy().into_owned();
+        let case: Case =
+            serde_yaml::from_str(&fs::read_to_string(&file).unwrap()).unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert!(!case.about.is_empty() && !case.replies.is_empty(), "{name}");
+        let shape = shape(&case);
+        for (number, exchange) in case.replies.iter().enumerate() {
+            check(exchange, &shape, &format!("{name}, reply {}", number + 1));
+        }
+    }
+}
+
+#[test]
+fn the_record_of_a_bend_says_what_was_wanted_and_found_but_never_the_value() {
+    let shape = ReplyShape::new(&base("ai_say"), &[]).unwrap();
+    let raw = json!({
+        "safety_risk": { "detected": false }, "content": "x", "EXIT": "NO", "BRIEF": 4711,
+        "metrics": { "user_engagement": ["秘密4711"], "emotional_intensity": "a" },
+        "progress_suggestion": "秘密4711", "metadata": "秘密4711",
+    });
+    let reply = read(&raw.to_string(), &shape).unwrap();
+    let bends = serde_json::to_value(&reply.bends).unwrap();
+    assert_eq!(
+        bends,
+        json!([
+            { "path": "/BRIEF", "bending": "coerced", "expected": "string", "found": "number" },
+            { "path": "/metrics/user_engagement", "bending": "mistyped", "expected": "string", "found": "list" },
+            { "path": "/metrics/understanding_level", "bending": "missing", "expected": "string", "found": "nothing" },
+            { "path": "/progress_suggestion", "bending": "not_one_of",
+              "expected": "one of continue_needed, completed, blocked", "found": "string" },
+            { "path": "/metadata", "bending": "mistyped", "expected": "object", "found": "string" },
+        ])
+    );
+}
+
+#[test]
+fn nothing_is_left_of_a_reply_of_many_megabytes_that_is_none() {
+    let shape = ReplyShape::new(&base("ai_ask"), &[]).unwrap();
+    for unit in ["{", "{\"content\":\"", "你好", "```json\n", "[[", "{\"a\":[{"] {
+        assert!(read(&unit.repeat((2 << 20) / unit.len()), &shape).is_err(), "{unit}");
+    }
+}
+
+/// What is logged at `level` and above while `raw` is read.
+fn logged(level: tracing::Level, raw: &str) -> String {
+    let lines = Arc::new(Mutex::new(Vec::new()));
+    let writer = Lines(Arc::clone(&lines));
+    let subscriber = tracing_subscriber::fmt()
+        .with_max_level(level)
+        .with_ansi(false)
+        .without_time()
+        .with_writer(move || writer.clone())
+        .finish();
+    let shape = ReplyShape::new(&base("ai_think"), &[]).unwrap();
+    tracing::subscriber::with_default(subscriber, || {
+        let _ = read(raw, &shape);
+    });
+    let lines = lines.lock().unwrap();
+    String::from_utf8(lines.clone()).unwrap()
+}
+
+#[derive(Clone)]
+struct Lines(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Lines {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn failures_are_logged_by_strategy_and_reason_and_the_text_itself_at_debug_level_only() {
+    let raw = "秘密4711 {\"秘密4711\": }";
+    let log = logged(tracing::Level::INFO, raw);
+    let lines: Vec<&str> = log.lines().collect();
+    let warned = |line: &str, strategy: &str| line.contains("WARN") && line.contains(&format!("strategy={strategy}"));
+    assert!(warned(lines[0], "direct_parse"), "{log}");
+    assert!(warned(lines[1], "trim_and_parse"), "{log}");
+    assert!(warned(lines[2], "extract_json_block"), "{log}");
+    assert!(lines[3].contains("ERROR") && lines[3].contains("final_error"), "{log}");
+    assert_eq!(lines.len(), 4, "{log}");
+    assert!(!log.contains("4711"), "{log}");
+    assert!(logged(tracing::Level::DEBUG, raw).contains("4711"));
+}
+
+#[test]
+fn a_late_success_and_every_bend_are_logged_as_warnings_without_values_and_a_clean_reply_not_at_all() {
+    assert_eq!(logged(tracing::Level::TRACE, "{\"BRIEF\":\"\"}"), "");
+    let log = logged(tracing::Level::TRACE, " {\"BRIEF\":4711}");
+    assert!(log.contains("strategy=trim_and_parse") && log.contains("parse_retry_count=2"), "{log}");
+    assert!(log.contains("/BRIEF") && log.contains("Coerced"), "{log}");
+    assert!(log.lines().all(|line| line.contains("WARN")) && !log.contains("4711"), "{log}");
+}
+
+proptest! {
+    #[test]
+    fn no_text_whatsoever_panics(
+        pieces in prop::collection::vec(
+            prop_oneof![
+                prop::sample::select(
+                    "{ } [ ] : , \" \\ \\\" ``` ```json <think> </think> null true false 1 -1e9 1e999 \\u4f60 \\ud83d 你好 \u{feff} {} \
+                     \"content\": \"EXIT\":\"YES\" \"metrics\":{} \"safety_risk\":{\"detected\":false}, \"用户名\":"
+                        .split(' ').collect::<Vec<_>>()
+                ).prop_map(str::to_owned),
+                prop::sample::select(vec![" ", "\n", "\r\n", "\t", "\0"]).prop_map(str::to_owned),
+                any::<String>(),
+            ],
+            0..30,
+        ),
+        kind in prop::sample::select(embedded::replies().collect::<Vec<_>>()),
+    ) {
+        let wanted = [Wanted { name: "用户名".into(), declared: Some(DeclaredType::Date), ..Wanted::default() }];
+        let shape = ReplyShape::new(&base(kind), &wanted).unwrap();
+        let raw = pieces.concat();
+        shown(&raw);
+        if let Ok(reply) = read(&raw, &shape) {
+            for name in shape.reserved().chain(shape.wanted()) {
+                assert!(reply.object.contains_key(name), "{name} in the reply to {raw}");
+            }
+        }
+    }
+}
