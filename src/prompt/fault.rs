@@ -66,10 +66,10 @@ pub fn fault(error: &Error) -> Fault {
     let mut told = error;
     let mut next: Option<&(dyn std::error::Error + 'static)> = error.source();
     while let Some(inner) = next {
-        if let Some(inner) = inner.downcast_ref::<Error>() {
-            if inner.name().is_some() || inner.kind() == ErrorKind::WriteFailure || told.name().is_none() {
-                told = inner;
-            }
+        if let Some(inner) = inner.downcast_ref::<Error>()
+            && (inner.name().is_some() || inner.kind() == ErrorKind::WriteFailure || told.name().is_none())
+        {
+            told = inner;
         }
         next = inner.source();
     }

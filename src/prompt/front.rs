@@ -84,9 +84,7 @@ pub fn cut(file: &str) -> Result<Cut, FrontFault> {
         return Ok(Cut { front: Front::default(), body: skipped, lines: 0 });
     };
     let mut length = first.len();
-    let mut count = 1;
-    for line in lines {
-        count += 1;
+    for (count, line) in (2..).zip(lines) {
         if line.trim_end() == "---" {
             let yaml = text.get(first.len()..length).unwrap_or_default();
             return Ok(Cut { front: read(yaml)?, body: skipped + length + line.len(), lines: count });

@@ -12,8 +12,8 @@ pub const MAX_OPERATORS: usize = 200;
 /// How many `{% elif %}` one text may hold.
 pub const MAX_ELIFS: usize = 100;
 
-/// How many `{% … %}` and `{{ … }}` may hold something that nests: the parser's own bound for statements.
-const NESTING: &str = "write it in several steps, with `{% set %}`";
+/// What to do about an expression that is too large.
+const ADVICE: &str = "write it in several steps, with `{% set %}`";
 
 /// Something that is refused before it is parsed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,7 +63,7 @@ pub fn admit(source: &str, in_expression: bool) -> Result<(), Refused> {
                 operators += 1;
                 if operators > MAX_OPERATORS {
                     let message = format!("more than {MAX_OPERATORS} operators, names and brackets in one expression");
-                    return Err(refused(message, span, Some(NESTING.to_owned())));
+                    return Err(refused(message, span, Some(ADVICE.to_owned())));
                 }
             }
         }

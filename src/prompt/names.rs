@@ -170,7 +170,8 @@ fn fits(value: &Json) -> bool {
             _ => true,
         }
     }
-    spend(value, &mut MAX_VALUE_BYTES.clone())
+    let mut left = MAX_VALUE_BYTES;
+    spend(value, &mut left)
 }
 
 /// Names for the tests of this room: variables of one session scope.

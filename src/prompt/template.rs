@@ -31,7 +31,7 @@ impl<'a> Template<'a> {
 
     /// Its file, as people are shown it: `_system/config/custom/english/ai_ask_v1.md`.
     pub fn file(&self) -> &'a str {
-        &self.loaded.shown
+        &self.loaded.file
     }
 
     /// The names that its own file does not set itself, with their places in the whole file.

@@ -42,8 +42,8 @@ pub struct Templates {
 pub(crate) struct Loaded {
     /// What the environment calls it: its place and its name.
     pub(crate) key: String,
-    pub(crate) shown: String,
-    file: String,
+    pub(crate) file: String,
+    name: String,
     pub(crate) front: Front,
     /// How many lines of the file stand before the template.
     lines: usize,
@@ -94,8 +94,8 @@ impl Templates {
     fn load(&mut self, file: &TemplateFile) -> Loaded {
         let mut loaded = Loaded {
             key: format!("{}/{}", file.place, file.name),
-            shown: shown(&file.place, &file.name),
-            file: file.name.clone(),
+            file: shown(&file.place, &file.name),
+            name: file.name.clone(),
             front: Front::default(),
             lines: 0,
             uses: Uses::default(),
@@ -110,7 +110,7 @@ impl Templates {
     fn read(&mut self, file: &TemplateFile, loaded: &mut Loaded) -> Result<(), TemplateError> {
         let cut = cut(&file.text).map_err(|fault| TemplateError {
             message: fault.message,
-            file: Some(loaded.shown.clone()),
+            file: Some(loaded.file.clone()),
             line: Some(fault.line),
             column: None,
             help: fault.help,
@@ -227,12 +227,12 @@ impl Templates {
         let loaded = self.by_name.get(&file).and_then(|number| self.loaded.get(*number));
         let Some(loaded) = loaded else {
             let versions: BTreeSet<u32> =
-                self.loaded.iter().filter_map(|loaded| version_of(&loaded.file, name)).collect();
+                self.loaded.iter().filter_map(|loaded| version_of(&loaded.name, name)).collect();
             let mut help = self.tried(&file);
             if !versions.is_empty() {
                 let versions: Vec<String> = versions.iter().map(u32::to_string).collect();
                 help = format!("{help}; there is version {}", versions.join(", "));
-            } else if let Some(near) = did_you_mean(&file, self.loaded.iter().map(|loaded| loaded.file.as_str())) {
+            } else if let Some(near) = did_you_mean(&file, self.loaded.iter().map(|loaded| loaded.name.as_str())) {
                 help = format!("{near} ({help})");
             }
             return Err(
@@ -287,7 +287,7 @@ impl Loaded {
         let last_line = |before: &str| before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
         TemplateError {
             message,
-            file: Some(self.shown.clone()),
+            file: Some(self.file.clone()),
             line: before.map(|before| self.lines + before.matches('\n').count() + 1),
             column: before.map(last_line),
             help,

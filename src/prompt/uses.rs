@@ -326,10 +326,10 @@ impl<'s> Walk<'_, 's> {
             Expr::Call(call) => {
                 match &call.expr {
                     Expr::Var(var) if self.is_assigned(var.id) => {
-                        if let ("super", Some(block)) = (var.id, self.blocks.last()) {
-                            if let Some(block) = self.uses.blocks.get_mut(*block) {
-                                block.calls_super = true;
-                            }
+                        if let ("super", Some(block)) = (var.id, self.blocks.last())
+                            && let Some(block) = self.uses.blocks.get_mut(*block)
+                        {
+                            block.calls_super = true;
                         }
                     }
                     Expr::Var(var) => self.function(var.id, var.span()),

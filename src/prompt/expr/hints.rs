@@ -79,14 +79,14 @@ pub fn hint(source: &str) -> Option<Hint> {
             word_start.get_or_insert(at);
         } else if let Some(start) = word_start.take() {
             let word = source.get(start..at).unwrap_or_default();
-            if let lower @ ("and" | "or" | "not") = word.to_ascii_lowercase().as_str() {
-                if lower != word {
-                    return Some(Hint {
-                        message: format!("`{word}` is no operator"),
-                        range: start..at,
-                        help: format!("write `{lower}` in small letters"),
-                    });
-                }
+            if let lower @ ("and" | "or" | "not") = word.to_ascii_lowercase().as_str()
+                && lower != word
+            {
+                return Some(Hint {
+                    message: format!("`{word}` is no operator"),
+                    range: start..at,
+                    help: format!("write `{lower}` in small letters"),
+                });
             }
         }
         match character {

@@ -2,6 +2,7 @@
 
 pub mod eval;
 pub mod hints;
+pub mod inside;
 pub mod operators;
 pub mod parse;
 pub mod reach;

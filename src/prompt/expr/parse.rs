@@ -133,11 +133,11 @@ impl Copier<'_> {
             ast::Expr::UnaryOp(unary) => {
                 let inner = self.boxed(&unary.expr, depth)?;
                 // `a not in b` arrives as a `not` around `a in b`, both without a start of their own.
-                if let (UnaryOpKind::Not, Kind::Operation(Operator::In, left, right)) = (&unary.op, &inner.kind) {
-                    if self.says_not_in(left.range.end, right.range.start) {
-                        let kind = Kind::Operation(Operator::NotIn, left.clone(), right.clone());
-                        return Ok(Node { kind, range: inner.range });
-                    }
+                if let (UnaryOpKind::Not, Kind::Operation(Operator::In, left, right)) = (&unary.op, &inner.kind)
+                    && self.says_not_in(left.range.end, right.range.start)
+                {
+                    let kind = Kind::Operation(Operator::NotIn, left.clone(), right.clone());
+                    return Ok(Node { kind, range: inner.range });
                 }
                 let start = match (&unary.op, &inner.kind) {
                     // `x is not defined`: the span of the negation starts at the test's name.
