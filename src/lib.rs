@@ -7,8 +7,7 @@
 //! ```
 
 // The rooms, in the order in which a script passes through them.
-pub mod reply;
-pub mod schema;
+pub mod prompt;
 pub mod value;
 
 pub mod archive;

@@ -1,0 +1,38 @@
+//! The prompt templates that the binary carries, a plain table.
+
+/// A template shipped in the binary.
+#[derive(Clone, Copy, Debug)]
+pub struct Builtin {
+    /// `default`, or `custom/<scheme>`.
+    pub place: &'static str,
+    /// The file's name, `ai_ask_v1.md`.
+    pub name: &'static str,
+    /// The file's text.
+    pub text: &'static str,
+}
+
+macro_rules! builtin {
+    ($place:literal, $name:literal) => {
+        Builtin { place: $place, name: $name, text: include_str!(concat!("../../_system/config/", $place, "/", $name)) }
+    };
+}
+
+/// Every template of the binary.
+pub const BUILTINS: &[Builtin] = &[
+    builtin!("default", "ai_ask_v1.md"),
+    builtin!("default", "ai_say_v1.md"),
+    builtin!("default", "ai_think_v1.md"),
+    builtin!("custom/english", "ai_ask_v1.md"),
+    builtin!("custom/english", "ai_say_v1.md"),
+    builtin!("custom/english", "ai_think_v1.md"),
+];
+
+/// The names of the schemes that the binary carries.
+pub fn schemes() -> impl Iterator<Item = &'static str> {
+    let mut seen: Vec<&str> = Vec::new();
+    BUILTINS.iter().filter_map(move |file| {
+        let scheme = file.place.strip_prefix("custom/").filter(|scheme| !seen.contains(scheme))?;
+        seen.push(scheme);
+        Some(scheme)
+    })
+}

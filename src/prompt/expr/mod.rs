@@ -1,0 +1,9 @@
+//! Conditions and guards: minijinja's syntax, evaluated by rules of our own (LANGUAGE.md section 4).
+
+pub mod eval;
+pub mod hints;
+pub mod inside;
+pub mod operators;
+pub mod parse;
+pub mod reach;
+pub mod tree;

@@ -1,0 +1,453 @@
+//! Source to tree: minijinja's parser, then a copy into a tree of our own that refuses what expressions may not do.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use minijinja::machinery::ast::{self, BinOpKind, CallArg, CompareOpKind, UnaryOpKind};
+use minijinja::machinery::parse_expr;
+use minijinja::value::Value;
+
+use crate::prompt::environment::{FILTERS, Named, TESTS, has};
+use crate::prompt::expr::eval::ENVIRONMENT;
+use crate::prompt::expr::hints::hint;
+use crate::prompt::expr::operators::Operator;
+use crate::prompt::expr::reach::free_names;
+use crate::prompt::expr::tree::{Argument, Kind, Node};
+use crate::prompt::fault::fault;
+use crate::prompt::guard::{admit, bytes};
+use crate::prompt::near::did_you_mean;
+use crate::prompt::pattern;
+use crate::prompt::uses::NameUse;
+
+/// How long an expression may be, in bytes.
+pub const MAX_EXPRESSION_BYTES: usize = 4 * 1024;
+
+/// How deep an expression may nest; `a or b or c` nests as deep as it is long.
+pub const MAX_DEPTH: usize = 64;
+
+/// The functions that an expression may call: those that only make a value.
+pub const CALLABLE: &[&str] = &["range", "dict"];
+
+/// What is wrong with an expression, when it is read or when it is evaluated.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct ExprError {
+    /// What is wrong. Holds what the author wrote and no value.
+    pub message: String,
+    /// Where, in bytes of the source.
+    pub range: Option<Range<usize>>,
+    /// What to do.
+    pub help: Option<String>,
+}
+
+impl ExprError {
+    /// An error at a place.
+    pub fn at(range: &Range<usize>, message: impl Into<String>) -> Self {
+        Self { message: message.into(), range: Some(range.clone()), help: None }
+    }
+
+    /// The same error with advice.
+    #[must_use]
+    pub fn with_help(mut self, help: impl Into<String>) -> Self {
+        self.help = Some(help.into());
+        self
+    }
+}
+
+/// A condition, guard or value expression that was read. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Expr(Arc<Read>);
+
+#[derive(Debug)]
+struct Read {
+    source: String,
+    root: Node,
+    names: Vec<NameUse>,
+}
+
+impl Expr {
+    /// Reads an expression.
+    ///
+    /// # Errors
+    /// [`ExprError`] when it is empty, longer than [`MAX_EXPRESSION_BYTES`], deeper than [`MAX_DEPTH`], no expression,
+    /// or uses an unknown filter, test or function, a method, or a broken `regex` pattern.
+    pub fn parse(source: &str) -> Result<Self, ExprError> {
+        let all = 0..source.len();
+        if source.trim().is_empty() {
+            return Err(ExprError::at(&all, "the expression is empty"));
+        }
+        if source.len() > MAX_EXPRESSION_BYTES {
+            return Err(ExprError::at(&all, format!("an expression is at most {MAX_EXPRESSION_BYTES} bytes long")));
+        }
+        admit(source, true).map_err(|refused| ExprError {
+            message: refused.message,
+            range: Some(refused.range),
+            help: refused.help,
+        })?;
+        let tree = parse_expr(source).map_err(|error| {
+            if let Some(hint) = hint(source) {
+                return ExprError::at(&hint.range, hint.message).with_help(hint.help);
+            }
+            let fault = fault(&error);
+            ExprError { message: fault.message, range: fault.range, help: None }
+        })?;
+        let root = Copier { source }.node(&tree, 0)?;
+        let names = free_names(&root);
+        Ok(Self(Arc::new(Read { source: source.to_owned(), root, names })))
+    }
+
+    /// What the author wrote.
+    pub fn source(&self) -> &str {
+        &self.0.source
+    }
+
+    /// The names that it uses, with their places in [`source`](Self::source).
+    pub fn names(&self) -> &[NameUse] {
+        &self.0.names
+    }
+
+    /// The tree.
+    pub fn root(&self) -> &Node {
+        &self.0.root
+    }
+}
+
+struct Copier<'s> {
+    source: &'s str,
+}
+
+impl Copier<'_> {
+    fn boxed(&self, expr: &ast::Expr<'_>, depth: usize) -> Result<Box<Node>, ExprError> {
+        self.node(expr, depth + 1).map(Box::new)
+    }
+
+    fn node(&self, expr: &ast::Expr<'_>, depth: usize) -> Result<Node, ExprError> {
+        let own = bytes(expr.span());
+        if depth > MAX_DEPTH {
+            return Err(ExprError::at(&own, format!("the expression nests deeper than {MAX_DEPTH}"))
+                .with_help("write it in several steps, with `set` actions"));
+        }
+        let (kind, range) = match expr {
+            ast::Expr::Var(var) => (Kind::Name(var.id.to_owned()), own),
+            ast::Expr::Const(constant) => (self.constant(&constant.value, &own)?, own),
+            ast::Expr::UnaryOp(unary) => {
+                let inner = self.boxed(&unary.expr, depth)?;
+                // `a not in b` arrives as a `not` around `a in b`, both without a start of their own.
+                if let (UnaryOpKind::Not, Kind::Operation(Operator::In, left, right)) = (&unary.op, &inner.kind)
+                    && self.says_not_in(left.range.end, right.range.start)
+                {
+                    let kind = Kind::Operation(Operator::NotIn, left.clone(), right.clone());
+                    return Ok(Node { kind, range: inner.range });
+                }
+                let start = match (&unary.op, &inner.kind) {
+                    // `x is not defined`: the span of the negation starts at the test's name.
+                    (UnaryOpKind::Not, Kind::Test(..)) => own.start.min(inner.range.start),
+                    _ => own.start,
+                };
+                let range = start..inner.range.end;
+                match unary.op {
+                    UnaryOpKind::Not => (Kind::Not(inner), range),
+                    UnaryOpKind::Neg => (Kind::Negate(inner), range),
+                }
+            }
+            ast::Expr::BinOp(binary) => {
+                let (left, right) = (self.boxed(&binary.left, depth)?, self.boxed(&binary.right, depth)?);
+                let range = left.range.start..right.range.end;
+                let kind = match binary_operator(binary.op) {
+                    Some(operator) => Kind::Operation(operator, left, right),
+                    None if matches!(binary.op, BinOpKind::ScAnd) => Kind::And(left, right),
+                    None => Kind::Or(left, right),
+                };
+                (kind, range)
+            }
+            ast::Expr::Compare(compare) => {
+                let first = self.boxed(&compare.expr, depth)?;
+                let mut rest = Vec::with_capacity(compare.ops.len());
+                for step in &compare.ops {
+                    rest.push((comparison(step.op), self.node(&step.expr, depth + 1)?));
+                }
+                let end = rest.last().map_or(first.range.end, |(_, node)| node.range.end);
+                let range = first.range.start..end;
+                (Kind::Chain(first, rest), range)
+            }
+            ast::Expr::IfExpr(choice) => {
+                let (yes, test) = (self.boxed(&choice.true_expr, depth)?, self.boxed(&choice.test_expr, depth)?);
+                let no = choice.false_expr.as_ref().map(|no| self.boxed(no, depth)).transpose()?;
+                let range = yes.range.start..no.as_ref().unwrap_or(&test).range.end;
+                (Kind::Choice { test, yes, no }, range)
+            }
+            ast::Expr::Filter(filter) => {
+                let Some(on) = &filter.expr else { return Err(ExprError::at(&own, "a filter needs a value")) };
+                let on = self.boxed(on, depth)?;
+                self.known(Named::Filter, filter.name, &own)?;
+                let range = on.range.start..own.end;
+                (Kind::Filter(filter.name.to_owned(), on, self.arguments(&filter.args, depth)?), range)
+            }
+            ast::Expr::Test(test) => {
+                let on = self.boxed(&test.expr, depth)?;
+                self.known(Named::Test, test.name, &own)?;
+                let arguments = self.arguments(&test.args, depth)?;
+                if test.name == "regex" {
+                    check_pattern(&arguments, &own)?;
+                }
+                let range = on.range.start..own.end;
+                (Kind::Test(test.name.to_owned(), on, arguments), range)
+            }
+            ast::Expr::GetAttr(attribute) => {
+                let of = self.boxed(&attribute.expr, depth)?;
+                let range = of.range.start..own.end;
+                (Kind::Attribute(of, attribute.name.to_owned()), range)
+            }
+            ast::Expr::GetItem(item) => {
+                let (of, key) = (self.boxed(&item.expr, depth)?, self.boxed(&item.subscript_expr, depth)?);
+                let range = of.range.start..own.end;
+                (Kind::Item(of, key), range)
+            }
+            ast::Expr::Slice(slice) => {
+                let of = self.boxed(&slice.expr, depth)?;
+                let range = of.range.start..own.end;
+                let part = |part: &Option<ast::Expr<'_>>| part.as_ref().map(|part| self.boxed(part, depth)).transpose();
+                let step = match &slice.step {
+                    None => 1,
+                    Some(ast::Expr::Const(step)) => step.value.as_usize().filter(|step| *step > 0).unwrap_or(0),
+                    Some(_) => 0,
+                };
+                if step == 0 {
+                    return Err(ExprError::at(&range, "the step of a slice must be a number from 1 up")
+                        .with_help("to turn a list or text around, write `| reverse`"));
+                }
+                (Kind::Slice { of, start: part(&slice.start)?, stop: part(&slice.stop)?, step }, range)
+            }
+            ast::Expr::Call(call) => (self.call(call, &own, depth)?, own),
+            ast::Expr::List(list) => (Kind::List(self.nodes(&list.items, depth)?), own),
+            ast::Expr::Tuple(tuple) => (Kind::List(self.nodes(&tuple.items, depth)?), own),
+            ast::Expr::Map(map) => {
+                let (keys, values) = (self.nodes(&map.keys, depth)?, self.nodes(&map.values, depth)?);
+                (Kind::Map(keys.into_iter().zip(values).collect()), own)
+            }
+        };
+        Ok(Node { kind, range })
+    }
+
+    fn constant(&self, value: &Value, range: &Range<usize>) -> Result<Kind, ExprError> {
+        let fits = if value.is_integer() {
+            i64::try_from(value.clone()).is_ok() || u64::try_from(value.clone()).is_ok()
+        } else {
+            !value.is_number() || f64::try_from(value.clone()).is_ok_and(f64::is_finite)
+        };
+        if fits { Ok(Kind::Constant(value.clone())) } else { Err(ExprError::at(range, "this number is too large")) }
+    }
+
+    fn nodes(&self, exprs: &[ast::Expr<'_>], depth: usize) -> Result<Vec<Node>, ExprError> {
+        exprs.iter().map(|expr| self.node(expr, depth + 1)).collect()
+    }
+
+    fn arguments(&self, arguments: &[CallArg<'_>], depth: usize) -> Result<Vec<Argument>, ExprError> {
+        let copy = |argument: &CallArg<'_>| match argument {
+            CallArg::Pos(value) => self.node(value, depth + 1).map(Argument::Plain),
+            CallArg::Kwarg(name, value) => {
+                self.node(value, depth + 1).map(|value| Argument::Named((*name).to_owned(), value))
+            }
+            CallArg::PosSplat(value) | CallArg::KwargSplat(value) => {
+                Err(ExprError::at(&bytes(value.span()), "`*` and `**` cannot spread arguments in an expression"))
+            }
+        };
+        arguments.iter().map(copy).collect()
+    }
+
+    fn call(&self, call: &ast::Call<'_>, range: &Range<usize>, depth: usize) -> Result<Kind, ExprError> {
+        match &call.expr {
+            ast::Expr::Var(var) if CALLABLE.contains(&var.id) => {
+                Ok(Kind::Call(var.id.to_owned(), self.arguments(&call.args, depth)?))
+            }
+            ast::Expr::Var(var) => {
+                let error = ExprError::at(&bytes(var.span()), format!("there is no function `{}` here", var.id));
+                let filter = has(&ENVIRONMENT, Named::Filter, var.id);
+                let help = if filter {
+                    Some(format!("`{0}` is a filter: write `x | {0}`", var.id))
+                } else {
+                    did_you_mean(var.id, CALLABLE.iter().copied())
+                };
+                Err(error.with_help(help.unwrap_or_else(|| format!("functions are {}", CALLABLE.join(", ")))))
+            }
+            ast::Expr::GetAttr(attribute) => {
+                let filter = has(&ENVIRONMENT, Named::Filter, attribute.name);
+                let name = if filter { attribute.name } else { "upper" };
+                let range = leftmost(&attribute.expr)..range.end;
+                Err(ExprError::at(&range, format!("`.{}()` calls a method, and values have none", attribute.name))
+                    .with_help(format!("write a filter instead, as in `x | {name}`")))
+            }
+            other => Err(ExprError::at(&(leftmost(other)..range.end), "only functions can be called")),
+        }
+    }
+
+    fn known(&self, what: Named, name: &str, own: &Range<usize>) -> Result<(), ExprError> {
+        if has(&ENVIRONMENT, what, name) {
+            return Ok(());
+        }
+        let (kind, names) = match what {
+            Named::Filter => ("filter", FILTERS),
+            Named::Test => ("test", TESTS),
+        };
+        let range = own.start..own.start + name.len();
+        let mut error = ExprError::at(&range, format!("there is no {kind} `{name}`"));
+        error.help = match name {
+            // What other languages call it.
+            "null" | "nil" | "empty" => Some("write `is none`".to_owned()),
+            "matching" | "match" | "matches" => Some("write `is regex('…')`".to_owned()),
+            _ => did_you_mean(name, names.iter().copied()),
+        };
+        Err(error)
+    }
+
+    fn says_not_in(&self, from: usize, to: usize) -> bool {
+        self.source.get(from..to).is_some_and(|between| between.contains("not"))
+    }
+}
+
+/// Where the first part of an expression starts; a postfix (`.a`, `[b]`, `(c)`) knows only its own start.
+fn leftmost(expr: &ast::Expr<'_>) -> usize {
+    let mut expr = expr;
+    loop {
+        expr = match expr {
+            ast::Expr::GetAttr(attribute) => &attribute.expr,
+            ast::Expr::GetItem(item) => &item.expr,
+            ast::Expr::Slice(slice) => &slice.expr,
+            ast::Expr::Call(call) => &call.expr,
+            ast::Expr::Test(test) => &test.expr,
+            ast::Expr::Filter(ast) => match &ast.expr {
+                Some(inner) => inner,
+                None => return bytes(expr.span()).start,
+            },
+            other => return bytes(other.span()).start,
+        };
+    }
+}
+
+/// A pattern that is written out is tried when the expression is read.
+fn check_pattern(arguments: &[Argument], range: &Range<usize>) -> Result<(), ExprError> {
+    match arguments {
+        [Argument::Plain(Node { kind: Kind::Constant(text), range })] => match text.as_str() {
+            Some(text) => pattern::compile(text).map(drop).map_err(|message| ExprError::at(range, message)),
+            None => Err(ExprError::at(range, "`regex` needs a text")),
+        },
+        [Argument::Plain(_)] => Ok(()),
+        _ => Err(ExprError::at(range, "`regex` needs one pattern").with_help("write `is regex('…')`")),
+    }
+}
+
+fn binary_operator(kind: BinOpKind) -> Option<Operator> {
+    Some(match kind {
+        BinOpKind::Eq => Operator::Equal,
+        BinOpKind::Ne => Operator::Unequal,
+        BinOpKind::Lt => Operator::Less,
+        BinOpKind::Lte => Operator::LessOrEqual,
+        BinOpKind::Gt => Operator::Greater,
+        BinOpKind::Gte => Operator::GreaterOrEqual,
+        BinOpKind::In => Operator::In,
+        BinOpKind::Add => Operator::Add,
+        BinOpKind::Sub => Operator::Subtract,
+        BinOpKind::Mul => Operator::Multiply,
+        BinOpKind::Div => Operator::Divide,
+        BinOpKind::FloorDiv => Operator::FloorDivide,
+        BinOpKind::Rem => Operator::Remainder,
+        BinOpKind::Pow => Operator::Power,
+        BinOpKind::Concat => Operator::Concatenate,
+        BinOpKind::ScAnd | BinOpKind::ScOr => return None,
+    })
+}
+
+fn comparison(kind: CompareOpKind) -> Operator {
+    match kind {
+        CompareOpKind::Eq => Operator::Equal,
+        CompareOpKind::Ne => Operator::Unequal,
+        CompareOpKind::Lt => Operator::Less,
+        CompareOpKind::Lte => Operator::LessOrEqual,
+        CompareOpKind::Gt => Operator::Greater,
+        CompareOpKind::Gte => Operator::GreaterOrEqual,
+        CompareOpKind::In => Operator::In,
+        CompareOpKind::NotIn => Operator::NotIn,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_expression_is_refused_where_it_goes_wrong() {
+        let long = "x".repeat(MAX_EXPRESSION_BYTES + 1);
+        let deep = ["x"; MAX_DEPTH + 2].join(" or ");
+        let table = [
+            ("", "the expression is empty", ""),
+            (" \n", "the expression is empty", " \n"),
+            (long.as_str(), "at most 4096 bytes", long.as_str()),
+            (deep.as_str(), "nests deeper", ""),
+            ("年龄 = 18", "`=` assigns", "="),
+            ("年龄 ＞ 18", "full-width", "＞"),
+            ("a && b", "`&&` is no operator", "&&"),
+            ("a b", "unexpected input", ""),
+            ("a is definde", "there is no test `definde`", "definde"),
+            ("a | lenght", "there is no filter `lenght`", "lenght"),
+            ("a.upper()", "`.upper()` calls a method", "a.upper()"),
+            ("lenght(a)", "there is no function `lenght`", "lenght"),
+            ("length(a)", "there is no function `length`", "length"),
+            ("debug()", "there is no function `debug`", "debug"),
+            ("namespace(a=1)", "there is no function `namespace`", "namespace"),
+            ("f(1)(2)", "only functions can be called", "f(1)(2)"),
+            ("range(*a)", "cannot spread", "a"),
+            ("a[::-1]", "step of a slice", "a[::-1]"),
+            ("a[::b]", "step of a slice", "a[::b]"),
+            ("99999999999999999999999999", "too large", "99999999999999999999999999"),
+            ("a is regex('(')", "not a regular expression", "'('"),
+            ("a is regex", "needs one pattern", "regex"),
+        ];
+        for (source, message, at) in table {
+            let error = Expr::parse(source).unwrap_err();
+            assert!(error.message.contains(message), "{source}: {error}");
+            if !at.is_empty() {
+                assert_eq!(&source[error.range.unwrap()], at, "{source}: {}", error.message);
+            }
+        }
+    }
+
+    #[test]
+    fn errors_say_what_was_probably_meant() {
+        let table = [
+            ("a is definde", "did you mean `defined`?"),
+            ("a | lenght", "did you mean `length`?"),
+            ("length(a)", "`length` is a filter: write `x | length`"),
+            ("a.upper()", "write a filter instead, as in `x | upper`"),
+            ("a is matching('x')", "write `is regex('…')`"),
+            ("rang(3)", "did you mean `range`?"),
+        ];
+        for (source, help) in table {
+            assert_eq!(Expr::parse(source).unwrap_err().help.as_deref(), Some(help), "{source}");
+        }
+    }
+
+    #[test]
+    fn names_are_found_where_they_stand() {
+        let table: [(&str, &[&str]); 7] = [
+            ("年龄 >= 18 and not 用户名 == x", &["年龄", "用户名", "x"]),
+            ("a.b[c] in d", &["a", "c", "d"]),
+            ("x if y else z", &["x", "y", "z"]),
+            ("a is defined and b.c | default(d) and e is not undefined", &["a?", "b?", "d", "e?"]),
+            ("range(n) | select('gt', m)", &["n", "m"]),
+            ("{'k': v}[k:l]", &["v", "k", "l"]),
+            ("metadata.crisis_signal or last_user_message is regex('x')", &["metadata", "last_user_message"]),
+        ];
+        for (source, expected) in table {
+            let expr = Expr::parse(source).unwrap();
+            let found: Vec<String> = expr
+                .names()
+                .iter()
+                .map(|used| {
+                    assert_eq!(&source[used.range.clone()], used.name, "{source}");
+                    format!("{}{}", used.name, if used.optional { "?" } else { "" })
+                })
+                .collect();
+            assert_eq!(found, expected, "{source}");
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! The `regex` test: `last_user_message is regex('不想活|自杀')`.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
+use minijinja::value::{Value, ValueKind};
+use minijinja::{Error, ErrorKind};
+use regex::{Regex, RegexBuilder};
+
+/// How long a pattern may be, in bytes.
+pub const MAX_PATTERN_BYTES: usize = 2_048;
+
+/// How large a compiled pattern may become, in bytes.
+const MAX_COMPILED_BYTES: usize = 1024 * 1024;
+
+/// How many compiled patterns are kept; when there are more, all are dropped and compiled again as they are used.
+const MAX_KEPT: usize = 128;
+
+/// Compiled patterns, by their text.
+#[derive(Debug, Default)]
+pub struct Patterns {
+    compiled: Mutex<HashMap<String, Regex>>,
+}
+
+impl Patterns {
+    /// Whether `pattern` is found anywhere in `value`. Null holds no text, so nothing is found in it.
+    ///
+    /// # Errors
+    /// A value that is neither text nor null, and a pattern that [`compile`] refuses.
+    pub fn found(&self, value: &Value, pattern: &str) -> Result<bool, Error> {
+        let Some(text) = value.as_str() else {
+            return match value.kind() {
+                ValueKind::None => Ok(false),
+                _ => Err(Error::new(ErrorKind::InvalidOperation, "`regex` looks into texts only")),
+            };
+        };
+        let mut compiled = self.compiled.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(regex) = compiled.get(pattern) {
+            return Ok(regex.is_match(text));
+        }
+        let regex = compile(pattern).map_err(|message| Error::new(ErrorKind::InvalidOperation, message))?;
+        let found = regex.is_match(text);
+        if compiled.len() >= MAX_KEPT {
+            compiled.clear();
+        }
+        compiled.insert(pattern.to_owned(), regex);
+        Ok(found)
+    }
+}
+
+/// Compiles a pattern.
+///
+/// # Errors
+/// A message that says what is wrong with it: too long, too large when compiled, or not a regular expression.
+pub fn compile(pattern: &str) -> Result<Regex, String> {
+    if pattern.len() > MAX_PATTERN_BYTES {
+        return Err(format!("a `regex` pattern is at most {MAX_PATTERN_BYTES} bytes long"));
+    }
+    RegexBuilder::new(pattern).size_limit(MAX_COMPILED_BYTES).build().map_err(|error| match error {
+        regex::Error::CompiledTooBig(_) => "the `regex` pattern is too large when compiled".to_owned(),
+        other => {
+            // The last line says what is wrong; those before draw the pattern.
+            let text = other.to_string();
+            let reason = text.lines().last().unwrap_or_default().trim().trim_start_matches("error: ").to_owned();
+            format!("not a regular expression: {reason}")
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_are_found_anywhere_in_the_text() {
+        let patterns = Patterns::default();
+        assert!(patterns.found(&Value::from("我真的不想活了"), "不想活|自杀").unwrap());
+        assert!(!patterns.found(&Value::from("今天天气好"), "不想活|自杀").unwrap());
+        assert!(!patterns.found(&Value::from(()), "x").unwrap());
+        assert!(patterns.found(&Value::from(5), "5").is_err());
+    }
+
+    #[test]
+    fn no_more_patterns_are_kept_than_the_bound() {
+        let patterns = Patterns::default();
+        for number in 0..MAX_KEPT * 3 {
+            patterns.found(&Value::from("x"), &format!("x{number}")).unwrap();
+            assert!(patterns.compiled.lock().unwrap().len() <= MAX_KEPT);
+        }
+    }
+
+    #[test]
+    fn bad_long_and_exploding_patterns_are_refused_with_a_reason() {
+        assert!(compile("(").unwrap_err().contains("unclosed group"));
+        assert!(compile(&"x".repeat(MAX_PATTERN_BYTES + 1)).unwrap_err().contains("at most"));
+        assert!(compile("((a{100}){100}){100}").unwrap_err().contains("too large"));
+    }
+}
