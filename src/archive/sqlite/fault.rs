@@ -10,6 +10,9 @@ use crate::archive::error::ArchiveError;
 /// `SQLITE_IOERR_SHMSIZE`: the index of the write-ahead log could not grow, which is how a full disk may show first.
 const IOERR_SHMSIZE: i32 = 10 | (19 << 8);
 
+/// What is wrong with a file that is no database.
+pub(crate) const NOT_SQLITE: &str = "it is not an SQLite file";
+
 /// Why a piece of work on a store ended: SQLite reported something, or a rule of the archive refused it.
 #[derive(Debug)]
 pub(crate) enum Failure {
@@ -50,7 +53,7 @@ pub(crate) fn sqlite(store: &str, error: &Error) -> ArchiveError {
         Error::IntegralValueOutOfRange(..) => damaged("a row holds a number out of its range"),
         Error::ToSqlConversionFailure(_) => ArchiveError::TooLarge { store },
         _ => match error.sqlite_error().map(|error| (error.code, error.extended_code)) {
-            Some((ErrorCode::NotADatabase, _)) => damaged("it is not an SQLite file"),
+            Some((ErrorCode::NotADatabase, _)) => damaged(NOT_SQLITE),
             Some((ErrorCode::DatabaseCorrupt, _)) => damaged("the file is damaged"),
             Some((ErrorCode::ReadOnly, _)) => ArchiveError::ReadOnly { store },
             Some((ErrorCode::DiskFull, _) | (_, IOERR_SHMSIZE)) => ArchiveError::Full { store },

@@ -22,6 +22,9 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 const WAL_ATTEMPTS: u32 = 250;
 const WAL_PAUSE: Duration = Duration::from_millis(20);
 
+/// The least that an SQLite file with anything in it can have, in bytes: one page of the smallest size.
+const SMALLEST: u64 = 512;
+
 /// How many prepared statements stay: more than there are.
 const STATEMENTS: usize = 64;
 
@@ -94,8 +97,13 @@ fn make(path: &Path) -> io::Result<PathBuf> {
 /// SQLite does the reading, because closing a file that this process has open a second time through anything else would
 /// drop the locks of the first.
 fn inspect(file: &Path, store: &str, steps: &[&str]) -> Result<bool, Failure> {
-    if fs::metadata(file).map_err(|error| fault::io(store, &error))?.len() == 0 {
-        return Ok(false);
+    match fs::metadata(file).map_err(|error| fault::io(store, &error))?.len() {
+        0 => return Ok(false),
+        // SQLite would take a file of one byte for an empty one.
+        length if length < SMALLEST => {
+            return Err(ArchiveError::Corrupt { store: store.to_owned(), reason: fault::NOT_SQLITE.to_owned() }.into());
+        }
+        _ => {}
     }
     let connection = connect(file, OpenFlags::SQLITE_OPEN_READ_ONLY, "?immutable=1")?;
     // Not to write it: with this, a main file that is shorter than its header says, which the log makes good, passes.

@@ -385,3 +385,63 @@ async fn a_store_grows_with_what_is_committed_and_no_faster() {
     // The texts of 500 turns are some 480,000 bytes.
     assert!(last < 900_000, "{sizes:?}");
 }
+
+/// Names the read-only place to the same test, run again as a user whom permission bits bind.
+#[cfg(unix)]
+const PLACE: &str = "BCC_ARCHIVE_TEST_READ_ONLY";
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_store_in_a_read_only_place_is_read_but_not_written() {
+    use std::os::unix::fs::PermissionsExt;
+    use std::os::unix::process::CommandExt;
+    let modes = |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    if let Some(place) = std::env::var_os(PLACE) {
+        let place = PathBuf::from(place);
+        // A file that cannot be written; a directory in which no log can be made; a directory without a store.
+        let error = open(&place.join("sessions.db")).err().unwrap();
+        assert!(matches!(error, ArchiveError::ReadOnly { .. }), "{error}");
+        let error = open(&place.join("new.db")).err().unwrap();
+        assert!(matches!(error, ArchiveError::Denied { .. }), "{error}");
+        let error = open_read_only(&place.join("secret.db")).err().unwrap();
+        assert!(matches!(error, ArchiveError::Denied { .. }), "{error}");
+        let error = match open(&place.join("writable.db")) {
+            Err(error) => error,
+            Ok(archive) => archive.commit("s", &commit_at(1)).await.unwrap_err(),
+        };
+        assert!(matches!(error, ArchiveError::Denied { .. } | ArchiveError::ReadOnly { .. }), "{error}");
+        let archive = open_read_only(&place.join("sessions.db")).unwrap();
+        assert_eq!(archive.sessions().await.unwrap().len(), 1);
+        assert_eq!(files(&place.join("none")).len(), 0);
+        return;
+    }
+    let home = tempfile::tempdir().unwrap();
+    modes(home.path(), 0o755);
+    let place = home.path().join("place");
+    let archive = open(&place.join("sessions.db")).unwrap();
+    start(&archive, "s").await;
+    drop(archive);
+    fs::create_dir(place.join("none")).unwrap();
+    for (name, mode) in [("sessions.db", 0o444), ("writable.db", 0o666), ("secret.db", 0o000)] {
+        if name != "sessions.db" {
+            fs::copy(place.join("sessions.db"), place.join(name)).unwrap();
+        }
+        modes(&place.join(name), mode);
+    }
+    modes(&place, 0o555);
+    let name = "archive::sqlite::tests::a_store_in_a_read_only_place_is_read_but_not_written";
+    let mut again = std::process::Command::new(std::env::current_exe().unwrap());
+    again.args(["--exact", name, "--nocapture"]).env(PLACE, &place).current_dir("/");
+    // Nothing is forbidden to root; `nobody` is 65534 nearly everywhere.
+    if fs::write(place.join("probe"), "").is_ok() {
+        again.uid(65534).gid(65534);
+    }
+    match again.output() {
+        Ok(output) => {
+            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+            assert!(String::from_utf8_lossy(&output.stdout).contains("1 passed"));
+        }
+        Err(error) => eprintln!("not tested: this test cannot run itself as another user ({error})"),
+    }
+    modes(&place, 0o755);
+}
