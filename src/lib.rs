@@ -6,7 +6,8 @@
 //! text ──parse──▶ Script ──check──▶ Program ──run──▶ Session ──keep──▶ head + journal
 //! ```
 
-pub mod source;
+// The rooms, in the order in which a script passes through them.
+pub mod archive;
 pub mod value;
 
 pub mod archive;

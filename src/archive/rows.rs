@@ -1,0 +1,171 @@
+//! The rows that an archive keeps. JSON travels as text: nothing is parsed here. Times are RFC 3339 in UTC, ending in
+//! `Z`, and always the caller's: an archive never reads the clock.
+
+/// A session as it stands: what was written once, and the small part that every commit rewrites.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SessionRow {
+    /// Its id: any text.
+    pub id: String,
+    /// The user that it belongs to.
+    pub user: String,
+    /// Where it stands (LANGUAGE.md section 12): `running`, `waiting_input`, …
+    pub status: String,
+    /// The script's `session_id`.
+    pub script: String,
+    /// The script's name for people, when it has one.
+    pub script_name: Option<String>,
+    /// The content hash of the script that it is pinned to.
+    pub script_sha256: String,
+    /// When it was created.
+    pub started_at: String,
+    /// When the last commit was made.
+    pub updated_at: String,
+    /// How many commits it has taken; the next one must expect this number.
+    pub revision: u64,
+    /// The `seq` of its last journal row; 0 before the first.
+    pub last_seq: u64,
+    /// How many answers of the person were taken.
+    pub answers: u64,
+    /// Where the script stands, as JSON.
+    pub location: String,
+    /// What it was started with, as JSON; written once.
+    pub settings: String,
+    /// The documents that it is pinned to, as JSON; written once.
+    pub manifest: String,
+    /// The rest of its state, as JSON; rewritten by every commit, so keep it small.
+    pub head: String,
+}
+
+/// What is written once, when a session is created.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NewSession {
+    /// Its id: any text that no other session has.
+    pub id: String,
+    /// The user that it belongs to.
+    pub user: String,
+    /// The script's `session_id`.
+    pub script: String,
+    /// The script's name for people, when it has one.
+    pub script_name: Option<String>,
+    /// The content hash of the script that it is pinned to.
+    pub script_sha256: String,
+    /// When it is created.
+    pub started_at: String,
+    /// What it is started with, as JSON.
+    pub settings: String,
+    /// The documents that it is pinned to, as JSON.
+    pub manifest: String,
+}
+
+/// One frame of a session's head (ARCHITECTURE.md "The loop").
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FrameRow {
+    /// The instance path: `topic_a#2/skill_comfort/ask_1`.
+    pub key: String,
+    /// The frame's state, as JSON.
+    pub state: String,
+}
+
+/// A variable's present value. It is told apart by scope, path and name.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct VariableRow {
+    /// `global`, `session`, `phase` or `topic`.
+    pub scope: String,
+    /// The instance path of the scope's visit; empty for `global` and `session`.
+    pub path: String,
+    /// Its name.
+    pub name: String,
+    /// Its value, as JSON.
+    pub value: String,
+    /// The action that set it, or `declare`, or `command_line`.
+    pub source: String,
+    /// The round of that action.
+    pub round: Option<u32>,
+    /// When it was set.
+    pub at: String,
+    /// Whether it must be masked wherever it is shown.
+    pub sensitive: bool,
+}
+
+/// One event of a session's journal. Once written it never changes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct JournalRow {
+    /// Its number in the session: from 1, without gaps.
+    pub seq: u64,
+    /// When it happened.
+    pub at: String,
+    /// The event's `type`.
+    pub kind: String,
+    /// The event's whole JSON line.
+    pub body: String,
+}
+
+/// One message of a session's transcript. Once written it never changes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MessageRow {
+    /// Its number in the session: from 1, without gaps.
+    pub number: u64,
+    /// `ai` or `user`.
+    pub role: String,
+    /// What was said.
+    pub text: String,
+    /// When it was said.
+    pub at: String,
+    /// The action that it was said in.
+    pub action_id: String,
+    /// The round of that action.
+    pub round: u32,
+    /// The id that its events carry.
+    pub message_id: String,
+}
+
+/// How often something has happened in a session.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CounterRow {
+    /// What is counted.
+    pub name: String,
+    /// How often.
+    pub count: u64,
+}
+
+/// A document that sessions are pinned to. Its hash is its name; the archive takes the caller's word for it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DocumentRow {
+    /// The content hash.
+    pub sha256: String,
+    /// The content.
+    pub text: String,
+}
+
+/// Everything that one commit changes: all of it becomes durable, or nothing.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Commit {
+    /// The revision that the session is expected to have; the commit makes it one more.
+    pub revision: u64,
+    /// The new status.
+    pub status: String,
+    /// When the commit is made.
+    pub updated_at: String,
+    /// The new location, as JSON.
+    pub location: String,
+    /// The new head, as small JSON.
+    pub head: String,
+    /// How many answers are taken by now.
+    pub answers: u64,
+    /// Frames that are new or changed.
+    pub frames_put: Vec<FrameRow>,
+    /// Keys of frames that are gone; a key that also stands in `frames_put` stays.
+    pub frames_removed: Vec<String>,
+    /// Variables of the session that are new or changed.
+    pub variables_put: Vec<VariableRow>,
+    /// Variables of the session's user (scope `global`) that are new or changed.
+    pub user_variables_put: Vec<VariableRow>,
+    /// Counters that are new or changed.
+    pub counters_put: Vec<CounterRow>,
+    /// Events to append; their `seq` goes on after the session's `last_seq` without a gap.
+    pub journal: Vec<JournalRow>,
+    /// Messages to append; their `number` goes on after the last one without a gap.
+    pub messages: Vec<MessageRow>,
+    /// Answers that are taken by this commit; none of them may have been taken before.
+    pub answer_ids: Vec<String>,
+}

@@ -1,0 +1,15 @@
+//! The archive as one SQLite file.
+
+pub mod open;
+pub mod store;
+
+pub(crate) mod disk;
+pub(crate) mod fault;
+pub(crate) mod lock;
+pub(crate) mod read;
+pub(crate) mod remove;
+pub(crate) mod schema;
+pub(crate) mod write;
+
+#[cfg(test)]
+mod tests;
