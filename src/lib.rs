@@ -6,8 +6,7 @@
 //! text ──parse──▶ Script ──check──▶ Program ──run──▶ Session ──keep──▶ head + journal
 //! ```
 
-// The rooms, in the order in which a script passes through them.
-pub mod archive;
+pub mod source;
 pub mod value;
 
 pub mod archive;

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use crate::program::action::ActionError;
 use crate::program::kind::Checking;
 use crate::program::turn::Turn;
-use crate::prompt::expr::tree::Expr;
+use crate::prompt::expr::parse::Expr;
 use crate::prompt::text::Text;
 use crate::script::declare::variable_name;
 use crate::script::fields::{Fields, Words};

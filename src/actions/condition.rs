@@ -10,7 +10,7 @@ use crate::program::kind::{Checking, Kind};
 use crate::program::outcome::{ExitReason, Outcome};
 use crate::program::program::Steps;
 use crate::program::turn::Turn;
-use crate::prompt::expr::tree::Expr;
+use crate::prompt::expr::parse::Expr;
 use crate::script::fields::Fields;
 use crate::source::diagnostic::Diagnostic;
 

@@ -10,14 +10,14 @@ use crate::check::declarations::{Collected, check_list, collect};
 use crate::check::known::Known;
 use crate::program::kind::{Checking, Kind};
 use crate::program::program::{Phase, Program, Topic};
-use crate::prompt::expr::tree::Expr;
+use crate::prompt::expr::parse::Expr;
 use crate::prompt::templates::Templates;
 use crate::prompt::text::{Text, Texts};
 use crate::script::fields::Words;
 use crate::script::findings::Findings;
 use crate::script::read::read;
 use crate::script::script::{Script, WrittenPhase, WrittenTopic};
-use crate::source::diagnostic::{Diagnostic, by_place};
+use crate::source::diagnostic::{Diagnostic, sort};
 use crate::source::span::{Span, Spanned};
 use crate::source::text::SourceFile;
 use crate::value::scopes::Scope;
@@ -39,7 +39,7 @@ pub fn check(file: &Arc<SourceFile>, against: Against<'_>) -> (Option<Program>, 
     let program = read(file, &findings).and_then(|script| program(&script, against, &findings));
     let program = program.filter(|_| !findings.has_errors());
     let mut diagnostics = findings.into_vec();
-    diagnostics.sort_by(by_place);
+    sort(&mut diagnostics);
     (program, diagnostics)
 }
 

@@ -13,15 +13,15 @@ use crate::program::exchange::PROMPT_NAMES;
 use crate::program::kind::{Checking, Kind};
 use crate::program::program::{Step, Steps};
 use crate::program::turn::ENGINE_NAMES;
-use crate::prompt::expr::tree::Expr;
+use crate::prompt::expr::parse::Expr;
 use crate::prompt::templates::Templates;
 use crate::prompt::text::{Text, Texts};
-use crate::prompt::names::NameUse;
+use crate::prompt::uses::NameUse;
 use crate::script::fields::{Fields, Words, shortened};
 use crate::script::findings::Findings;
 use crate::script::read;
 use crate::script::script::RawAction;
-use crate::source::diagnostic::{Diagnostic, Edit, Fix};
+use crate::source::diagnostic::{Diagnostic, Edit};
 use crate::source::near::near_miss;
 use crate::source::span::{Span, Spanned};
 use crate::source::text::SourceFile;
@@ -114,7 +114,7 @@ impl Checker<'_> {
 
     /// Reports the unknown among `names`; `place` says where in the file a use stands.
     fn check_names(&self, names: &[NameUse], place: impl Fn(&Range<usize>) -> Span) {
-        for name in names.iter().filter(|name| !name.guarded) {
+        for name in names.iter().filter(|name| !name.optional) {
             self.report_unknown(&name.name, place(&name.range));
         }
     }
@@ -132,7 +132,7 @@ impl Checker<'_> {
         let mut diagnostic = Diagnostic::error("unknown-name", message, self.file, span).with_help(help);
         if let Some(near) = near {
             let edits = vec![Edit { span, text: near.to_owned() }];
-            diagnostic = diagnostic.with_fix(Fix { title: format!("use `{near}`"), edits });
+            diagnostic = diagnostic.with_fix(format!("use `{near}`"), edits);
         }
         self.findings.report(diagnostic);
     }
@@ -170,8 +170,8 @@ impl Checking for Checker<'_> {
             let span = locate(self.file, &words.node, range.clone());
             let message = format!("`{older}` is an older spelling of `{today}`");
             let diagnostic = Diagnostic::warning("deprecated-placeholder", message, self.file, span);
-            let fix = Fix { title: format!("write `{today}`"), edits: vec![Edit { span, text: today.clone() }] };
-            self.findings.report(diagnostic.with_help(format!("write `{today}`")).with_fix(fix));
+            let edits = vec![Edit { span, text: today.clone() }];
+            self.findings.report(diagnostic.with_help(format!("write `{today}`")).with_fix(format!("write `{today}`"), edits));
         }
         let place = |range: &Range<usize>| locate(self.file, &words.node, modern.original(range));
         match self.texts.add(&modern.text) {
@@ -227,7 +227,7 @@ impl Checking for Checker<'_> {
                 return;
             }
         };
-        for used in template.names().iter().filter(|used| !used.guarded) {
+        for used in template.names().iter().filter(|used| !used.optional) {
             let name = used.name.as_str();
             let engine = ENGINE_NAMES.iter().chain(&PROMPT_NAMES).chain(&ANSWER_NAMES).chain(given);
             if engine.clone().any(|known| *known == name) || self.known.knows(name) {

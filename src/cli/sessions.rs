@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 
 use crate::archive::contract::Archive;
-use crate::archive::sqlite::store::SqliteArchive;
+use crate::archive::sqlite::open::{open, open_read_only};
 use crate::cli::arguments::{Format, Resume, Sessions, Store};
 use crate::cli::drive::drive;
 use crate::cli::exit::Exit;
@@ -77,7 +77,7 @@ fn existing(store: &Store, environment: &Environment, access: Access) -> Result<
         return Err(EngineError::usage(format!("there is no store {}", path.display()))
             .with_help("run a script first, or say where the store is with `--store`"));
     }
-    let archive = if access == Access::Read { SqliteArchive::open_read_only(&path)? } else { SqliteArchive::open(&path)? };
+    let archive = if access == Access::Read { open_read_only(&path)? } else { open(&path)? };
     Ok(Arc::new(archive))
 }
 

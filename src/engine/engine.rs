@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::archive::contract::Archive;
 use crate::archive::error::ArchiveError;
 use crate::archive::rows::SessionRow;
-use crate::archive::sqlite::store::SqliteArchive;
+use crate::archive::sqlite::open::open;
 use crate::engine::clock::{FixedClock, SystemClock, now};
 use crate::engine::environment::Environment;
 use crate::engine::error::EngineError;
@@ -83,7 +83,7 @@ impl Engine {
     /// When the store cannot be opened; see [`ArchiveError`].
     pub fn with_store(project: Project, environment: Environment, store: Option<&Path>) -> Result<Self, EngineError> {
         let path = store_path(&project, &environment, store);
-        let archive = SqliteArchive::open(&path)?;
+        let archive = open(&path)?;
         Ok(Self::new(project, environment, Arc::new(archive)))
     }
 

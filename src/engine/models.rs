@@ -16,7 +16,7 @@ use crate::model::error::ModelError;
 use crate::model::provider::Provider;
 use crate::model::providers::offline::Offline;
 use crate::model::providers::openai::config::OpenAiConfig;
-use crate::model::providers::openai::provider::OpenAi;
+use crate::model::providers::openai::OpenAi;
 use crate::model::providers::replay::Replay;
 use crate::program::services::Models;
 use crate::source::near::near_miss;

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::program::action::Action;
 use crate::program::program::Steps;
-use crate::prompt::expr::tree::Expr;
+use crate::prompt::expr::parse::Expr;
 use crate::prompt::text::Text;
 use crate::script::fields::{Fields, Words};
 use crate::source::span::Spanned;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::program::action::Action;
-use crate::prompt::expr::tree::Expr;
+use crate::prompt::expr::parse::Expr;
 use crate::prompt::templates::Templates;
 use crate::prompt::text::{Text, Texts};
 use crate::value::scopes::Declarations;

@@ -14,7 +14,7 @@ use crate::program::program::{Phase, Program, Topic};
 use crate::program::recent::Recent;
 use crate::program::services::Services;
 use crate::program::work::{VariableWrite, Work};
-use crate::prompt::expr::tree::Expr;
+use crate::prompt::expr::parse::Expr;
 use crate::prompt::names::Names;
 use crate::prompt::text::Text;
 use crate::value::mask::MASK;
@@ -271,7 +271,7 @@ fn fitting(scopes: &Scopes, name: &str, value: Value) -> Result<Value, ActionErr
     Ok(value)
 }
 
-fn expression_failed(expression: &Expr, error: &crate::prompt::expr::tree::ExprError) -> ActionError {
+fn expression_failed(expression: &Expr, error: &crate::prompt::expr::parse::ExprError) -> ActionError {
     ActionError::Failed {
         code: "expression-failed",
         message: format!("the expression `{}` cannot be evaluated: {}", expression.source(), error.message),

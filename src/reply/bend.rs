@@ -23,6 +23,19 @@ pub enum Bending {
     Invalid,
 }
 
+impl Bending {
+    /// The name in events.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Missing => "missing",
+            Self::Mistyped => "mistyped",
+            Self::NotOneOf => "not_one_of",
+            Self::Coerced => "coerced",
+            Self::Invalid => "invalid",
+        }
+    }
+}
+
 /// One field that was bent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Bend {

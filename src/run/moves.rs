@@ -6,7 +6,7 @@ use crate::program::event::Event;
 use crate::program::place::Place;
 use crate::program::program::{Program, Step, Steps};
 use crate::program::turn::base_names;
-use crate::prompt::expr::tree::Expr;
+use crate::prompt::expr::parse::Expr;
 use crate::run::draft::Draft;
 use crate::run::frames::{At, Frame, ROOT, child, parent};
 use crate::run::session::Session;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::script::findings::Findings;
 use crate::script::older::todays_spelling;
-use crate::source::diagnostic::{Diagnostic, Edit, Fix};
+use crate::source::diagnostic::{Diagnostic, Edit};
 use crate::source::near::near_miss;
 use crate::source::span::{Span, Spanned};
 use crate::source::text::SourceFile;
@@ -126,10 +126,7 @@ impl<'a> Fields<'a> {
         self.findings.report(
             Diagnostic::warning("deprecated-field", message, self.file, entry.key.span)
                 .with_help(format!("write `{name}`"))
-                .with_fix(Fix {
-                    title: format!("rename to `{name}`"),
-                    edits: vec![Edit { span: entry.key.span, text: name.to_owned() }],
-                }),
+                .with_fix(format!("rename to `{name}`"), vec![Edit { span: entry.key.span, text: name.to_owned() }]),
         );
     }
 
@@ -298,10 +295,7 @@ impl<'a> Fields<'a> {
             };
             let mut diagnostic = Diagnostic::error("unknown-key", message, self.file, entry.key.span).with_help(help);
             if let Some(near) = near {
-                diagnostic = diagnostic.with_fix(Fix {
-                    title: format!("rename to `{near}`"),
-                    edits: vec![Edit { span: entry.key.span, text: near.to_owned() }],
-                });
+                diagnostic = diagnostic.with_fix(format!("rename to `{near}`"), vec![Edit { span: entry.key.span, text: near.to_owned() }]);
             }
             self.findings.report(diagnostic);
         }

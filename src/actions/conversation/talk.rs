@@ -137,14 +137,14 @@ impl Talk {
         let judged = judged(&exchange, &self.model.shape);
         let reason = exit_reason(exit, last, judged.suggestion);
         let words = content(&exchange).filter(|words| !words.trim().is_empty()).map(str::to_owned);
-        let completed = exit || last;
         let message_id = exchange.message_id.clone();
-        let outcome = outcome(exchange, (round, self.max_rounds), reason, completed, Some(judged), extracted);
+        let outcome = outcome(exchange, (round, self.max_rounds), reason, exit || last, Some(judged), extracted);
         if exit {
             turn.say(Some(message_id), words.as_deref().unwrap_or_default());
+            return Ok(Flow::Done(outcome));
         }
-        if completed {
-            // When the rounds are used up, the words would be a question that nobody waits for: the outcome keeps them.
+        if last {
+            // The words would be a question that nobody waits for: the outcome keeps them.
             return Ok(Flow::Done(outcome));
         }
         let said = match words {
