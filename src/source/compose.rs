@@ -1,14 +1,13 @@
 //! From the parser's events to the tree: anchors, keys, tags, and the limits that keep a hostile file harmless.
 
 use std::collections::HashMap;
-use std::collections::hash_map;
 use std::mem;
 use std::sync::Arc;
 
 use granit_parser::{Event, Parser, ScanError, StructureStyle};
 
-use crate::source::diagnostic::{Diagnostic, sort};
-use crate::source::misreading::{self, Misreading};
+use crate::source::diagnostic::{Diagnostic, Fix, sort};
+use crate::source::misreading;
 use crate::source::near::near_miss;
 use crate::source::span::{Span, Spanned};
 use crate::source::syntax;
@@ -17,7 +16,7 @@ use crate::source::text::{self, BYTE_ORDER_MARK, MAX_FILE_BYTES, SourceFile};
 use crate::source::yaml::{Entry, MAX_DEPTH, MAX_NODES, MAX_TEXT_BYTES, Node, NodeKind, Parsed, Scalar, ScalarStyle};
 
 /// Findings after these are not kept: nobody reads more, and a file could otherwise hold a million.
-const MAX_DIAGNOSTICS: usize = 100;
+pub(crate) const MAX_DIAGNOSTICS: usize = 100;
 
 /// See [`crate::source::yaml::parse`].
 pub(crate) fn compose(file: &Arc<SourceFile>) -> Parsed {
@@ -51,24 +50,26 @@ pub(crate) fn compose(file: &Arc<SourceFile>) -> Parsed {
 
 /// What a node costs with its aliases expanded, and how deep it goes (a scalar: 0).
 #[derive(Clone, Copy, Debug, Default)]
-struct Weight {
+pub(crate) struct Weight {
     nodes: usize,
     bytes: usize,
     height: usize,
 }
 
 /// A collection that is being read.
-struct Frame {
-    /// Where it starts, and where its last child ends in the file (not where an alias points).
-    start: usize,
+pub(crate) struct Frame {
+    /// Where it starts.
+    pub(crate) start: usize,
+    /// Where its last child ends in the file (not where an alias points).
     end: usize,
-    flow: bool,
+    /// Whether it is written with brackets.
+    pub(crate) flow: bool,
     anchor: usize,
     weight: Weight,
-    kind: FrameKind,
+    pub(crate) kind: FrameKind,
 }
 
-enum FrameKind {
+pub(crate) enum FrameKind {
     Sequence(Vec<Arc<Node>>),
     Mapping {
         entries: Vec<Entry>,
@@ -78,7 +79,7 @@ enum FrameKind {
     },
 }
 
-enum PendingKey {
+pub(crate) enum PendingKey {
     /// The next node is a key.
     None,
     /// The next node is the value of this key.
@@ -87,10 +88,10 @@ enum PendingKey {
     Refused,
 }
 
-struct Composer<'f> {
-    file: &'f Arc<SourceFile>,
+pub(crate) struct Composer<'f> {
+    pub(crate) file: &'f Arc<SourceFile>,
     diagnostics: Vec<Diagnostic>,
-    frames: Vec<Frame>,
+    pub(crate) frames: Vec<Frame>,
     anchors: HashMap<usize, (Arc<Node>, Weight)>,
     anchor_names: Vec<String>,
     root: Option<Arc<Node>>,
@@ -122,7 +123,11 @@ impl<'f> Composer<'f> {
         if self.root.is_none() && !self.stopped {
             let comments =
                 !self.file.text().trim_matches(|c: char| c.is_whitespace() || c == BYTE_ORDER_MARK).is_empty();
-            let message = if comments { "the file holds nothing but comments" } else { "the file is empty" };
+            let message = match (comments, self.documents) {
+                (false, _) => "the file is empty",
+                (true, 0) => "the file holds nothing but comments",
+                (true, _) => "the document in this file is empty",
+            };
             let help = "write a script: its first line is `session:`, `skill:`, `test:` or `workflow_id: …`";
             self.report(Diagnostic::error("empty-document", message, self.file, Span::default()).with_help(help));
         }
@@ -130,8 +135,14 @@ impl<'f> Composer<'f> {
         Parsed { root: self.root, diagnostics: self.diagnostics }
     }
 
-    fn report(&mut self, diagnostic: Diagnostic) {
+    pub(crate) fn report(&mut self, diagnostic: Diagnostic) {
+        self.report_with(|_| diagnostic);
+    }
+
+    /// Reports what takes some work to put into words, unless there are enough reports.
+    pub(crate) fn report_with(&mut self, describe: impl FnOnce(&Self) -> Diagnostic) {
         if self.diagnostics.len() < MAX_DIAGNOSTICS {
+            let diagnostic = describe(self);
             self.diagnostics.push(diagnostic);
         }
     }
@@ -142,7 +153,7 @@ impl<'f> Composer<'f> {
     }
 
     /// Reports what ends the document: there is no tree then.
-    fn stop(&mut self, diagnostic: Diagnostic) {
+    pub(crate) fn stop(&mut self, diagnostic: Diagnostic) {
         self.diagnostics.truncate(MAX_DIAGNOSTICS - 1);
         self.report(diagnostic);
         self.stopped = true;
@@ -152,8 +163,9 @@ impl<'f> Composer<'f> {
     fn syntax_error(&mut self, error: &ScanError) {
         let diagnostic = syntax::diagnose(self.file, error, self.last_node);
         // `*bold* text` is an unknown alias first and a syntax error then: one mistake, and the second says it better.
-        let line = |diagnostic: &Diagnostic| self.file.line_column(diagnostic.span.start).0;
-        let same_line = |last: &Diagnostic| line(last) == line(&diagnostic);
+        let line = |diagnostic: &Diagnostic| self.file.line(diagnostic.span.start);
+        let half = ["unknown-anchor", "unknown-tag", "key-not-text"];
+        let same_line = |last: &Diagnostic| half.contains(&last.rule) && line(last) == line(&diagnostic);
         if self.diagnostics.last().is_some_and(same_line) {
             self.diagnostics.pop();
         }
@@ -198,11 +210,7 @@ impl<'f> Composer<'f> {
                 self.open(style, anchor, span, kind);
             }
             Event::SequenceEnd | Event::MappingEnd => self.close(span),
-            Event::Anchor(_, name) => {
-                if self.anchor_names.len() < MAX_NODES {
-                    self.anchor_names.push(name.into_owned());
-                }
-            }
+            Event::Anchor(_, name) => self.anchor_names.push(name.into_owned()),
             Event::Alias(anchor) => match self.anchors.get(&anchor).cloned() {
                 Some((node, weight)) => self.complete(node, 0, weight, span),
                 None => {
@@ -214,16 +222,24 @@ impl<'f> Composer<'f> {
                 }
             },
             Event::UnresolvedAlias(name) => {
-                let message = format!("nothing in this file is called `&{name}`");
-                let near = near_miss(&name, self.anchor_names.iter().map(String::as_str));
-                let help = match near {
-                    Some(near) => format!("did you mean `*{near}`?"),
-                    None => "if it is a text that begins with `*`, put it in quotes".to_owned(),
-                };
-                self.report(Diagnostic::error("unknown-anchor", message, self.file, span).with_help(help));
+                self.report_with(|composer| composer.unknown_anchor(&name, span));
                 self.placeholder(span);
             }
             _ => {}
+        }
+    }
+
+    fn unknown_anchor(&self, name: &str, span: Span) -> Diagnostic {
+        let message = format!("nothing in this file is called `&{name}`");
+        let diagnostic = Diagnostic::error("unknown-anchor", message, self.file, span);
+        // The nearest in the file come first.
+        match near_miss(name, self.anchor_names.iter().rev().map(String::as_str)) {
+            Some(near) => diagnostic.with_help(format!("did you mean `*{near}`?")),
+            None => {
+                let Fix { title, edits } = misreading::quote(self.file, span);
+                let help = "if it is a text that begins with `*`, put it in quotes";
+                diagnostic.with_help(help).with_fix(title, edits)
+            }
         }
     }
 
@@ -268,39 +284,6 @@ impl<'f> Composer<'f> {
         self.complete(Arc::new(Node { span, kind }), frame.anchor, frame.weight, span);
     }
 
-    /// Keeps the first entry of each key and reports the others.
-    fn without_duplicates(&mut self, entries: Vec<Entry>) -> Vec<Entry> {
-        let mut first = HashMap::with_capacity(entries.len());
-        let mut found = Vec::new();
-        let mut keep = Vec::with_capacity(entries.len());
-        for entry in &entries {
-            match first.entry(entry.key.value.as_str()) {
-                hash_map::Entry::Vacant(vacant) => {
-                    vacant.insert(entry.key.span);
-                    keep.push(true);
-                }
-                hash_map::Entry::Occupied(occupied) => {
-                    keep.push(false);
-                    if found.len() < MAX_DIAGNOSTICS {
-                        found.push((entry.key.clone(), *occupied.get()));
-                    }
-                }
-            }
-        }
-        for (key, earlier) in found {
-            let message = format!("`{}` stands twice in one mapping", text::excerpt(&key.value));
-            self.report(
-                Diagnostic::error("duplicate-key", message, self.file, key.span)
-                    .with_help("keep one of them, or give one another name")
-                    .with_related("it stands here first", self.file, earlier),
-            );
-        }
-        if keep.iter().all(|keep| *keep) {
-            return entries;
-        }
-        entries.into_iter().zip(keep).filter_map(|(entry, keep)| keep.then_some(entry)).collect()
-    }
-
     /// Puts a finished node where it belongs. `source` is where it stands in the file: for an alias the alias itself.
     fn complete(&mut self, node: Arc<Node>, anchor: usize, weight: Weight, source: Span) {
         self.last_node = source.start;
@@ -342,62 +325,6 @@ impl<'f> Composer<'f> {
                 PendingKey::None => self.key(&node, source),
             },
         }
-    }
-
-    /// The template that the innermost mapping really is.
-    fn template(&self) -> Option<Misreading> {
-        let frame = self.frames.last().filter(|frame| frame.flow)?;
-        let inside_flow = self.frames.iter().rev().nth(1).is_some_and(|outer| outer.flow);
-        misreading::template(self.file, frame.start, inside_flow)
-    }
-
-    /// Takes a node as the key of the innermost mapping, or refuses it.
-    fn key(&mut self, node: &Node, source: Span) {
-        let accepted = self.readable_key(node, source);
-        let is_template = node.as_scalar().is_none() && self.template().is_some();
-        if let Some(Frame { kind: FrameKind::Mapping { key, template, .. }, .. }) = self.frames.last_mut() {
-            *template |= is_template;
-            *key = match accepted {
-                Some(text) => PendingKey::Key(Spanned::new(text, source)),
-                None => PendingKey::Refused,
-            };
-        }
-    }
-
-    /// The text of a key; `None`, and reported, where it cannot be one.
-    fn readable_key(&mut self, node: &Node, source: Span) -> Option<String> {
-        let Some(scalar) = node.as_scalar() else {
-            let diagnostic = match self.template() {
-                Some(found) => found.into_diagnostic("key-not-text", self.file),
-                None => {
-                    let message = format!("{} cannot be a key", node.describe());
-                    Diagnostic::error("key-not-text", message, self.file, source)
-                        .with_help("a key is a text, followed by a colon and a space")
-                }
-            };
-            self.report(diagnostic);
-            return None;
-        };
-        let plain = scalar.style == ScalarStyle::Plain && scalar.tag.is_none();
-        if plain && source.is_empty() {
-            let span = self.file.clamp(Span::new(source.start, source.start + 1));
-            self.report(
-                Diagnostic::error("key-not-text", "there is no key before this colon", self.file, span)
-                    .with_help("write the key in front of the colon, or put a text that begins with `:` in quotes"),
-            );
-            return None;
-        }
-        if plain && scalar.text == "<<" {
-            let help = "YAML 1.2 has no merge keys: write the keys out, or put what is shared under a key of its own";
-            let message = "`<<` does not merge mappings here";
-            self.report(Diagnostic::error("merge-key", message, self.file, source).with_help(help));
-            return None;
-        }
-        if let Some(found) = misreading::wide_indentation(self.file, source.start).filter(|_| plain) {
-            self.stop(found.into_diagnostic("yaml-syntax", self.file));
-            return None;
-        }
-        Some(scalar.text.clone())
     }
 }
 

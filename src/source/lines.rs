@@ -20,7 +20,7 @@ pub(crate) struct Line<'f> {
 impl<'f> Line<'f> {
     /// The line that holds `byte`.
     pub(crate) fn at(file: &'f SourceFile, byte: usize) -> Self {
-        let (number, _) = file.line_column(byte);
+        let number = file.line(byte);
         Self::number(file, number).unwrap_or(Self { file, number, span: Span::point(byte), text: "" })
     }
 
@@ -38,6 +38,12 @@ impl<'f> Line<'f> {
     /// The lines below, with comments and empty ones, the nearest first; a bounded number.
     pub(crate) fn below(self) -> impl Iterator<Item = Self> {
         (self.number + 1..=self.number + MAX_LOOK_BACK).map_while(move |number| Self::number(self.file, number))
+    }
+
+    /// Whether the line right above it is a comment.
+    pub(crate) fn follows_comment(&self) -> bool {
+        let above = self.number.checked_sub(1).and_then(|number| Self::number(self.file, number));
+        above.is_some_and(|line| line.text.trim_start().starts_with('#'))
     }
 
     fn has_content(&self) -> bool {

@@ -54,15 +54,25 @@ pub(crate) fn template(file: &SourceFile, start: usize, inside_flow: bool) -> Op
     let line = Line::at(file, start).span();
     let rest = Span::new(start, line.end);
     let text = file.slice(rest);
-    let closing = text.find("}}").or_else(|| text.find("%}"));
+    let ends = ["}}", "%}", "#}"];
+    let closing = ends.iter().filter_map(|end| text.find(end)).min();
+    // `{{ x }}: …` is meant as a key: the text ends before the colon.
+    let is_key = |closing: usize| {
+        let behind = text.get(closing + 2..).and_then(|rest| rest.strip_prefix(':'));
+        behind.is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', '\t']))
+    };
     let span = match closing {
-        Some(closing) if inside_flow => Span::new(start, start + closing + 2),
-        _ => without_comment(file, rest),
+        Some(closing) if inside_flow || is_key(closing) => Span::new(start, start + closing + 2),
+        _ => {
+            // A ` #` inside of the template is a part of it.
+            let last = ends.iter().filter_map(|end| text.rfind(end)).max().map_or(start, |last| start + last + 2);
+            Span::new(start, without_comment(file, Span::new(last, rest.end)).end)
+        }
     };
     let written = file.slice(span);
     let open = written.get(..2).unwrap_or("{{");
-    let whole = written.matches("{{").count() == written.matches("}}").count()
-        && written.matches("{%").count() == written.matches("%}").count();
+    let pairs = [("{{", "}}"), ("{%", "%}"), ("{#", "#}")];
+    let whole = pairs.iter().all(|(open, close)| written.matches(open).count() == written.matches(close).count());
     let message = format!("a text that begins with `{open}` must stand in quotes");
     let help = "YAML reads a leading `{` as the start of a mapping: put quotes around the whole text";
     Some(Misreading::new(message, help, span).fixed_by(whole.then(|| quote(file, span))))
@@ -86,8 +96,9 @@ pub(crate) fn needs_quotes(file: &SourceFile, value: Span) -> Option<Misreading>
         ',' | '}' | ']' => "a part of a list or mapping",
         _ => return None,
     };
-    let message = format!("a text that begins with `{first}` must stand in quotes");
-    let help = format!("YAML reads a leading `{first}` as {meaning}: put quotes around the whole text");
+    let first = if first == '`' { "a backtick".to_owned() } else { format!("`{first}`") };
+    let message = format!("a text that begins with {first} must stand in quotes");
+    let help = format!("YAML reads it as {meaning}: put quotes around the whole text");
     Some(Misreading::new(message, help, value).fixed_by(Some(quote(file, value))))
 }
 

@@ -1,8 +1,11 @@
 //! What an author wrote: file text with positions, the YAML tree read from it, and diagnostics that point into it.
 
+pub mod broken_lines;
+pub mod broken_marks;
 pub mod compose;
 pub mod core_schema;
 pub mod diagnostic;
+pub mod keys;
 pub mod lines;
 pub mod locate;
 pub mod misreading;

@@ -4,7 +4,10 @@
 const MAX_NAME_CHARS: usize = 64;
 
 /// At most this many candidates are looked at, in their order.
-const MAX_CANDIDATES: usize = 10_000;
+const MAX_CANDIDATES: usize = 1_000;
+
+/// At most this many pairs of characters are compared in one call: a file may make a hundred calls.
+const MAX_COMPARISONS: usize = 200_000;
 
 /// The nearest of the candidates to what was typed, or `None` when none is near.
 ///
@@ -17,6 +20,7 @@ pub fn near_miss<'a>(typed: &str, candidates: impl IntoIterator<Item = &'a str>)
     let length = plain.chars().count();
     let limit = length.max(3) / 3;
     let mut best: Option<(usize, &'a str)> = None;
+    let mut comparisons = 0;
     for candidate in candidates.into_iter().take(MAX_CANDIDATES) {
         if candidate == typed {
             continue;
@@ -25,6 +29,10 @@ pub fn near_miss<'a>(typed: &str, candidates: impl IntoIterator<Item = &'a str>)
         let other_length = other.chars().count();
         if length.abs_diff(other_length) > limit {
             continue;
+        }
+        comparisons += length * other_length;
+        if comparisons > MAX_COMPARISONS {
+            break;
         }
         let distance =
             if other == plain || sorted_words(candidate) == words { 0 } else { strsim::osa_distance(&plain, &other) };

@@ -15,6 +15,9 @@ const MAX_LINE_BYTES: usize = 4096;
 /// How much of such a line is shown before and behind the place, in bytes.
 const EXCERPT_BYTES: usize = 60;
 
+/// The longest mark under a line, in bytes of what is marked.
+const MAX_MARK_BYTES: usize = 300;
+
 /// A fix that touches more lines than this is named, not shown.
 const MAX_FIX_LINES: usize = 6;
 
@@ -68,10 +71,11 @@ fn without_c1(text: &str) -> Cow<'_, str> {
 
 /// Adds the line of `span` with a mark under it.
 fn mark<'a>(group: Group<'a>, file: &'a SourceFile, span: Span) -> Group<'a> {
+    let span = file.clamp(span);
     let (line, column) = file.line_column(span.start);
     let shown = file.line_span(line).unwrap_or(span);
     let start = span.start.clamp(shown.start, shown.end);
-    let end = span.end.clamp(start, shown.end);
+    let end = span.end.clamp(start, shown.end).min(file.text().ceil_char_boundary(start + MAX_MARK_BYTES));
     if shown.len() > MAX_LINE_BYTES {
         let text = file.text();
         let from = text.ceil_char_boundary(start.saturating_sub(EXCERPT_BYTES).max(shown.start));
@@ -92,12 +96,16 @@ fn suggest<'a>(fix: &'a Fix, file: &'a SourceFile) -> Group<'a> {
     let group = Group::with_title(Level::HELP.secondary_title(visible(&fix.title)));
     let first = fix.edits.iter().map(|edit| edit.span.start).min().unwrap_or(0);
     let last = fix.edits.iter().map(|edit| edit.span.end).max().unwrap_or(0);
-    let (from, to) = (file.line_column(first).0, file.line_column(last).0);
+    let (from, to) = (file.line(first), file.line(last));
     let (Some(start), Some(end)) = (file.line_span(from), file.line_span(to)) else { return group };
     let shown = start.join(end);
-    let inside = |edit: &Span| shown.start <= edit.start && edit.start <= edit.end && edit.end <= shown.end;
+    let fits =
+        |edit: &Span| shown.start <= edit.start && edit.end <= shown.end && file.text().get(edit.range()).is_some();
+    let mut spans: Vec<Span> = fix.edits.iter().map(|edit| edit.span).collect();
+    spans.sort_unstable();
+    let apart = spans.is_sorted_by(|a, b| a.end <= b.start);
     let few = !fix.edits.is_empty() && to - from < MAX_FIX_LINES && shown.len() <= MAX_LINE_BYTES;
-    if !few || !fix.edits.iter().all(|edit| inside(&edit.span)) {
+    if !few || !apart || !spans.iter().all(fits) {
         return group;
     }
     let patches = fix
@@ -143,6 +151,24 @@ mod tests {
             .with_fix("\u{1b}[31m", vec![Edit::insert(0, "\u{1b}[31m")]);
         let shown = human(&[diagnostic], false);
         assert!(!shown.contains(['\u{1b}', '\u{7}', '\u{9b}']), "{shown:?}");
+    }
+
+    #[test]
+    fn places_that_do_not_fit_the_file_are_brought_inside() {
+        let file = Arc::new(SourceFile::new("a.yaml", "你好: 世界\n"));
+        let edits = [
+            vec![Edit::replace(Span::new(1, 4), "x")],
+            vec![Edit::replace(Span { start: 6, end: 3 }, "x")],
+            vec![Edit::replace(Span::new(0, 6), "x"), Edit::replace(Span::new(3, 9), "y")],
+            vec![Edit::replace(Span::new(0, 99), "x")],
+            Vec::new(),
+        ];
+        for edits in edits {
+            let mut diagnostic = Diagnostic::error("x", "m", &file, Span::default()).with_fix("change it", edits);
+            diagnostic.span = Span { start: 4, end: 2 };
+            let shown = human(&[diagnostic], false);
+            assert!(shown.contains("a.yaml:1:2") && shown.contains("help: change it"), "{shown}");
+        }
     }
 
     #[test]

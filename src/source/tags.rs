@@ -73,7 +73,15 @@ pub(crate) fn of_collection(
 }
 
 fn unknown(name: &str, file: &Arc<SourceFile>, span: Span) -> Box<Diagnostic> {
-    let near = core_schema::TAGS.into_iter().find(|tag| *tag == name).or_else(|| near_miss(name, core_schema::TAGS));
+    let near = match name {
+        "string" | "text" => Some("str"),
+        "integer" => Some("int"),
+        "number" => Some("float"),
+        "boolean" => Some("bool"),
+        "list" | "array" => Some("seq"),
+        "object" | "mapping" => Some("map"),
+        _ => core_schema::TAGS.into_iter().find(|tag| *tag == name).or_else(|| near_miss(name, core_schema::TAGS)),
+    };
     let help = match near {
         Some(near) => format!("did you mean `!!{near}`?"),
         None => "if it is a text that begins with `!`, put the text in quotes; if not, remove the tag".to_owned(),

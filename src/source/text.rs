@@ -81,10 +81,15 @@ impl SourceFile {
     /// the end, one inside a character as its start. A byte-order mark takes no column.
     pub fn line_column(&self, byte: usize) -> (usize, usize) {
         let byte = self.text.floor_char_boundary(byte.min(self.text.len()));
-        let line = self.line_starts.partition_point(|start| *start <= byte).max(1);
+        let line = self.line(byte);
         let start = self.line_starts.get(line - 1).copied().unwrap_or(0);
         let before = self.text.get(start..byte).unwrap_or("");
         (line, 1 + without_mark(start, before).chars().count())
+    }
+
+    /// The line of a byte, from 1. Quick however long the line is.
+    pub fn line(&self, byte: usize) -> usize {
+        self.line_starts.partition_point(|start| *start <= byte).max(1)
     }
 
     /// The bytes of a line (from 1) without its break and without a byte-order mark; `None` past the last line.

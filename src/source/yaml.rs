@@ -175,7 +175,7 @@ pub fn locate(file: &SourceFile, node: &Node, within: Range<usize>) -> Span {
     locate::characters(file, node, within)
 }
 
-/// [`locate`] for a range of bytes of the decoded text. A byte inside a character counts as its start.
+/// [`locate()`] for a range of bytes of the decoded text. A byte inside a character counts as its start.
 pub fn locate_bytes(file: &SourceFile, node: &Node, within: Range<usize>) -> Span {
     let Some(scalar) = node.as_scalar() else { return node.span };
     let characters = |byte: usize| {
@@ -342,8 +342,20 @@ mod tests {
 
     #[test]
     fn a_file_full_of_mistakes_gives_a_bounded_number_of_reports() {
-        let parsed = read(&"a: 1\n".repeat(5_000));
-        assert_eq!(parsed.diagnostics.len(), 100);
+        let anchors: String = (0..2_000).map(|n| format!("- &{}{n} x\n", "好".repeat(50))).collect();
+        let table = [
+            ("duplicate-key", "a: 1\n".repeat(5_000)),
+            ("key-not-text", format!("[{}]", "{{x}},".repeat(20_000))),
+            ("unknown-anchor", anchors + &format!("- *{}x\n", "坏".repeat(50)).repeat(5_000)),
+            ("unknown-tag", "- !x y\n".repeat(5_000)),
+        ];
+        for (rule, text) in table {
+            let started = Instant::now();
+            let parsed = read(&text);
+            assert_eq!(rules(&parsed), [rule; 100]);
+            crate::source::render::human(&parsed.diagnostics, false);
+            assert!(started.elapsed() < Duration::from_secs(10), "{rule}: {:?}", started.elapsed());
+        }
         let parsed = read(&("a: 1\n".repeat(5_000) + "b: ]\n"));
         assert!(parsed.diagnostics.len() <= 100);
         assert!(rules(&parsed).contains(&"yaml-syntax"));

@@ -1,0 +1,185 @@
+//! Lines that YAML cannot place, in words: tabs, indentation, colons and dashes that are missing or too many.
+
+use crate::source::diagnostic::{Edit, Fix};
+use crate::source::misreading::{self, Misreading};
+use crate::source::span::Span;
+use crate::source::syntax::Place;
+use crate::source::text::excerpt;
+
+impl Place<'_> {
+    /// Full-width colons and spaces, `key:value`, in this line or the text above that it was taken to belong to.
+    pub(crate) fn misread_line(&self) -> Option<Misreading> {
+        let indentation = self.line.indentation().end;
+        misreading::wide_indentation(self.file, indentation)
+            .or_else(|| misreading::colon_of_full_width(self.file, self.line))
+            .or_else(|| misreading::colon_without_space(self.file, &self.line))
+            .or_else(|| {
+                let above = self.line.above().next()?;
+                misreading::wide_indentation(self.file, above.indentation().end)
+                    .or_else(|| misreading::colon_without_space(self.file, &above))
+            })
+    }
+
+    pub(crate) fn tab(&self) -> Misreading {
+        // The parser stops before or behind the tab, sometimes a line above it.
+        let lines = std::iter::once(self.line).chain(self.line.below());
+        let indented = lines.filter(|line| !line.text().trim().is_empty()).take(2);
+        let found = indented.map(|line| line.indentation()).find(|span| self.file.slice(*span).contains('\t'));
+        match found {
+            Some(span) => Misreading::new(
+                "this line is indented with a tab; YAML allows only spaces",
+                "replace each tab by two spaces; most editors can do so for the whole file",
+                span,
+            ),
+            None => {
+                Misreading::new("a tab stands where YAML allows only spaces", "replace it by a space", self.character())
+            }
+        }
+    }
+
+    pub(crate) fn second_colon(&self) -> Option<Misreading> {
+        let first = self.line.colon();
+        if first.is_some_and(|colon| colon < self.at) {
+            let value = self.line.value();
+            let message = format!("the text after `{}:` holds another `: `", excerpt(self.line.key()));
+            let full_width = self.file.slice(value).starts_with(['“', '”', '「', '‘', '’', '＂']);
+            let help = if full_width {
+                "put quotes around the text: `\"` of the English keyboard; full-width quotes are a part of the text to YAML"
+            } else {
+                "YAML reads a colon and a space as the end of a key: put quotes around the text"
+            };
+            let quoted = self.file.slice(value).starts_with(['"', '\'']);
+            let fix = (!quoted && !value.is_empty()).then(|| misreading::quote(self.file, value));
+            return Some(Misreading::new(message, help, value).fixed_by(fix));
+        }
+        let above = self.line.above().next()?;
+        let deeper = self.line.indentation().len() > above.indentation().len();
+        if above.colon().is_none() {
+            let body = above.body();
+            let word = excerpt(self.file.slice(body));
+            let fix = Fix { title: "put a colon behind it".to_owned(), edits: vec![Edit::insert(body.end, ":")] };
+            let help = format!(
+                "if `{word}` is a key, write `{word}:`; a text over several lines begins with `|` behind its key"
+            );
+            let message = "a colon is missing at the end of this line";
+            return Some(Misreading::new(message, help, body).fixed_by(deeper.then_some(fix)));
+        }
+        if !above.value().is_empty() && deeper {
+            let key = excerpt(above.key());
+            return Some(Misreading::new(
+                "this line is indented further than the line above it, which has a value already",
+                format!(
+                    "begin it in the column of `{key}`, or take the value after `{key}:` away; \
+                     a text over several lines begins with `|` behind its key"
+                ),
+                self.line.content(),
+            ));
+        }
+        None
+    }
+
+    pub(crate) fn no_colon(&self) -> Option<Misreading> {
+        let content = self.line.content();
+        let text = self.file.slice(content);
+        if text.starts_with('-') && !text.starts_with("--") {
+            let fix = Fix {
+                title: "put a space behind the dash".to_owned(),
+                edits: vec![Edit::insert(content.start + 1, " ")],
+            };
+            let help = "an item of a list begins with a dash and a space";
+            let message = "a space is missing after this dash";
+            let dash = Span::new(content.start, content.start + 1);
+            return Some(Misreading::new(message, help, dash).fixed_by(Some(fix)));
+        }
+        if let Some(found) = self.special_value() {
+            return Some(found);
+        }
+        if self.line.colon().is_some() {
+            return None;
+        }
+        let message = "this line has no colon, but stands where a `key: value` is expected";
+        let help =
+            "write `key: value`; if the line belongs to the text above, indent it further than the key of that text";
+        Some(Misreading::new(message, help, content))
+    }
+
+    /// A value that YAML takes for complete, but that goes on behind its end: `{{ x }} text`, `*bold* text`.
+    fn continued_value(&self) -> Option<Misreading> {
+        if self.at > self.line.content().start {
+            return misreading::needs_quotes(self.file, self.line.value());
+        }
+        let above = self.line.above().next()?;
+        let deeper = self.line.indentation().len() > above.indentation().len();
+        let found = misreading::needs_quotes(self.file, above.value()).filter(|_| deeper)?;
+        // Quotes around the first of several lines alone would not do.
+        Some(Misreading { fix: None, ..found })
+    }
+
+    pub(crate) fn no_key(&self) -> Option<Misreading> {
+        if let Some(found) = self.continued_value() {
+            return Some(found);
+        }
+        let content = self.line.content();
+        if self.file.slice(content).starts_with("- ") {
+            return Some(Misreading::new(
+                "an item of a list stands where a `key: value` is expected",
+                "begin all items of a list in the same column; a list stands below its key, not beside other keys",
+                content,
+            ));
+        }
+        let above = self.line.above().next();
+        let spaces = self.line.indentation().len();
+        let continues = above.is_some_and(|line| !line.value().is_empty() && line.indentation().len() < spaces);
+        if continues && self.line.follows_comment() {
+            return Some(self.comment_inside());
+        }
+        let outer = self.line.above().find(|line| line.indentation().len() < spaces);
+        if outer.is_some_and(|line| self.file.slice(line.value()).starts_with(['|', '>'])) {
+            return Some(self.less_indented());
+        }
+        let help = "begin the keys of one mapping in the same column, and what belongs to a key further right";
+        let (message, span) = match spaces {
+            0 => ("this line is not indented, but the lines above it are".to_owned(), content),
+            1 => (
+                "this line is indented by 1 space, which fits none of the lines above it".to_owned(),
+                self.line.indentation(),
+            ),
+            _ => {
+                let message =
+                    format!("this line is indented by {spaces} spaces, which fits none of the lines above it");
+                (message, self.line.indentation())
+            }
+        };
+        Some(Misreading::new(message, help, span))
+    }
+
+    pub(crate) fn comment_inside(&self) -> Misreading {
+        let message = "this line goes on with a text that a comment has ended";
+        let help = "move the comment above the key; a text that holds `#` must stand in quotes";
+        Misreading::new(message, help, self.line.content())
+    }
+
+    pub(crate) fn less_indented(&self) -> Misreading {
+        Misreading::new(
+            "this line is indented less than the text that it belongs to",
+            "indent all lines of a text below `|` or `>` by the same number of spaces",
+            self.line.content(),
+        )
+    }
+
+    pub(crate) fn no_item(&self) -> Option<Misreading> {
+        if let Some(found) = self.continued_value() {
+            return Some(found);
+        }
+        let message = "this line stands in a list, but does not begin with `- `";
+        let help = "begin each item with a dash and a space, indent what belongs to an item, or begin a key left of the dashes";
+        Some(Misreading::new(message, help, self.line.content()))
+    }
+
+    pub(crate) fn list_on_key_line(&self) -> Misreading {
+        let value = Span::new(self.at, self.line.value().end);
+        let message = "a list cannot begin in the line of its key";
+        let help = "begin the list in the next line, indented below the key; if it is a text, put it in quotes";
+        Misreading::new(message, help, value)
+    }
+}

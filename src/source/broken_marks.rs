@@ -1,0 +1,143 @@
+//! Quotes, escapes, brackets and block headers that do not end as they should, in words.
+
+use crate::source::lines::Line;
+use crate::source::misreading::{self, Misreading};
+use crate::source::span::Span;
+use crate::source::syntax::Place;
+
+/// How far the closing bracket of a list or mapping is looked for, in bytes.
+const MAX_BRACKET_BYTES: usize = 16 * 1024;
+
+impl Place<'_> {
+    pub(crate) fn unclosed_quote(&self) -> Misreading {
+        let opens = |line: &Line<'_>| {
+            let value = line.value();
+            let quote = self.file.slice(value).chars().next().filter(|c| matches!(c, '"' | '\''))?;
+            Some((value.start, quote))
+        };
+        // The parser stops in the first line that cannot belong to the text; the quote stands there or above.
+        let here = opens(&self.line).filter(|(start, _)| *start == self.at);
+        let found = here.or_else(|| self.line.above().find_map(|line| opens(&line))).or_else(|| opens(&self.line));
+        let (start, quote) = found.unwrap_or((self.at, '"'));
+        let message = format!("this `{quote}` is never closed");
+        let help = if quote == '"' {
+            "put a `\"` at the end of the text; inside of it, write `\\\"` for a quote"
+        } else {
+            "put a `'` at the end of the text; inside of it, write `''` for an apostrophe"
+        };
+        Misreading::new(message, help, self.file.clamp(Span::new(start, start + 1)))
+    }
+
+    pub(crate) fn after_quote(&self, quote: char) -> Misreading {
+        let rest = Span::new(self.at, self.line.content().end);
+        let message = format!("text goes on behind the closing `{quote}`");
+        let help = if quote == '"' {
+            "put the quotes around the whole text; inside of them, write `\\\"` for a quote"
+        } else {
+            "put the quotes around the whole text; inside of them, write `''` for an apostrophe"
+        };
+        Misreading::new(message, help, rest)
+    }
+
+    pub(crate) fn escape(&self) -> Misreading {
+        const KNOWN: &str = "0abtnvfre \"/\\N_LP\t\n\r";
+        let help = "write `\\\\` for a backslash, or put the text in single quotes, where a backslash is a backslash";
+        // The parser gives the start of the scalar: find the escape that it choked on.
+        let rest = self.file.text().get(self.at..).unwrap_or("");
+        let mut characters = rest.char_indices().skip(1);
+        while let Some((offset, character)) = characters.next() {
+            if character != '\\' {
+                continue;
+            }
+            let Some((_, kind)) = characters.next() else { break };
+            let digits = match kind {
+                'x' => 2,
+                'u' => 4,
+                'U' => 8,
+                _ if KNOWN.contains(kind) => continue,
+                _ => {
+                    let span = Span::new(self.at + offset, self.at + offset + 1 + kind.len_utf8());
+                    return Misreading::new(format!("`\\{kind}` means nothing in double quotes"), help, span);
+                }
+            };
+            let code = rest.get(offset + 2..offset + 2 + digits).and_then(|code| u32::from_str_radix(code, 16).ok());
+            if code.and_then(char::from_u32).is_none() && !code.is_some_and(|code| (0xd800..0xdc00).contains(&code)) {
+                let message = format!("`\\{kind}` must be followed by the {digits} hexadecimal digits of a character");
+                return Misreading::new(message, help, Span::new(self.at + offset, self.at + offset + 2));
+            }
+        }
+        let message = "an escape in this text names no character";
+        Misreading::new(message, help, self.character())
+    }
+
+    pub(crate) fn unclosed(&self, open: char, at: usize) -> Misreading {
+        let close = counterpart(open);
+        let rest = self.file.slice(Span::new(at, self.line.span().end.max(at)));
+        let wide = rest.contains(['】', '］', '｝', '，']);
+        let message = format!("this `{open}` is never closed");
+        let help = if wide {
+            format!(
+                "close it with a `{close}` of the English keyboard, and use its comma: full-width marks are text to YAML"
+            )
+        } else {
+            format!("close it with `{close}`; if it is a text that begins with `{open}`, put it in quotes")
+        };
+        Misreading::new(message, help, self.file.clamp(Span::new(at, at + 1)))
+    }
+
+    pub(crate) fn inside_brackets(&self) -> Misreading {
+        let opens = |line: &Line<'_>| {
+            let value = line.value();
+            let open = self.file.slice(value).chars().next().filter(|c| matches!(c, '[' | '{'))?;
+            Some((value.start, open))
+        };
+        if let Some((start, _)) = opens(&self.line) {
+            if let Some(found) = misreading::template(self.file, start, false) {
+                return found;
+            }
+        } else if let Some((start, open)) = self.line.above().find_map(|line| opens(&line)) {
+            if let Some(found) = misreading::template(self.file, start, false) {
+                return found;
+            }
+            if !self.is_closed(start) {
+                return self.unclosed(open, start);
+            }
+        }
+        let message = "a comma or a closing bracket is missing before this";
+        let help = "put commas between the parts of `[…]` and `{…}`, and texts with `:`, `,`, `[`, `{` in quotes";
+        Misreading::new(message, help, self.character())
+    }
+
+    /// Whether the bracket at `start` is closed anywhere, as far as a look at the brackets can tell.
+    fn is_closed(&self, start: usize) -> bool {
+        let text = self.file.text();
+        let end = text.floor_char_boundary(start.saturating_add(MAX_BRACKET_BYTES).min(text.len()));
+        let mut depth = 0_usize;
+        for character in self.file.slice(Span::new(start, end)).chars() {
+            match character {
+                '[' | '{' => depth += 1,
+                ']' | '}' => depth = depth.saturating_sub(1),
+                _ => continue,
+            }
+            if depth == 0 {
+                return true;
+            }
+        }
+        false
+    }
+
+    pub(crate) fn block_header(&self) -> Misreading {
+        let value = Span::new(self.at, self.line.content().end);
+        let indicator = self.file.slice(self.character());
+        let message = format!("nothing may stand behind `{indicator}` in its line");
+        let help = format!(
+            "begin the text in the next line, indented; if it is a text that begins with `{indicator}`, put it in quotes"
+        );
+        Misreading::new(message, help, value)
+    }
+}
+
+/// The bracket that closes `open`.
+pub(crate) fn counterpart(open: char) -> char {
+    if open == '[' { ']' } else { '}' }
+}

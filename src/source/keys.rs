@@ -1,0 +1,102 @@
+//! The keys of mappings: texts, each once.
+
+use std::collections::HashMap;
+use std::collections::hash_map;
+
+use crate::source::compose::{Composer, Frame, FrameKind, MAX_DIAGNOSTICS, PendingKey};
+use crate::source::diagnostic::Diagnostic;
+use crate::source::misreading::{self, Misreading};
+use crate::source::span::{Span, Spanned};
+use crate::source::text;
+use crate::source::yaml::{Entry, Node, ScalarStyle};
+
+impl Composer<'_> {
+    /// Keeps the first entry of each key and reports the others.
+    pub(crate) fn without_duplicates(&mut self, entries: Vec<Entry>) -> Vec<Entry> {
+        let mut first = HashMap::with_capacity(entries.len());
+        let mut found = Vec::new();
+        let mut keep = Vec::with_capacity(entries.len());
+        for entry in &entries {
+            match first.entry(entry.key.value.as_str()) {
+                hash_map::Entry::Vacant(vacant) => {
+                    vacant.insert(entry.key.span);
+                    keep.push(true);
+                }
+                hash_map::Entry::Occupied(occupied) => {
+                    keep.push(false);
+                    if found.len() < MAX_DIAGNOSTICS {
+                        found.push((entry.key.clone(), *occupied.get()));
+                    }
+                }
+            }
+        }
+        for (key, earlier) in found {
+            let message = format!("`{}` stands more than once in this mapping", text::excerpt(&key.value));
+            self.report(
+                Diagnostic::error("duplicate-key", message, self.file, key.span)
+                    .with_help("keep one of them, or give one another name")
+                    .with_related("it stands here first", self.file, earlier),
+            );
+        }
+        if keep.iter().all(|keep| *keep) {
+            return entries;
+        }
+        entries.into_iter().zip(keep).filter_map(|(entry, keep)| keep.then_some(entry)).collect()
+    }
+
+    /// The template that the innermost mapping really is.
+    fn template(&self) -> Option<Misreading> {
+        let frame = self.frames.last().filter(|frame| frame.flow)?;
+        let inside_flow = self.frames.iter().rev().nth(1).is_some_and(|outer| outer.flow);
+        misreading::template(self.file, frame.start, inside_flow)
+    }
+
+    /// Takes a node as the key of the innermost mapping, or refuses it.
+    pub(crate) fn key(&mut self, node: &Node, source: Span) {
+        let accepted = self.readable_key(node, source);
+        let begins = |frame: &Frame| frame.flow && misreading::is_template(self.file, frame.start);
+        let is_template = node.as_scalar().is_none() && self.frames.last().is_some_and(begins);
+        if let Some(Frame { kind: FrameKind::Mapping { key, template, .. }, .. }) = self.frames.last_mut() {
+            *template |= is_template;
+            *key = match accepted {
+                Some(text) => PendingKey::Key(Spanned::new(text, source)),
+                None => PendingKey::Refused,
+            };
+        }
+    }
+
+    /// The text of a key; `None`, and reported, where it cannot be one.
+    fn readable_key(&mut self, node: &Node, source: Span) -> Option<String> {
+        let Some(scalar) = node.as_scalar() else {
+            self.report_with(|composer| match composer.template() {
+                Some(found) => found.into_diagnostic("key-not-text", composer.file),
+                None => {
+                    let message = format!("{} cannot be a key", node.describe());
+                    Diagnostic::error("key-not-text", message, composer.file, source)
+                        .with_help("a key is a text, followed by a colon and a space")
+                }
+            });
+            return None;
+        };
+        let plain = scalar.style == ScalarStyle::Plain && scalar.tag.is_none();
+        if plain && source.is_empty() {
+            let span = self.file.clamp(Span::new(source.start, source.start + 1));
+            self.report(
+                Diagnostic::error("key-not-text", "there is no key before this colon", self.file, span)
+                    .with_help("write the key in front of the colon, or put a text that begins with `:` in quotes"),
+            );
+            return None;
+        }
+        if plain && scalar.text == "<<" {
+            let help = "YAML 1.2 has no merge keys: write the keys out, or put what is shared under a key of its own";
+            let message = "`<<` does not merge mappings here";
+            self.report(Diagnostic::error("merge-key", message, self.file, source).with_help(help));
+            return None;
+        }
+        if let Some(found) = misreading::wide_indentation(self.file, source.start).filter(|_| plain) {
+            self.stop(found.into_diagnostic("yaml-syntax", self.file));
+            return None;
+        }
+        Some(scalar.text.clone())
+    }
+}
