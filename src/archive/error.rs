@@ -137,7 +137,7 @@ pub enum ArchiveError {
     },
     /// The operating system does not let this user open the store.
     #[error(
-        "the store {store} cannot be opened: permission is missing on the file or on its directory; see who owns them"
+        "the store {store} cannot be opened; see who owns the file and its directory, and who may read and write there"
     )]
     Denied {
         /// The store.

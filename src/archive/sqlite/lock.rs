@@ -62,9 +62,8 @@ pub(crate) fn take(store: &str, directory: &Path, id: &str, holder: &str) -> Res
         let mut file = private_file(&path).map_err(report)?;
         match file.try_lock() {
             Ok(()) if leads_to(&path, &file) => {
-                let lock = FileLock { path, _file: file.try_clone().map_err(report)? };
                 file.set_len(0).and_then(|()| file.write_all(holder.as_bytes())).map_err(report)?;
-                return Ok(lock);
+                return Ok(FileLock { path, _file: file });
             }
             // The one before has taken this file away: what is locked here, nobody else will find.
             Ok(()) => {}

@@ -170,7 +170,9 @@ fn reader(file: &Path, store: &str) -> Result<Connection, Failure> {
             schema::layout(&connection)?
         }
         Err(error) if needs_to_write(&error) => {
-            return Err(ArchiveError::ReadOnly { store: store.to_owned() }.into());
+            let reason = "its latest changes are in the log beside it, which can only be read where it can be written; \
+                          copy the file with its `-wal` to such a place";
+            return Err(ArchiveError::Io { store: store.to_owned(), reason: reason.to_owned() }.into());
         }
         found => found?,
     };
