@@ -34,7 +34,11 @@ impl Kind for AiAsk {
         let max_rounds = fields.integer("max_rounds", 1..=50).unwrap_or(3);
         let required = fields.boolean("required").unwrap_or(false);
         let verbatim = fields.choice("delivery", &["model", "verbatim"]) == Some("verbatim");
-        let model = model_config(self.name(), &[], true, fields, checking)?;
+        let mut model = model_config(self.name(), &[], true, fields, checking)?;
+        for output in &mut model.outputs {
+            // `required` on the action is said of each output, so that the prompt asks for it too.
+            output.required |= required;
+        }
         Some(Box::new(Ask(Talk {
             model,
             content: content?,
@@ -42,7 +46,6 @@ impl Kind for AiAsk {
             tone,
             exit,
             max_rounds,
-            required,
             verbatim,
             listens: Listens::AndJudges,
             understanding_threshold: 80,

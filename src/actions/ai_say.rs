@@ -49,7 +49,6 @@ impl Kind for AiSay {
             tone,
             exit,
             max_rounds,
-            required: false,
             verbatim,
             listens,
             understanding_threshold,

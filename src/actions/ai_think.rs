@@ -89,7 +89,7 @@ impl Action for Think {
             Ok(reply) => write_outputs(turn, &self.model.outputs, &reply.object),
             Err(_) => serde_json::Map::new(),
         };
-        Ok(Flow::Done(outcome(exchange, (1, 1), Some(reason), true, None, extracted)))
+        Ok(Flow::done(outcome(exchange, (1, 1), Some(reason), true, None, extracted)))
     }
 }
 

@@ -29,7 +29,11 @@ enum Assigned {
 }
 
 /// Reads a mapping of names to values. Expressions see the variables as they are before any of these is set.
-pub fn read_values(node: &std::sync::Arc<Node>, fields: &Fields<'_>, checking: &mut dyn Checking) -> Option<Vec<Assignment>> {
+pub fn read_values(
+    node: &std::sync::Arc<Node>,
+    fields: &Fields<'_>,
+    checking: &mut dyn Checking,
+) -> Option<Vec<Assignment>> {
     let NodeKind::Mapping(entries) = &node.kind else {
         let message = format!("what is set must be a mapping of names to values, but this is {}", node.describe());
         fields.findings().report(Diagnostic::error("wrong-type", message, fields.file(), node.span));

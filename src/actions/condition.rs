@@ -105,7 +105,7 @@ impl Action for Cases {
         turn.in_round(1);
         let entered: Entered = turn.state()?;
         if entered.block.is_some() {
-            return Ok(Flow::Done(Outcome::done(ExitReason::ExitCriteriaMet)));
+            return Ok(Flow::done(Outcome::done(ExitReason::ExitCriteriaMet)));
         }
         let mut chosen = self.otherwise.as_ref().map(|then| ("else".to_owned(), then));
         for (number, case) in self.cases.iter().enumerate() {
@@ -122,7 +122,7 @@ impl Action for Cases {
             Some((_, Consequence::Set(values))) => assign(turn, values)?,
             None => Map::new(),
         };
-        Ok(Flow::Done(Outcome { extracted_variables, ..Outcome::done(ExitReason::ExitCriteriaMet) }))
+        Ok(Flow::done(Outcome { extracted_variables, ..Outcome::done(ExitReason::ExitCriteriaMet) }))
     }
 
     fn steps(&self, block: &str) -> Option<&Steps> {

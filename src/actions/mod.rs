@@ -11,4 +11,5 @@ pub mod set;
 use crate::program::kind::Kind;
 
 /// Every kind that a script may use. Adding one is a file, a line here, a schema and a page.
-pub static KINDS: &[&dyn Kind] = &[&ai_say::AiSay, &ai_ask::AiAsk, &ai_think::AiThink, &set::Set, &condition::Condition];
+pub static KINDS: &[&dyn Kind] =
+    &[&ai_say::AiSay, &ai_ask::AiAsk, &ai_think::AiThink, &set::Set, &condition::Condition];

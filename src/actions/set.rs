@@ -38,6 +38,6 @@ impl Action for SetValues {
     async fn turn(&self, turn: &Turn<'_>) -> Result<Flow, ActionError> {
         turn.in_round(1);
         let extracted_variables = assign(turn, &self.0)?;
-        Ok(Flow::Done(Outcome { extracted_variables, ..Outcome::done(ExitReason::ExitCriteriaMet) }))
+        Ok(Flow::done(Outcome { extracted_variables, ..Outcome::done(ExitReason::ExitCriteriaMet) }))
     }
 }

@@ -25,15 +25,30 @@ use crate::source::diagnostic::{Diagnostic, Edit};
 use crate::source::near::near_miss;
 use crate::source::span::{Span, Spanned};
 use crate::source::text::SourceFile;
-use crate::source::yaml::{Node, locate};
+use crate::source::yaml::{Node, locate_bytes};
 use crate::value::declared::DeclaredType;
 use crate::value::scopes::Scope;
 
 /// Kinds of the language that come with later releases.
 const LATER_KINDS: [&str; 18] = [
-    "use_skill", "parallel", "approval", "command", "read_file", "write_file", "add", "exec", "is_thinking",
-    "finish_thinking", "new_chapter", "new_section", "update_title", "update_workflow", "update_stage_steps", "end_phase",
-    "next_event", "behavior_loop",
+    "use_skill",
+    "parallel",
+    "approval",
+    "command",
+    "read_file",
+    "write_file",
+    "add",
+    "exec",
+    "is_thinking",
+    "finish_thinking",
+    "new_chapter",
+    "new_section",
+    "update_title",
+    "update_workflow",
+    "update_stage_steps",
+    "end_phase",
+    "next_event",
+    "behavior_loop",
 ];
 
 /// What every template gets from [`crate::program::exchange`] beyond [`PROMPT_NAMES`].
@@ -141,7 +156,7 @@ impl Checker<'_> {
         let source = words.text.get(within.clone()).unwrap_or_default();
         let place = |range: &Range<usize>| {
             let range = range.start + within.start..range.end + within.start;
-            locate(self.file, &words.node, range)
+            locate_bytes(self.file, &words.node, range)
         };
         match Expr::parse(source) {
             Ok(expression) => {
@@ -167,13 +182,14 @@ impl Checking for Checker<'_> {
         let modern = modernise(&words.text, |name| self.known.knows(name) || ENGINE_NAMES.contains(&name));
         for (range, today) in &modern.replaced {
             let older = words.text.get(range.clone()).unwrap_or_default();
-            let span = locate(self.file, &words.node, range.clone());
+            let span = locate_bytes(self.file, &words.node, range.clone());
             let message = format!("`{older}` is an older spelling of `{today}`");
             let diagnostic = Diagnostic::warning("deprecated-placeholder", message, self.file, span);
             let edits = vec![Edit { span, text: today.clone() }];
-            self.findings.report(diagnostic.with_help(format!("write `{today}`")).with_fix(format!("write `{today}`"), edits));
+            self.findings
+                .report(diagnostic.with_help(format!("write `{today}`")).with_fix(format!("write `{today}`"), edits));
         }
-        let place = |range: &Range<usize>| locate(self.file, &words.node, modern.original(range));
+        let place = |range: &Range<usize>| locate_bytes(self.file, &words.node, modern.original(range));
         match self.texts.add(&modern.text) {
             Ok(text) => {
                 self.check_names(text.names(), place);
@@ -233,7 +249,8 @@ impl Checking for Checker<'_> {
             if engine.clone().any(|known| *known == name) || self.known.knows(name) {
                 continue;
             }
-            let message = format!("the template {} uses `{}`, which is not known here", template.file(), shortened(name));
+            let message =
+                format!("the template {} uses `{}`, which is not known here", template.file(), shortened(name));
             let mut diagnostic = Diagnostic::error("unknown-template-name", message, self.file, at.span());
             if let Some(near) = near_miss(name, engine.copied().chain(self.known.names())) {
                 diagnostic = diagnostic.with_help(format!("did you mean `{near}` in the template?"));

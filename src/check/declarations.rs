@@ -62,7 +62,8 @@ pub fn check_list(list: &[Declared], place: Scope, file: &Arc<SourceFile>, findi
 /// Reports a variable under a name that the engine gives everywhere.
 pub fn reserved(name: &str, span: Span, file: &Arc<SourceFile>, findings: &Findings) {
     if ENGINE_NAMES.contains(&name) {
-        let message = format!("`{name}` is a name that the engine gives, so a variable of that name could never be read");
+        let message =
+            format!("`{name}` is a name that the engine gives, so a variable of that name could never be read");
         let help = format!("choose another name; the engine gives {}", ENGINE_NAMES.join(", "));
         findings.report(Diagnostic::error("reserved-name", message, file, span).with_help(help));
     }

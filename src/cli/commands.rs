@@ -28,8 +28,12 @@ pub async fn command(words: &str, session: &Session, archive: &dyn Archive) -> R
         "help" | "h" | "?" => HELP.to_owned(),
         "vars" => variables(session),
         "where" => place(session),
-        "why" => why(last(archive, &session.id, "outcome").await?, last(archive, &session.id, "model_call").await?, false),
-        "why raw" => why(last(archive, &session.id, "outcome").await?, last(archive, &session.id, "model_call").await?, true),
+        "why" => {
+            why(last(archive, &session.id, "outcome").await?, last(archive, &session.id, "model_call").await?, false)
+        }
+        "why raw" => {
+            why(last(archive, &session.id, "outcome").await?, last(archive, &session.id, "model_call").await?, true)
+        }
         "prompt" => prompt(last(archive, &session.id, "outcome").await?),
         other => format!("there is no command /{other}; /help lists them, and //{other} says it to the AI"),
     };
@@ -39,7 +43,8 @@ pub async fn command(words: &str, session: &Session, archive: &dyn Archive) -> R
 
 async fn last(archive: &dyn Archive, id: &str, kind: &str) -> Result<Value, EngineError> {
     let Some(row) = archive.last_of(id, kind).await? else { return Ok(Value::Null) };
-    serde_json::from_str(&row.body).map_err(|error| EngineError::failed(format!("a stored event cannot be read: {error}")))
+    serde_json::from_str(&row.body)
+        .map_err(|error| EngineError::failed(format!("a stored event cannot be read: {error}")))
 }
 
 fn variables(session: &Session) -> String {
@@ -79,7 +84,12 @@ fn why(outcome: Value, call: Value, raw: bool) -> String {
         Some(other) => other.to_string(),
     };
     let mut lines = vec![
-        format!("action       {} (round {} of {})", text("/location/action_id"), text("/metadata/current_round"), text("/metadata/max_rounds")),
+        format!(
+            "action       {} (round {} of {})",
+            text("/location/action_id"),
+            text("/metadata/current_round"),
+            text("/metadata/max_rounds")
+        ),
         format!("completed    {}, exit reason {}", text("/completed"), text("/exit_reason")),
         format!("suggestion   {}", text("/progress_suggestion")),
     ];
@@ -94,7 +104,13 @@ fn why(outcome: Value, call: Value, raw: bool) -> String {
     }
     for bend in call.pointer("/bent").and_then(Value::as_array).into_iter().flatten() {
         let field = |name: &str| bend.get(name).and_then(Value::as_str).unwrap_or_default();
-        lines.push(format!("bent         {}: {}, expected {}, found {}", field("path"), field("bending"), field("expected"), field("found")));
+        lines.push(format!(
+            "bent         {}: {}, expected {}, found {}",
+            field("path"),
+            field("bending"),
+            field("expected"),
+            field("found")
+        ));
     }
     if let Some(error) = outcome.pointer("/debug_info/parse_error") {
         let list = |name: &str, join: &str| {

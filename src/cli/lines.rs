@@ -8,8 +8,8 @@ use tokio::sync::mpsc::{Receiver, channel};
 
 use crate::cli::input::{Input, Source};
 
-/// The longest answer, in bytes.
-pub const MOST_ANSWER_BYTES: usize = 4 * 1024 * 1024;
+/// The longest answer, in bytes: what a variable may hold and a text may use (prompt::names).
+pub const MOST_ANSWER_BYTES: usize = 2 * 1024 * 1024;
 
 /// The lines of standard input, read on a thread of their own so that signals are heard meanwhile.
 pub struct Lines {
@@ -96,7 +96,9 @@ fn input(line: Result<Vec<u8>, ()>, json: bool) -> Input {
             Ok(sent) => return Input::Answer { text: sent.user, answer_id: sent.answer_id },
             // A JSON object that is not an answer object is more likely a program's mistake than a person's words.
             Err(error) if serde_json::from_str::<serde_json::Value>(&text).is_ok() => {
-                return Input::Unusable(format!("a JSON line must be {{\"user\": \"…\", \"answer_id\": \"…\"}}: {error}"));
+                return Input::Unusable(format!(
+                    "a JSON line must be {{\"user\": \"…\", \"answer_id\": \"…\"}}: {error}"
+                ));
             }
             Err(_) => {}
         }

@@ -55,6 +55,19 @@ pub fn failed(failure: &EngineError) -> Exit {
     }
 }
 
+/// Warnings of a script that runs all the same: a line each, so that they do not bury the conversation.
+pub fn warnings(found: &[Diagnostic]) {
+    for diagnostic in found.iter().take(MOST_SHOWN) {
+        let (line, column) = diagnostic.file.line_column(diagnostic.span.start);
+        let place = format!("{}:{line}:{column}", diagnostic.file.name());
+        let help = diagnostic.help.as_ref().map(|help| format!(" ({help})")).unwrap_or_default();
+        quiet(&format!("{place}: {}[{}]: {}{help}", diagnostic.severity.name(), diagnostic.rule, diagnostic.message));
+    }
+    if found.len() > MOST_SHOWN {
+        quiet(&format!("{} more warnings", found.len() - MOST_SHOWN));
+    }
+}
+
 /// Diagnostics, and how many there are.
 pub fn diagnostics(found: &[Diagnostic]) {
     if found.is_empty() {

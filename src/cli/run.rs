@@ -32,7 +32,7 @@ pub async fn run(options: Run, environment: Environment) -> Result<Exit, EngineE
         clock: options.clock,
     };
     let opened = engine.run(&request, front.observer()).await?;
-    report::diagnostics(&opened.diagnostics);
+    report::warnings(&opened.diagnostics);
     for notice in &opened.notices {
         report::quiet(notice);
     }

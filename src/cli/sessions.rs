@@ -4,7 +4,6 @@ use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
 
-
 use crate::archive::contract::Archive;
 use crate::archive::sqlite::open::{open, open_read_only};
 use crate::cli::arguments::{Format, Resume, Sessions, Store};
@@ -137,7 +136,8 @@ async fn prune(older_than: &str, store: &Store, environment: &Environment) -> Re
     })?;
     let age = jiff::SignedDuration::try_from(age)
         .map_err(|_| EngineError::usage(format!("`{older_than}` is longer than this program can count")))?;
-    let before = now().checked_sub(age).map_err(|_| EngineError::usage(format!("`{older_than}` reaches back too far")))?;
+    let before =
+        now().checked_sub(age).map_err(|_| EngineError::usage(format!("`{older_than}` reaches back too far")))?;
     let archive = existing(store, environment, Access::Write)?;
     let deleted = archive.prune(&stamp(before)).await?;
     for id in &deleted {
@@ -150,4 +150,3 @@ async fn prune(older_than: &str, store: &Store, environment: &Environment) -> Re
 fn print(text: &str) {
     let _ = writeln!(std::io::stdout().lock(), "{text}");
 }
-

@@ -46,10 +46,8 @@ impl Observer for Terminal {
             "topic_entered" => name_of(&event, place("topic_id")).clone_into(&mut shown.topic),
             "message" if text("role") == "ai" => shown.whole(text("message_id"), text("text")),
             "message_discarded" => shown.discard(text("message_id")),
-            "outcome" => {
-                if event.pointer("/metadata/parse_error") == Some(&Value::Bool(true)) {
-                    quiet("(the model's reply could not be read; /why tells more)");
-                }
+            "outcome" if event.pointer("/metadata/parse_error") == Some(&Value::Bool(true)) => {
+                quiet("(the model's reply could not be read; /why tells more)");
             }
             "error" => {
                 shown.end_line();

@@ -20,7 +20,10 @@ pub fn trust(options: &Trust, environment: &Environment) -> Result<Exit, EngineE
     };
     let project = Project::in_directory(directory.clone(), false, environment)?;
     let Some(bytes) = config_bytes(&directory)? else {
-        return Err(EngineError::usage(format!("{} has no {CONFIG_FILE}, so there is nothing to trust", directory.display())));
+        return Err(EngineError::usage(format!(
+            "{} has no {CONFIG_FILE}, so there is nothing to trust",
+            directory.display()
+        )));
     };
     keep(environment, &directory, &bytes)?;
     report::note(&format!("trusted: {CONFIG_FILE} of {}", directory.display()));

@@ -226,7 +226,9 @@ impl Engine {
         }
         let mut opened = self.resume(&row.id, request.model.as_deref(), observer).await?;
         if row.script_sha256 != sha256(pinned.script.text().as_bytes()) {
-            opened.notices.push("the script was edited since this session began; the session goes on with what it began with".into());
+            opened.notices.push(
+                "the script was edited since this session began; the session goes on with what it began with".into(),
+            );
         }
         Ok(opened)
     }

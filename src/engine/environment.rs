@@ -12,7 +12,8 @@ pub struct Environment {
 impl Environment {
     /// That of this process. Variables that are not Unicode are left out.
     pub fn of_process() -> Self {
-        let variables = std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+        let variables =
+            std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
         Self { variables: variables.collect() }
     }
 

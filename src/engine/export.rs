@@ -33,7 +33,7 @@ pub async fn export(archive: &dyn Archive, id: &str, calls: bool) -> Result<Valu
         let action = place.get("action_id").cloned().unwrap_or_default();
         let round = place.get("round").cloned().unwrap_or_default();
         let at = event.get("at").cloned().unwrap_or_default();
-        let kind = kind_of(&event);
+        let kind = event.get("action_type").cloned().unwrap_or_default();
         if event.get("metrics").and_then(Value::as_object).is_some_and(|metrics| !metrics.is_empty()) {
             let suggestion = event.get("progress_suggestion").cloned().unwrap_or_default();
             metrics.push(json!({
@@ -133,7 +133,8 @@ fn mask(export: &mut Value, rows: &[VariableRow], user_rows: &[VariableRow]) -> 
 
 /// Masks everything but what places and times are told by.
 fn mask_texts(masker: &Masker, value: &mut Value) {
-    const OWN: [&str; 9] = ["at", "timestamp", "seq", "session_id", "type", "location", "action_id", "action_type", "call_id"];
+    const OWN: [&str; 9] =
+        ["at", "timestamp", "seq", "session_id", "type", "location", "action_id", "action_type", "call_id"];
     match value {
         Value::Array(items) => items.iter_mut().for_each(|item| mask_texts(masker, item)),
         Value::Object(fields) => {
@@ -154,14 +155,6 @@ fn without_calls(mut event: Value) -> Value {
         }
     }
     event
-}
-
-/// The kind of the action of an outcome, from the metrics that only one kind has.
-fn kind_of(event: &Value) -> &'static str {
-    match event.get("metrics").and_then(Value::as_object) {
-        Some(metrics) if metrics.contains_key("understanding_level") => "ai_say",
-        _ => "ai_ask",
-    }
 }
 
 fn parse(text: &str, what: &str) -> Result<Value, EngineError> {

@@ -32,7 +32,8 @@ pub fn read_bounded(path: &Path, most: u64) -> io::Result<Vec<u8>> {
 pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let directory = path.parent().ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "it has no directory"))?;
     std::fs::create_dir_all(directory)?;
-    let temporary = directory.join(format!(".{}.{}", path.file_name().unwrap_or_default().to_string_lossy(), std::process::id()));
+    let temporary =
+        directory.join(format!(".{}.{}", path.file_name().unwrap_or_default().to_string_lossy(), std::process::id()));
     let mut file = File::create(&temporary)?;
     file.write_all(bytes)?;
     file.sync_all()?;

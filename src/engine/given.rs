@@ -72,9 +72,9 @@ fn fitting(declaration: &Declaration, value: Value, typed: bool) -> Result<Value
         {
             value = parsed;
         }
-        value = declared.coerce(&value).ok_or_else(|| {
-            EngineError::usage(format!("the value given for `{name}` is no {}", declared.name()))
-        })?;
+        value = declared
+            .coerce(&value)
+            .ok_or_else(|| EngineError::usage(format!("the value given for `{name}` is no {}", declared.name())))?;
     }
     if !declaration.choices.is_empty() && !declaration.choices.contains(&value) {
         let choices: Vec<String> = declaration.choices.iter().map(ToString::to_string).collect();

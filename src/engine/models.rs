@@ -15,8 +15,8 @@ use crate::engine::project::{CONFIG_FILE, Project};
 use crate::model::error::ModelError;
 use crate::model::provider::Provider;
 use crate::model::providers::offline::Offline;
-use crate::model::providers::openai::config::OpenAiConfig;
 use crate::model::providers::openai::OpenAi;
+use crate::model::providers::openai::config::OpenAiConfig;
 use crate::model::providers::replay::Replay;
 use crate::program::services::Models;
 use crate::source::near::near_miss;
@@ -74,7 +74,8 @@ pub fn choose(
         return Ok(Chosen { models: set, name, nothing_configured: false, asked: Some(asked.to_owned()) });
     }
     let wanted = script.unwrap_or("default");
-    let nothing_configured = wanted == "default" && !set.project.config.models.contains_key("default") && !set.has_key_alone();
+    let nothing_configured =
+        wanted == "default" && !set.project.config.models.contains_key("default") && !set.has_key_alone();
     let provider = set.make(wanted)?;
     let name = provider.name().to_owned();
     Ok(Chosen { models: set, name, nothing_configured, asked: None })
@@ -136,9 +137,7 @@ impl ModelSet {
     }
 
     fn configured(&self, name: &str, table: &ModelTable) -> Result<Arc<dyn Provider>, EngineError> {
-        let missing = |field: &str| {
-            EngineError::usage(format!("[models.{name}] in {CONFIG_FILE} needs `{field}`"))
-        };
+        let missing = |field: &str| EngineError::usage(format!("[models.{name}] in {CONFIG_FILE} needs `{field}`"));
         match table.provider.as_str() {
             "offline" => Ok(Arc::new(Offline)),
             "replay" => {
@@ -172,8 +171,10 @@ impl ModelSet {
                 }
                 Ok(Arc::new(OpenAi::new(config)?))
             }
-            "anthropic" => Err(EngineError::usage(format!("[models.{name}]: this release has no `anthropic` provider yet"))
-                .with_help("use an OpenAI-compatible server, or `--model offline`")),
+            "anthropic" => {
+                Err(EngineError::usage(format!("[models.{name}]: this release has no `anthropic` provider yet"))
+                    .with_help("use an OpenAI-compatible server, or `--model offline`"))
+            }
             other => {
                 let known = ["openai", "offline", "replay"];
                 let error = EngineError::usage(format!("[models.{name}]: there is no provider `{other}`"));
@@ -189,8 +190,10 @@ impl ModelSet {
         if let Some(variable) = &table.api_key_env {
             return match self.environment.get(variable) {
                 Some(key) => Ok(Some(SecretString::from(key.to_owned()))),
-                None => Err(EngineError::usage(format!("[models.{name}]: the environment variable {variable} is not set"))
-                    .with_help("set it to the API key, or remove `api_key_env` if the server needs none")),
+                None => {
+                    Err(EngineError::usage(format!("[models.{name}]: the environment variable {variable} is not set"))
+                        .with_help("set it to the API key, or remove `api_key_env` if the server needs none"))
+                }
             };
         }
         let Some(file) = &table.api_key_file else { return Ok(None) };
@@ -218,6 +221,7 @@ fn replay(path: &Path) -> Result<Arc<dyn Provider>, EngineError> {
     let shown = path.display().to_string();
     let bytes = read_bounded(path, MOST_REPLAY_BYTES)
         .map_err(|error| EngineError::usage(format!("the replies {shown} cannot be read: {error}")))?;
-    let text = String::from_utf8(bytes).map_err(|_| EngineError::usage(format!("the replies {shown} are no UTF-8 text")))?;
+    let text =
+        String::from_utf8(bytes).map_err(|_| EngineError::usage(format!("the replies {shown} are no UTF-8 text")))?;
     Ok(Arc::new(Replay::parse(&shown, &text)?))
 }

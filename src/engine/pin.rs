@@ -59,7 +59,8 @@ struct Placed {
 impl Pinned {
     /// A script with its templates and the schemas of this release.
     pub fn new(script: Arc<SourceFile>, templates: Vec<TemplateFile>) -> Self {
-        let named = KINDS.iter().filter_map(|kind| Some((kind.name().to_owned(), embedded::reply(kind.name())?.to_owned())));
+        let named =
+            KINDS.iter().filter_map(|kind| Some((kind.name().to_owned(), embedded::reply(kind.name())?.to_owned())));
         Self { script, templates, schemas: named.collect() }
     }
 
@@ -127,8 +128,9 @@ impl Pinned {
         })?;
         let mut reply_schemas: BTreeMap<String, Value> = BTreeMap::new();
         for (kind, text) in &self.schemas {
-            let schema = serde_json::from_str(text)
-                .map_err(|error| EngineError::failed(format!("the reply schema of `{kind}` cannot be read: {error}")))?;
+            let schema = serde_json::from_str(text).map_err(|error| {
+                EngineError::failed(format!("the reply schema of `{kind}` cannot be read: {error}"))
+            })?;
             reply_schemas.insert(kind.clone(), schema);
         }
         Ok(check(&self.script, Against { kinds: KINDS, templates, reply_schemas: &reply_schemas }))

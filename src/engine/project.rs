@@ -95,9 +95,8 @@ pub fn absolute(path: &Path) -> PathBuf {
 
 fn nearest(start: &Path) -> PathBuf {
     let own = if start.is_dir() { start } else { start.parent().unwrap_or(start) };
-    let is_project = |directory: &&Path| {
-        [CONFIG_FILE, "_system", ".bcc"].iter().any(|name| directory.join(name).exists())
-    };
+    let is_project =
+        |directory: &&Path| [CONFIG_FILE, "_system", ".bcc"].iter().any(|name| directory.join(name).exists());
     own.ancestors().find(is_project).unwrap_or(own).to_path_buf()
 }
 

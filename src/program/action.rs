@@ -32,9 +32,16 @@ pub enum Flow {
     /// At once, with another turn (at most 100 in a row).
     Again,
     /// It is done.
-    Done(Outcome),
+    Done(Box<Outcome>),
     /// These steps first; the outcome of the last of them reaches this action's next turn.
     Enter(Block),
+}
+
+impl Flow {
+    /// The action is done, with this outcome.
+    pub fn done(outcome: Outcome) -> Self {
+        Self::Done(Box::new(outcome))
+    }
 }
 
 /// What an action waits for.

@@ -11,24 +11,79 @@ use crate::program::place::Place;
 #[serde(tag = "type", rename_all = "snake_case")]
 #[allow(missing_docs)] // the fields are those of the table in INTERFACES.md
 pub enum Event {
-    SessionStarted { script: String, model: String },
-    SessionResumed { script: String, model: String, last_seq: u64, answers: u64 },
-    PhaseEntered { name: Option<String> },
-    TopicEntered { name: Option<String> },
-    ActionStarted { name: String },
-    Skipped { name: String, why: String },
-    MessageDiscarded { message_id: String },
-    Message { message_id: String, role: Speaker, text: String },
-    VariableSet { name: String, scope: &'static str, value: Value, source: String },
+    SessionStarted {
+        script: String,
+        model: String,
+    },
+    SessionResumed {
+        script: String,
+        model: String,
+        last_seq: u64,
+        answers: u64,
+    },
+    PhaseEntered {
+        name: Option<String>,
+    },
+    TopicEntered {
+        name: Option<String>,
+    },
+    ActionStarted {
+        name: String,
+    },
+    Skipped {
+        name: String,
+        why: String,
+    },
+    MessageDiscarded {
+        message_id: String,
+    },
+    Message {
+        message_id: String,
+        role: Speaker,
+        text: String,
+    },
+    VariableSet {
+        name: String,
+        scope: &'static str,
+        value: Value,
+        source: String,
+    },
     ModelCall(Box<ModelCall>),
-    Outcome(Box<Outcome>),
-    Routed { reason: &'static str, route: String, from: String, why: String },
-    Warning { code: &'static str, message: String, help: Option<String> },
-    Error { code: &'static str, message: String, help: Option<String> },
-    Waiting { r#for: &'static str, prompt: String, answer_id: String },
-    SessionCompleted { summary: Summary },
-    SessionFailed { summary: Summary },
-    SessionStopped { summary: Summary },
+    Outcome {
+        action_type: &'static str,
+        #[serde(flatten)]
+        outcome: Box<Outcome>,
+    },
+    Routed {
+        reason: &'static str,
+        route: String,
+        from: String,
+        why: String,
+    },
+    Warning {
+        code: &'static str,
+        message: String,
+        help: Option<String>,
+    },
+    Error {
+        code: &'static str,
+        message: String,
+        help: Option<String>,
+    },
+    Waiting {
+        r#for: &'static str,
+        prompt: String,
+        answer_id: String,
+    },
+    SessionCompleted {
+        summary: Summary,
+    },
+    SessionFailed {
+        summary: Summary,
+    },
+    SessionStopped {
+        summary: Summary,
+    },
 }
 
 /// Who said a message.
@@ -126,7 +181,7 @@ impl Event {
             Self::Message { .. } => "message",
             Self::VariableSet { .. } => "variable_set",
             Self::ModelCall(_) => "model_call",
-            Self::Outcome(_) => "outcome",
+            Self::Outcome { .. } => "outcome",
             Self::Routed { .. } => "routed",
             Self::Warning { .. } => "warning",
             Self::Error { .. } => "error",
@@ -146,4 +201,3 @@ pub trait Observer: Send + Sync {
     /// A piece of a message that is being written. It counts for nothing until its `message` is committed.
     fn delta(&self, message_id: &str, text: &str);
 }
-

@@ -8,10 +8,11 @@ use crate::model::request::{ModelRequest, Purpose, Task, WantedOutput};
 use crate::program::action::ActionError;
 use crate::program::event::{Event, ModelCall, Observer, Speaker};
 use crate::program::output::Output;
+use crate::program::recent::cut_in_the_middle;
 use crate::program::turn::Turn;
+use crate::prompt::fault::TemplateError;
 use crate::prompt::front::HistoryMode;
 use crate::prompt::names::Names;
-use crate::prompt::fault::TemplateError;
 use crate::prompt::roles::PromptRole;
 use crate::prompt::template::Template;
 use crate::reply::live::LiveContent;
@@ -20,8 +21,17 @@ use crate::reply::shape::ReplyShape;
 
 /// Names that every prompt of a kind gets, beyond variables and the engine's names.
 pub const PROMPT_NAMES: [&str; 11] = [
-    "tone", "task", "content", "topic_content", "exit", "chat", "chat_history", "output_list", "outputs",
-    "strategy_suggestion", "understanding_threshold",
+    "tone",
+    "task",
+    "content",
+    "topic_content",
+    "exit",
+    "chat",
+    "chat_history",
+    "output_list",
+    "outputs",
+    "strategy_suggestion",
+    "understanding_threshold",
 ];
 
 /// More warnings than these about one reply would only repeat themselves.
@@ -84,7 +94,11 @@ impl Turn<'_> {
             messages.push(Message { role: Role::User, content: held_back_note(&reason) });
             exchange = self.ask_once(&template, &ask, &messages).await?;
             exchange.held_back = risk(&exchange);
-            self.warn("reply-held-back", "a reply called itself unsafe and was not said; the model was asked once more", None);
+            self.warn(
+                "reply-held-back",
+                "a reply called itself unsafe and was not said; the model was asked once more",
+                None,
+            );
         }
         Ok(exchange)
     }
@@ -107,7 +121,10 @@ impl Turn<'_> {
         let lines: Vec<String> = ask.outputs.iter().map(Output::prompt_line).collect();
         names.give_text("output_list", lines.join(",\n"));
         names.give("outputs", Value::from(ask.outputs.iter().map(Output::as_value).collect::<Vec<_>>()));
-        names.give_text("answer", ask.answer.unwrap_or_default().to_owned());
+        // What a prompt may see of the talk is bounded, and an answer is part of the talk.
+        let visible = |text: &str| cut_in_the_middle(text, self.program.history_chars);
+        names.give_text("answer", visible(ask.answer.unwrap_or_default()));
+        names.give_text("last_user_message", visible(self.recent.last_user_message().unwrap_or_default()));
         names.give("opening", Value::from(ask.opening));
         let rendered = template.render(&names).map_err(|error| prompt_failed(&error))?;
         let mut messages: Vec<Message> = rendered
@@ -132,7 +149,12 @@ impl Turn<'_> {
         Ok(messages)
     }
 
-    async fn ask_once(&self, template: &Template<'_>, ask: &Ask<'_>, messages: &[Message]) -> Result<Exchange, ActionError> {
+    async fn ask_once(
+        &self,
+        template: &Template<'_>,
+        ask: &Ask<'_>,
+        messages: &[Message],
+    ) -> Result<Exchange, ActionError> {
         let (call, mut call_record) = self.begin_call();
         let front = template.front();
         let request = ModelRequest {
@@ -212,7 +234,13 @@ impl Turn<'_> {
     fn warn_of_bends(&self, reading: &Result<Reply, Unreadable>) {
         let Ok(reply) = reading else { return };
         for bend in reply.bends.iter().take(MOST_BEND_WARNINGS) {
-            let message = format!("the reply's {} is {}: expected {}, found {}", bend.path, bend.bending.name(), bend.expected, bend.found);
+            let message = format!(
+                "the reply's {} is {}: expected {}, found {}",
+                bend.path,
+                bend.bending.name(),
+                bend.expected,
+                bend.found
+            );
             self.warn("reply-bent", message, None);
         }
     }

@@ -84,10 +84,15 @@ impl Recent {
     }
 }
 
-fn cut_in_the_middle(text: &str, chars: usize) -> String {
+/// `text` with its middle left out when it has more than `chars` characters.
+pub fn cut_in_the_middle(text: &str, chars: usize) -> String {
     const GAP: &str = " […] ";
     let half = chars / 2;
-    let length = text.chars().count();
+    // A text of few bytes has few characters: most are never counted.
+    let length = if text.len() <= chars { text.len() } else { text.chars().count() };
+    if length <= chars {
+        return text.to_owned();
+    }
     let head: String = text.chars().take(half).collect();
     let tail: String = text.chars().skip(length.saturating_sub(half)).collect();
     format!("{head}{GAP}{tail}")

@@ -43,6 +43,8 @@ pub struct Turn<'a> {
     pub topic: &'a Topic,
     /// Where the action stands.
     pub place: &'a Place,
+    /// The name of its kind.
+    pub kind: &'static str,
     /// What the action kept from its last turn; null on its first.
     pub state: &'a Value,
     /// The person's answer that this turn is about.
@@ -70,6 +72,8 @@ pub struct Lent<'a> {
     pub topic: &'a Topic,
     /// See [`Turn::place`].
     pub place: &'a Place,
+    /// See [`Turn::kind`].
+    pub kind: &'static str,
     /// See [`Turn::state`].
     pub state: &'a Value,
     /// See [`Turn::answer`].
@@ -89,9 +93,36 @@ pub struct Lent<'a> {
 impl<'a> Turn<'a> {
     /// A turn over `scopes`, which it may change without anybody seeing it before the commit.
     pub fn new(lent: Lent<'a>, scopes: Scopes) -> Self {
-        let Lent { program, phase, topic, place, state, answer, entered, recent, services, calls_before, last_seq } = lent;
+        let Lent {
+            program,
+            phase,
+            topic,
+            place,
+            kind,
+            state,
+            answer,
+            entered,
+            recent,
+            services,
+            calls_before,
+            last_seq,
+        } = lent;
         let work = Mutex::new(Work { scopes, ..Work::default() });
-        Self { program, phase, topic, place, state, answer, entered, recent, services, calls_before, last_seq, work }
+        Self {
+            program,
+            phase,
+            topic,
+            place,
+            kind,
+            state,
+            answer,
+            entered,
+            recent,
+            services,
+            calls_before,
+            last_seq,
+            work,
+        }
     }
 
     /// What was done, for the commit.
@@ -151,10 +182,9 @@ impl<'a> Turn<'a> {
     /// # Errors
     /// When the text runs into a limit or a filter fails.
     pub fn text(&self, text: &Text, names: &Names) -> Result<String, ActionError> {
-        self.program
-            .texts
-            .render(text, names)
-            .map_err(|error| ActionError::failed("text-failed", format!("a text cannot be rendered: {}", error.message)))
+        self.program.texts.render(text, names).map_err(|error| {
+            ActionError::failed("text-failed", format!("a text cannot be rendered: {}", error.message))
+        })
     }
 
     /// Whether an expression of the author holds.
@@ -189,7 +219,10 @@ impl<'a> Turn<'a> {
         let source = self.place.action_id.clone().unwrap_or_default();
         let stored = Stored { value, source: source.clone(), round: work.round, at };
         let Some(written) = work.scopes.write(name, stored.clone(), scope) else {
-            return Err(ActionError::failed("scope-not-open", format!("`{name}` cannot be set: its scope is not open here")));
+            return Err(ActionError::failed(
+                "scope-not-open",
+                format!("`{name}` cannot be set: its scope is not open here"),
+            ));
         };
         let shown = if written.sensitive { Value::from(MASK) } else { stored.value.clone() };
         let event = Event::VariableSet { name: name.to_owned(), scope: written.scope.name(), value: shown, source };
@@ -218,7 +251,7 @@ impl<'a> Turn<'a> {
 
     /// Tells what came of a turn that does not end its action; the outcome of one that does is told with the flow.
     pub fn report(&self, outcome: Outcome) {
-        self.emit(Event::Outcome(Box::new(outcome)));
+        self.emit(Event::Outcome { action_type: self.kind, outcome: Box::new(outcome) });
     }
 
     /// Notes something that an author should look at. `message` must hold nothing that a person or a model said.

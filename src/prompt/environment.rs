@@ -24,7 +24,7 @@ use crate::prompt::pattern::Patterns;
 pub const FUEL: u64 = 500_000;
 
 /// How long the text of one rendering may become, in bytes.
-pub const MAX_OUTPUT: usize = 1024 * 1024;
+pub const MAX_OUTPUT: usize = 4 * 1024 * 1024;
 
 /// How many bytes of values one rendering may write, captured ones included.
 pub const MAX_WRITTEN: usize = 8 * 1024 * 1024;

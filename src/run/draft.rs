@@ -57,7 +57,11 @@ impl Draft {
             at: stored.at.clone(),
             sensitive,
         };
-        if scope == Scope::Global { self.user_variables.push(row) } else { self.variables.push(row) }
+        if scope == Scope::Global {
+            self.user_variables.push(row)
+        } else {
+            self.variables.push(row)
+        }
         Ok(())
     }
 }

@@ -150,4 +150,3 @@ fn sensitive_values(rows: &[VariableRow], user_rows: &[VariableRow]) -> Vec<serd
     values.dedup();
     values
 }
-

@@ -8,7 +8,7 @@ use crate::program::program::{Program, Step, Steps};
 use crate::program::turn::base_names;
 use crate::prompt::expr::parse::Expr;
 use crate::run::draft::Draft;
-use crate::run::frames::{At, Frame, ROOT, child, parent};
+use crate::run::frames::{At, Frame, ROOT, child, parent, public_path};
 use crate::run::session::Session;
 use crate::value::scopes::{Declarations, Layer, Scope, Stored};
 
@@ -46,13 +46,12 @@ impl Session {
                 At::Session => match program.phases.get(frame.next) {
                     None => return Ok(Arrived::End),
                     Some(phase) => {
-                        let key = self.visit("phase", &phase.id, ROOT, draft);
                         let place = Place { phase_id: Some(phase.id.clone()), ..Place::default() };
-                        let skip = self.skipped(program, phase.condition.as_ref(), &phase.id, &place, draft)?;
-                        if skip {
+                        if self.skipped(program, phase.condition.as_ref(), &phase.id, &place, draft)? {
                             self.next_child(ROOT);
                             continue;
                         }
+                        let key = self.visit("phase", &phase.id, ROOT, draft);
                         let path = key.clone();
                         self.enter(key, At::Phase, Some((Scope::Phase, path, &phase.declarations)), draft)?;
                         draft.event(&place, Event::PhaseEntered { name: phase.name.clone() });
@@ -64,18 +63,18 @@ impl Session {
                     match phase.topics.get(frame.next) {
                         None => self.leave(&key, true),
                         Some(topic) => {
-                            let parent = key.clone();
-                            let key = self.visit("topic", &topic.id, &parent, draft);
-                            let place = Place {
+                            let mut place = Place {
                                 phase_id: Some(phase.id.clone()),
                                 topic_id: Some(topic.id.clone()),
-                                path: crate::run::frames::public_path(&key),
+                                path: topic.id.clone(),
                                 ..Place::default()
                             };
                             if self.skipped(program, topic.condition.as_ref(), &topic.id, &place, draft)? {
-                                self.next_child(&parent);
+                                self.next_child(&key);
                                 continue;
                             }
+                            let key = self.visit("topic", &topic.id, &key, draft);
+                            place.path = public_path(&key);
                             let path = place.path.clone();
                             self.enter(key, At::Topic, Some((Scope::Topic, path, &topic.declarations)), draft)?;
                             draft.event(&place, Event::TopicEntered { name: topic.name.clone() });
@@ -83,7 +82,8 @@ impl Session {
                     }
                 }
                 At::Topic | At::Block(_) => {
-                    let steps = self.steps_of(program, &key).ok_or_else(|| Lost::new(format!("no steps for `{key}`")))?;
+                    let steps =
+                        self.steps_of(program, &key).ok_or_else(|| Lost::new(format!("no steps for `{key}`")))?;
                     match steps.get(frame.next) {
                         Some(step) => {
                             if self.begin(program, step, &key, draft)? {
@@ -111,7 +111,7 @@ impl Session {
         let mut place = self.place_of(container);
         place.action_id = Some(step.id.clone());
         place.round = None;
-        place.path = crate::run::frames::public_path(&key);
+        place.path = public_path(&key);
         if self.skipped(program, step.condition.as_ref(), &step.id, &place, draft)? {
             self.next_child(container);
             return Ok(false);
@@ -221,7 +221,11 @@ impl Session {
             }
             Err(error) => Err(Lost {
                 code: "expression-failed",
-                message: format!("the condition of `{name}`, `{}`, cannot be evaluated: {}", condition.source(), error.message),
+                message: format!(
+                    "the condition of `{name}`, `{}`, cannot be evaluated: {}",
+                    condition.source(),
+                    error.message
+                ),
                 help: error.help,
             }),
         }

@@ -159,7 +159,8 @@ impl Session {
                 (At::Topic, _) => place.topic_id = Some(id),
                 (At::Action, _) => {
                     place.action_id = Some(id);
-                    place.round = frame.state.get("round").and_then(Value::as_u64).and_then(|round| u32::try_from(round).ok());
+                    place.round =
+                        frame.state.get("round").and_then(Value::as_u64).and_then(|round| u32::try_from(round).ok());
                 }
                 _ => {}
             }

@@ -20,6 +20,13 @@ use crate::run::session::{Pause, Session, next_answer_id};
 /// How many turns in a row an action may take without waiting (ARCHITECTURE, "Frames").
 const MOST_TURNS_IN_A_ROW: u32 = 100;
 
+/// The action that took a turn: its frame, its place in the round that the turn was about, its kind.
+struct Here<'a> {
+    key: &'a str,
+    place: Place,
+    kind: &'static str,
+}
+
 impl Session {
     /// Runs turns until an answer is needed or the session ends. Dropping the future between two commits is safe: what
     /// the turn under way had done is forgotten, and the same turn is taken again.
@@ -45,11 +52,13 @@ impl Session {
         let frame = self.frames.get(&key).cloned().ok_or_else(|| unreadable("it has no frame"))?;
         let position = self.position(&program, &key).ok_or_else(|| unreadable("its frames point at no action"))?;
         let place = self.place_of(&key);
+        let kind = position.step.kind;
         let lent = Lent {
             program: &program,
             phase: position.phase,
             topic: position.topic,
             place: &place,
+            kind,
             state: &frame.state,
             answer: self.pending.as_deref(),
             entered: frame.last.as_deref(),
@@ -65,12 +74,13 @@ impl Session {
         self.head.model_calls += u64::from(work.calls);
         self.head.tokens_in += work.tokens_in;
         self.head.tokens_out += work.tokens_out;
+        let here = Here { key: &key, place: Place { round: work.round, ..place.clone() }, kind };
         let mut draft = Draft::default();
         match result {
-            Ok(flow) => self.flowed(&program, &key, &place, flow, work, &mut draft)?,
+            Ok(flow) => self.flowed(&program, &here, flow, work, &mut draft)?,
             Err(ActionError::Model(error)) => self.stopped(&place, &error, work, &mut draft),
             Err(ActionError::Failed { code, message, help }) => {
-                self.action_failed(&place, Lost { code, message, help }, work, &mut draft);
+                self.action_failed(&here, Lost { code, message, help }, work, &mut draft);
             }
         }
         self.commit(draft).await
@@ -79,22 +89,21 @@ impl Session {
     fn flowed(
         &mut self,
         program: &Program,
-        key: &str,
-        place: &Place,
+        here: &Here<'_>,
         flow: Flow,
         work: Work,
         draft: &mut Draft,
     ) -> Result<(), RunError> {
-        let round = work.round;
-        self.keep(key, place, work, draft)?;
+        let Here { key, place, .. } = here;
+        self.keep(here, work, draft)?;
         self.pending = None;
         self.head.pending = false;
-        let place = &Place { round, ..place.clone() };
         if let Some(frame) = self.frames.change(key) {
             frame.again = if flow == Flow::Again { frame.again + 1 } else { 0 };
             frame.last = None;
             if frame.again > MOST_TURNS_IN_A_ROW {
-                let message = format!("the action took {MOST_TURNS_IN_A_ROW} turns in a row and did not come to an end");
+                let message =
+                    format!("the action took {MOST_TURNS_IN_A_ROW} turns in a row and did not come to an end");
                 self.failed(place, Lost { code: "too-many-turns", message, help: None }, draft);
                 return Ok(());
             }
@@ -107,24 +116,26 @@ impl Session {
                 self.frames.put(child(key, &block_component(&block)), frame);
                 self.go_on(program, place, draft);
             }
-            Flow::Done(outcome) => self.done(program, key, place, outcome, draft),
+            Flow::Done(outcome) => self.done(program, here, *outcome, draft),
         }
         Ok(())
     }
 
     /// Takes over what a turn did.
-    fn keep(&mut self, key: &str, place: &Place, work: Work, draft: &mut Draft) -> Result<(), RunError> {
+    fn keep(&mut self, here: &Here<'_>, work: Work, draft: &mut Draft) -> Result<(), RunError> {
         for write in &work.writes {
             if write.written.sensitive {
                 self.sensitive.push(write.stored.value.clone());
             }
-            draft.write(write).map_err(|error| RunError::Unreadable { id: self.id.clone(), what: error.to_string() })?;
+            draft
+                .write(write)
+                .map_err(|error| RunError::Unreadable { id: self.id.clone(), what: error.to_string() })?;
         }
         self.scopes = work.scopes;
         for (round, event) in work.events {
-            draft.events.push((Place { round, ..place.clone() }, event));
+            draft.events.push((Place { round, ..here.place.clone() }, event));
         }
-        if let Some(frame) = self.frames.change(key) {
+        if let Some(frame) = self.frames.change(here.key) {
             frame.calls += work.calls;
             if let Some(state) = work.state {
                 frame.state = state;
@@ -145,15 +156,20 @@ impl Session {
         self.status = Status::WaitingInput;
     }
 
-    fn done(&mut self, program: &Program, key: &str, place: &Place, outcome: Outcome, draft: &mut Draft) {
+    fn done(&mut self, program: &Program, here: &Here<'_>, outcome: Outcome, draft: &mut Draft) {
+        let Here { key, place, kind } = here;
         let reason = outcome.exit_reason.unwrap_or(ExitReason::ExitCriteriaMet);
-        draft.event(place, Event::Outcome(Box::new(outcome.clone())));
+        draft.event(place, Event::Outcome { action_type: kind, outcome: Box::new(outcome.clone()) });
         let from = place.action_id.clone().unwrap_or_default();
         if reason == ExitReason::Error {
             let why = "no route is written for it, and an error without a route fails the session".into();
             draft.event(place, Event::Routed { reason: reason.name(), route: "fail".into(), from: from.clone(), why });
             let message = format!("the action `{from}` ended with an error: the model's reply could not be read");
-            self.failed(place, Lost { code: "action-error", message, help: Some("`/why` tells what was tried".into()) }, draft);
+            self.failed(
+                place,
+                Lost { code: "action-error", message, help: Some("`/why` tells what was tried".into()) },
+                draft,
+            );
             return;
         }
         let why = "no route is written for it, and a completed action goes on".into();
@@ -185,10 +201,11 @@ impl Session {
         draft.event(place, Event::SessionStopped { summary });
     }
 
-    fn action_failed(&mut self, place: &Place, lost: Lost, work: Work, draft: &mut Draft) {
+    fn action_failed(&mut self, here: &Here<'_>, lost: Lost, work: Work, draft: &mut Draft) {
+        let Here { place, kind, .. } = here;
         self.only_calls(place, work, draft);
         let outcome = Outcome::failed(&lost.message);
-        draft.event(place, Event::Outcome(Box::new(outcome)));
+        draft.event(place, Event::Outcome { action_type: kind, outcome: Box::new(outcome) });
         let from = place.action_id.clone().unwrap_or_default();
         let why = "no route is written for it, and an error without a route fails the session".into();
         draft.event(place, Event::Routed { reason: "error", route: "fail".into(), from, why });

@@ -52,7 +52,8 @@ fn one(fields: &Fields<'_>) -> Option<Declared> {
         match declared.coerce(&value) {
             Some(coerced) => value = coerced,
             None => {
-                let message = format!("`{name}` is declared as {}, but its value is {}", declared.name(), node.describe());
+                let message =
+                    format!("`{name}` is declared as {}, but its value is {}", declared.name(), node.describe());
                 fields.findings().report(Diagnostic::error("wrong-type", message, fields.file(), node.span));
             }
         }
@@ -100,7 +101,8 @@ pub fn variable_name(name: &Spanned<String>, fields: &Fields<'_>) -> Option<Stri
         return Some(name.value.clone());
     }
     let message = format!("`{}` cannot be the name of a variable", crate::script::fields::shortened(&name.value));
-    let help = "names are letters of any script, digits and `_`, and begin with a letter, so that `{{ name }}` can use them";
+    let help =
+        "names are letters of any script, digits and `_`, and begin with a letter, so that `{{ name }}` can use them";
     let diagnostic = Diagnostic::error("invalid-name", message, fields.file(), name.span).with_help(help);
     fields.findings().report(diagnostic);
     None

@@ -34,7 +34,12 @@ pub struct Fields<'a> {
 
 impl<'a> Fields<'a> {
     /// The fields of `node`, which messages call `what`. Reports `wrong-type` and gives `None` when it is no mapping.
-    pub fn of(node: &'a Node, what: impl Into<String>, file: &'a Arc<SourceFile>, findings: &'a Findings) -> Option<Self> {
+    pub fn of(
+        node: &'a Node,
+        what: impl Into<String>,
+        file: &'a Arc<SourceFile>,
+        findings: &'a Findings,
+    ) -> Option<Self> {
         let what = what.into();
         match &node.kind {
             NodeKind::Mapping(entries) => Some(Self::over(entries, node.span, what, file, findings)),
@@ -196,8 +201,7 @@ impl<'a> Fields<'a> {
         match whole {
             Some(n) if range.contains(&n) => Some(n),
             _ if number.is_number() => {
-                let message =
-                    format!("`{name}` must be a whole number from {} to {}", range.start(), range.end());
+                let message = format!("`{name}` must be a whole number from {} to {}", range.start(), range.end());
                 self.findings.report(Diagnostic::error("out-of-range", message, self.file, node.span));
                 None
             }
@@ -295,7 +299,10 @@ impl<'a> Fields<'a> {
             };
             let mut diagnostic = Diagnostic::error("unknown-key", message, self.file, entry.key.span).with_help(help);
             if let Some(near) = near {
-                diagnostic = diagnostic.with_fix(format!("rename to `{near}`"), vec![Edit { span: entry.key.span, text: near.to_owned() }]);
+                diagnostic = diagnostic.with_fix(
+                    format!("rename to `{near}`"),
+                    vec![Edit { span: entry.key.span, text: near.to_owned() }],
+                );
             }
             self.findings.report(diagnostic);
         }

@@ -40,7 +40,9 @@ pub fn read_outputs(fields: &Fields<'_>, reserved: &[String], checking: &mut dyn
         Some((name, output)) if outputs.iter().all(|other| other.get != output.get) => {
             let message = "`target_variable` and `output` are two spellings of `output`, with different values";
             let help = "keep `output`, with one item for each variable";
-            fields.findings().report(Diagnostic::error("conflicting-spellings", message, fields.file(), name.span).with_help(help));
+            fields
+                .findings()
+                .report(Diagnostic::error("conflicting-spellings", message, fields.file(), name.span).with_help(help));
             sound = false;
         }
         _ => {}
@@ -54,7 +56,9 @@ pub fn read_outputs(fields: &Fields<'_>, reserved: &[String], checking: &mut dyn
             fields.findings().report(diagnostic);
             sound = false;
         }
-        if let Some(first) = spans.iter().take_while(|other| other.span != name.span).find(|other| other.value == name.value) {
+        if let Some(first) =
+            spans.iter().take_while(|other| other.span != name.span).find(|other| other.value == name.value)
+        {
             let message = format!("`{}` is extracted twice by one action", output.get);
             let diagnostic = Diagnostic::error("duplicate-output", message, fields.file(), name.span);
             fields.findings().report(diagnostic.with_related("first here", fields.file(), first.span));
@@ -145,12 +149,11 @@ pub fn write_outputs(turn: &Turn<'_>, outputs: &[Output], reply: &Map<String, Va
 }
 
 /// The names of required outputs that still are null.
-pub fn still_missing(turn: &Turn<'_>, outputs: &[Output], all_required: bool) -> Vec<String> {
+pub fn still_missing(turn: &Turn<'_>, outputs: &[Output]) -> Vec<String> {
     outputs
         .iter()
-        .filter(|output| output.required || all_required)
+        .filter(|output| output.required)
         .filter(|output| turn.variable(&output.get).is_none_or(|value| value.is_null()))
         .map(|output| output.get.clone())
         .collect()
 }
-

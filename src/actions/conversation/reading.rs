@@ -21,7 +21,12 @@ pub struct Judged {
 pub fn judged(exchange: &Exchange, shape: &ReplyShape) -> Judged {
     match &exchange.reading {
         Ok(reply) => Judged {
-            suggestion: reply.object.get("progress_suggestion").and_then(Value::as_str).map(ProgressSuggestion::parse).unwrap_or_default(),
+            suggestion: reply
+                .object
+                .get("progress_suggestion")
+                .and_then(Value::as_str)
+                .map(ProgressSuggestion::parse)
+                .unwrap_or_default(),
             metrics: reply.object.get("metrics").and_then(Value::as_object).cloned().unwrap_or_default(),
         },
         Err(_) => Judged { suggestion: ProgressSuggestion::ContinueNeeded, metrics: unreadable_metrics(shape) },
@@ -92,8 +97,7 @@ pub fn outcome(
 ) -> Outcome {
     let metadata = metadata(Some(&exchange), rounds, reason);
     let ai_message = content(&exchange).map(str::to_owned);
-    let (progress_suggestion, metrics) =
-        judged.map(|judged| (judged.suggestion, judged.metrics)).unwrap_or_default();
+    let (progress_suggestion, metrics) = judged.map(|judged| (judged.suggestion, judged.metrics)).unwrap_or_default();
     Outcome {
         success: true,
         completed,

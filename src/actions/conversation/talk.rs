@@ -39,8 +39,6 @@ pub struct Talk {
     pub exit: Option<Text>,
     /// `max_rounds`.
     pub max_rounds: u32,
-    /// `required` on the action: for all outputs.
-    pub required: bool,
     /// Whether the opening is said in the author's words, without a call.
     pub verbatim: bool,
     /// How it ends.
@@ -110,7 +108,7 @@ impl Talk {
 
     fn opened(&self, turn: &Turn<'_>, outcome: Outcome, asked: String) -> Result<Flow, ActionError> {
         if self.listens == Listens::Not {
-            return Ok(Flow::Done(outcome));
+            return Ok(Flow::done(outcome));
         }
         turn.report(outcome);
         turn.keep(&Rounds { round: 1, asked })?;
@@ -123,7 +121,7 @@ impl Talk {
         if self.listens == Listens::ForAnyAnswer {
             let reason = ExitReason::ExitCriteriaMet;
             let metadata = metadata(None, (round, self.max_rounds), Some(reason));
-            return Ok(Flow::Done(Outcome { metadata, ..Outcome::done(reason) }));
+            return Ok(Flow::done(Outcome { metadata, ..Outcome::done(reason) }));
         }
         let names = turn.names(self.max_rounds);
         let question = turn.text(&self.content, &names)?;
@@ -141,11 +139,11 @@ impl Talk {
         let outcome = outcome(exchange, (round, self.max_rounds), reason, exit || last, Some(judged), extracted);
         if exit {
             turn.say(Some(message_id), words.as_deref().unwrap_or_default());
-            return Ok(Flow::Done(outcome));
+            return Ok(Flow::done(outcome));
         }
         if last {
             // The words would be a question that nobody waits for: the outcome keeps them.
-            return Ok(Flow::Done(outcome));
+            return Ok(Flow::done(outcome));
         }
         let said = match words {
             Some(words) => words,
@@ -159,7 +157,7 @@ impl Talk {
     }
 
     fn nothing_is_missing(&self, turn: &Turn<'_>) -> bool {
-        let missing = still_missing(turn, &self.model.outputs, self.required);
+        let missing = still_missing(turn, &self.model.outputs);
         if !missing.is_empty() {
             let message = format!("EXIT counts as no: nothing was extracted yet for {}", missing.join(", "));
             turn.warn("required-missing", message, None);
@@ -180,7 +178,8 @@ impl Talk {
             ignored.push("progress_suggestion");
         }
         if !ignored.is_empty() {
-            let message = format!("an opening turn has no answer to judge: {} of its reply ignored", ignored.join(", "));
+            let message =
+                format!("an opening turn has no answer to judge: {} of its reply ignored", ignored.join(", "));
             turn.warn("opening-ignored", message, None);
         }
     }
