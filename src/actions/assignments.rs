@@ -81,25 +81,27 @@ fn expression_in(text: &str) -> Option<std::ops::Range<usize>> {
     Some(start..start + inner.len())
 }
 
-/// Sets all of them, after all were evaluated. Gives what was set.
+/// Sets all of them, after all were evaluated. Gives what was set, as it may be shown.
 ///
 /// # Errors
 /// When an expression fails or a value does not fit the declaration of its variable.
 pub fn assign(turn: &Turn<'_>, assignments: &[Assignment]) -> Result<Map<String, Value>, ActionError> {
     let names = turn.names(1);
-    let mut values = Map::new();
+    let mut values = Vec::with_capacity(assignments.len());
     for assignment in assignments {
         let value = match &assignment.value {
             Assigned::Expression(expression) => turn.value(expression)?,
             Assigned::Text(text) => Value::from(turn.text(text, &names)?),
             Assigned::Literal(value) => value.clone(),
         };
-        values.insert(assignment.name.clone(), value);
+        values.push((assignment.name.clone(), value));
     }
-    for (name, value) in &values {
-        turn.set(name, value.clone(), None)?;
+    let mut shown = Map::new();
+    for (name, value) in values {
+        let value = turn.set(&name, value, None)?;
+        shown.insert(name, value);
     }
-    Ok(values)
+    Ok(shown)
 }
 
 #[cfg(test)]

@@ -198,7 +198,11 @@ impl Checking for Checker<'_> {
             Err(error) => {
                 let span = error.range.as_ref().map_or(words.node.span, place);
                 let message = format!("this text cannot be read: {}", error.message);
-                self.findings.report(Diagnostic::error("text-syntax", message, self.file, span));
+                let mut diagnostic = Diagnostic::error("text-syntax", message, self.file, span);
+                if let Some(help) = error.help {
+                    diagnostic = diagnostic.with_help(help);
+                }
+                self.findings.report(diagnostic);
                 None
             }
         }
@@ -263,12 +267,49 @@ impl Checking for Checker<'_> {
         self.templates.get(name, version).ok().and_then(|template| template.front().fallback.clone())
     }
 
-    fn reply_schema(&self, kind: &'static str) -> Option<Value> {
-        let schema = self.reply_schemas.get(kind);
-        if schema.is_none() {
-            let message = format!("there is no reply schema for `{kind}`");
-            self.findings.report(Diagnostic::error("reply-shape", message, self.file, Span::default()));
+    fn reply_schema(&self, kind: &'static str, version: u32, at: &Fields<'_>) -> Option<Value> {
+        let report = |message: String, help: &str| {
+            self.findings.report(Diagnostic::error("reply-schema", message, self.file, at.span()).with_help(help));
+        };
+        let own = self.reply_schemas.get(kind);
+        let template = self.templates.get(kind, version).ok();
+        let Some(asked) = template.as_ref().and_then(|template| template.front().output_schema.as_deref()) else {
+            if own.is_none() {
+                report(
+                    format!("there is no reply schema for `{kind}`"),
+                    "this release is incomplete; please report it",
+                );
+            }
+            return own.cloned();
+        };
+        let name = asked.strip_suffix(".json").unwrap_or(asked);
+        let file = template.as_ref().map_or("", |template| template.file());
+        let Some(schema) = self.reply_schemas.get(name) else {
+            let near = near_miss(name, self.reply_schemas.keys().map(String::as_str));
+            let help = near.map_or_else(
+                || "put it into schemas/replies/ of the project".into(),
+                |near| format!("did you mean `{near}`?"),
+            );
+            report(format!("the template {file} asks for the reply schema `{asked}`, which does not exist"), &help);
+            return None;
+        };
+        let names = |schema: &Value| -> Vec<String> {
+            schema
+                .get("properties")
+                .and_then(Value::as_object)
+                .into_iter()
+                .flatten()
+                .map(|(name, _)| name.clone())
+                .collect()
+        };
+        let offered = names(schema);
+        let missing: Vec<String> =
+            own.map(names).unwrap_or_default().into_iter().filter(|name| !offered.contains(name)).collect();
+        if !missing.is_empty() {
+            let message = format!("the reply schema `{asked}` of the template {file} lacks {}", missing.join(", "));
+            report(message, &format!("`{kind}` reads these fields; add them to the schema's `properties`"));
+            return None;
         }
-        schema.cloned()
+        Some(schema.clone())
     }
 }

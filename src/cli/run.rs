@@ -5,7 +5,7 @@ use crate::cli::drive::drive;
 use crate::cli::exit::Exit;
 use crate::cli::front::Front;
 use crate::cli::report;
-use crate::engine::engine::{Engine, RunRequest, store_path};
+use crate::engine::engine::{Engine, Loaded, RunRequest, store_path};
 use crate::engine::environment::Environment;
 use crate::engine::error::EngineError;
 use crate::engine::project::Project;
@@ -19,7 +19,6 @@ pub async fn run(options: Run, environment: Environment) -> Result<Exit, EngineE
     let project = Project::of(&options.file, options.project.as_deref(), options.trust, &environment)?;
     let store = options.store.as_deref();
     let path = store_path(&project, &environment, store);
-    let engine = Engine::with_store(project, environment.clone(), store)?;
     let request = RunRequest {
         file: options.file,
         session: options.session,
@@ -31,7 +30,9 @@ pub async fn run(options: Run, environment: Environment) -> Result<Exit, EngineE
         seed: options.seed,
         clock: options.clock,
     };
-    let opened = engine.run(&request, front.observer()).await?;
+    let loaded = Loaded::of(&project, &request)?;
+    let engine = Engine::with_store(project, environment.clone(), store)?;
+    let opened = engine.run_loaded(loaded, &request, front.observer()).await?;
     report::warnings(&opened.diagnostics);
     for notice in &opened.notices {
         report::quiet(notice);

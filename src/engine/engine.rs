@@ -10,7 +10,7 @@ use crate::archive::sqlite::open::open;
 use crate::engine::clock::{FixedClock, SystemClock, now};
 use crate::engine::environment::Environment;
 use crate::engine::error::EngineError;
-use crate::engine::files::{TemplateFolders, script};
+use crate::engine::files::{TemplateFolders, reply_schemas, script};
 use crate::engine::given::given;
 use crate::engine::models::choose;
 use crate::engine::pin::{Pinned, sha256};
@@ -102,7 +102,21 @@ impl Engine {
     /// # Errors
     /// `Invalid` with all findings when the script is not sound; `Usage` and `Failed` as they say.
     pub async fn run(&self, request: &RunRequest, observer: Arc<dyn Observer>) -> Result<Opened, EngineError> {
-        let (pinned, program, diagnostics, scheme) = self.load(request)?;
+        self.run_loaded(Loaded::of(&self.project, request)?, request, observer).await
+    }
+
+    /// [`Engine::run`] with a script that was loaded before: whoever opens a store for it can check it first, so that a
+    /// broken script leaves no store behind.
+    ///
+    /// # Errors
+    /// As [`Engine::run`].
+    pub async fn run_loaded(
+        &self,
+        loaded: Loaded,
+        request: &RunRequest,
+        observer: Arc<dyn Observer>,
+    ) -> Result<Opened, EngineError> {
+        let Loaded { pinned, program, diagnostics, scheme } = loaded;
         if let Some(id) = &request.session {
             valid_session_id(id)?;
             if let Some(row) = self.archive.session(id).await? {
@@ -206,7 +220,7 @@ impl Engine {
     fn project_of(&self, settings: &Settings) -> Result<Project, EngineError> {
         match settings.project.as_deref().map(Path::new) {
             Some(directory) if directory.is_dir() && directory != self.project.directory => {
-                Project::in_directory(directory.to_path_buf(), false, &self.environment)
+                Project::in_directory(directory.to_path_buf(), self.project.trust_all, &self.environment)
             }
             _ => Ok(self.project.clone()),
         }
@@ -232,26 +246,31 @@ impl Engine {
         }
         Ok(opened)
     }
+}
 
-    /// The script with its templates, checked.
-    fn load(&self, request: &RunRequest) -> Result<(Pinned, Program, Vec<Diagnostic>, Option<String>), EngineError> {
+/// A script with its templates, checked.
+pub struct Loaded {
+    pinned: Pinned,
+    program: Program,
+    diagnostics: Vec<Diagnostic>,
+    scheme: Option<String>,
+}
+
+impl Loaded {
+    /// Reads and checks the script of `request`.
+    ///
+    /// # Errors
+    /// `Invalid` with all findings when the script is not sound; `Usage` when it or its templates cannot be read.
+    pub fn of(project: &Project, request: &RunRequest) -> Result<Self, EngineError> {
         let file = script(&request.file)?;
         // The scheme must be known before the templates are, and the templates before the check.
         let written = crate::script::read::scheme(&file);
-        let scheme = request.scheme.clone().or(written).or_else(|| self.project.config.project.scheme.clone());
-        let source = TemplateFolders::of(&self.project.directory);
-        let templates = collect(&source, scheme.as_deref()).map_err(|error| {
-            let failed = EngineError::usage(error.to_string());
-            match error.help {
-                Some(help) => failed.with_help(help),
-                None => failed,
-            }
-        })?;
-        let pinned = Pinned::new(file, templates);
-        let (program, diagnostics) = pinned.check()?;
-        match program {
-            Some(program) => Ok((pinned, program, diagnostics, scheme)),
-            None => Err(EngineError::Invalid(diagnostics)),
+        let scheme = request.scheme.clone().or(written).or_else(|| project.config.project.scheme.clone());
+        let templates = collect(&TemplateFolders::of(&project.directory), scheme.as_deref())?;
+        let pinned = Pinned::new(file, templates, reply_schemas(&project.directory)?);
+        match pinned.check()? {
+            (Some(program), diagnostics) => Ok(Self { pinned, program, diagnostics, scheme }),
+            (None, diagnostics) => Err(EngineError::Invalid(diagnostics)),
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::archive::error::ArchiveError;
 use crate::model::error::ModelError;
+use crate::prompt::fault::TemplateError;
 use crate::run::error::RunError;
 use crate::source::diagnostic::Diagnostic;
 
@@ -79,6 +80,13 @@ impl From<RunError> for EngineError {
 impl From<ArchiveError> for EngineError {
     fn from(error: ArchiveError) -> Self {
         Self::failed(error.to_string())
+    }
+}
+
+impl From<TemplateError> for EngineError {
+    fn from(error: TemplateError) -> Self {
+        let help = error.help.clone();
+        Self::Usage { message: error.to_string(), help }
     }
 }
 

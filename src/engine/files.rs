@@ -1,5 +1,6 @@
 //! Reading and replacing files: bounded, atomic, and the template layers of a project.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
@@ -54,6 +55,38 @@ pub fn script(path: &Path) -> Result<Arc<SourceFile>, EngineError> {
         EngineError::usage(message)
     })?;
     SourceFile::from_bytes(shown, bytes).map(Arc::new).map_err(|diagnostic| EngineError::Invalid(vec![*diagnostic]))
+}
+
+/// The reply schemas of a project, by name: `schemas/replies/<name>.json` (LANGUAGE.md section 7, `output_schema`).
+///
+/// # Errors
+/// When the folder or a file in it cannot be read, or is larger or more than a project may have.
+pub fn reply_schemas(project: &Path) -> Result<BTreeMap<String, String>, EngineError> {
+    const MOST_FILES: usize = 200;
+    let folder = project.join("schemas").join("replies");
+    let unreadable = |path: &Path, error: &dyn std::fmt::Display| {
+        EngineError::usage(format!("{} cannot be read: {error}", path.display()))
+    };
+    let mut schemas = BTreeMap::new();
+    let entries = match std::fs::read_dir(&folder) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(schemas),
+        Err(error) => return Err(unreadable(&folder, &error)),
+    };
+    for entry in entries {
+        let path = entry.map_err(|error| unreadable(&folder, &error))?.path();
+        let name = path.file_stem().and_then(|name| name.to_str()).map(str::to_owned);
+        let (Some(name), true) = (name, path.extension().is_some_and(|extension| extension == "json")) else {
+            continue;
+        };
+        let bytes = read_bounded(&path, MOST_TEMPLATE_BYTES).map_err(|error| unreadable(&path, &error))?;
+        if bytes.len() as u64 > MOST_TEMPLATE_BYTES || schemas.len() == MOST_FILES {
+            return Err(unreadable(&path, &"there is too much of it"));
+        }
+        let text = String::from_utf8(bytes).map_err(|_| unreadable(&path, &"it is not UTF-8 text"))?;
+        schemas.insert(name, text);
+    }
+    Ok(schemas)
 }
 
 /// The template layers of a project directory.

@@ -57,11 +57,13 @@ struct Placed {
 }
 
 impl Pinned {
-    /// A script with its templates and the schemas of this release.
-    pub fn new(script: Arc<SourceFile>, templates: Vec<TemplateFile>) -> Self {
+    /// A script with its templates, the reply schemas of this release and those of the project, by name.
+    pub fn new(script: Arc<SourceFile>, templates: Vec<TemplateFile>, own: BTreeMap<String, String>) -> Self {
         let named =
             KINDS.iter().filter_map(|kind| Some((kind.name().to_owned(), embedded::reply(kind.name())?.to_owned())));
-        Self { script, templates, schemas: named.collect() }
+        let mut schemas: BTreeMap<String, String> = named.collect();
+        schemas.extend(own);
+        Self { script, templates, schemas }
     }
 
     /// The manifest as JSON, and the documents that it names.
@@ -119,13 +121,7 @@ impl Pinned {
     pub fn check(&self) -> Result<(Option<Program>, Vec<Diagnostic>), EngineError> {
         // Nobody can write a line that is taken for a role marker without knowing this.
         let mark = uuid::Uuid::now_v7().simple().to_string();
-        let templates = Templates::new(&self.templates, &mark).map_err(|error| {
-            let failed = EngineError::usage(error.to_string());
-            match error.help {
-                Some(help) => failed.with_help(help),
-                None => failed,
-            }
-        })?;
+        let templates = Templates::new(&self.templates, &mark)?;
         let mut reply_schemas: BTreeMap<String, Value> = BTreeMap::new();
         for (kind, text) in &self.schemas {
             let schema = serde_json::from_str(text).map_err(|error| {

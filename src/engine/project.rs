@@ -23,6 +23,8 @@ pub struct Project {
     pub config: Config,
     /// Whether what needs trust in the configuration counts.
     pub trusted: bool,
+    /// Whether every configuration is trusted in this run.
+    pub trust_all: bool,
     /// Whether there is a configuration file at all.
     pub has_config: bool,
 }
@@ -55,15 +57,15 @@ impl Project {
     /// # Errors
     /// When its configuration cannot be read.
     pub fn in_directory(directory: PathBuf, trust_all: bool, environment: &Environment) -> Result<Self, EngineError> {
+        let trust_all = trust_all || environment.is_on("BCC_TRUST");
         let Some(bytes) = config_bytes(&directory)? else {
-            return Ok(Self { directory, config: Config::default(), trusted: trust_all, has_config: false });
+            return Ok(Self { directory, config: Config::default(), trusted: trust_all, trust_all, has_config: false });
         };
         let shown = directory.join(CONFIG_FILE).display().to_string();
         let text = std::str::from_utf8(&bytes).map_err(|_| EngineError::usage(format!("{shown} is not UTF-8 text")))?;
         let config = parse(&shown, text)?;
-        let trust_all = trust_all || environment.is_on("BCC_TRUST");
         let trusted = trust_all || is_trusted(environment, &directory, &bytes)?;
-        Ok(Self { directory, config, trusted, has_config: true })
+        Ok(Self { directory, config, trusted, trust_all, has_config: true })
     }
 
     /// Where its sessions are kept, when nobody says otherwise.

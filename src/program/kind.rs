@@ -62,6 +62,7 @@ pub trait Checking {
     /// The words that the template has for a reply that cannot be read, when it has some.
     fn template_fallback(&self, name: &'static str, version: u32) -> Option<String>;
 
-    /// The pinned JSON Schema of a kind's reply.
-    fn reply_schema(&self, kind: &'static str) -> Option<Value>;
+    /// The pinned JSON Schema of a kind's reply: the one that its template asks for (`output_schema`), else the kind's own.
+    /// What is wrong with it is reported at `at`.
+    fn reply_schema(&self, kind: &'static str, version: u32, at: &Fields<'_>) -> Option<Value>;
 }

@@ -212,7 +212,9 @@ impl<'a> Turn<'a> {
     ///
     /// # Errors
     /// When the value does not fit the declared type, is none of the declared `enum`, or the scope is not open.
-    pub fn set(&self, name: &str, value: Value, scope: Option<Scope>) -> Result<(), ActionError> {
+    ///
+    /// Gives the value as it may be shown: masked when the variable is sensitive.
+    pub fn set(&self, name: &str, value: Value, scope: Option<Scope>) -> Result<Value, ActionError> {
         let at = self.services.clock.at(self.last_seq + 1);
         let mut work = self.work();
         let value = fitting(&work.scopes, name, value)?;
@@ -225,11 +227,12 @@ impl<'a> Turn<'a> {
             ));
         };
         let shown = if written.sensitive { Value::from(MASK) } else { stored.value.clone() };
-        let event = Event::VariableSet { name: name.to_owned(), scope: written.scope.name(), value: shown, source };
+        let event =
+            Event::VariableSet { name: name.to_owned(), scope: written.scope.name(), value: shown.clone(), source };
         let round = work.round;
         work.events.push((round, event));
         work.writes.push(VariableWrite { name: name.to_owned(), written, stored });
-        Ok(())
+        Ok(shown)
     }
 
     /// Says something to the person. An empty text says nothing.

@@ -42,6 +42,9 @@ pub struct Frame {
     /// What its action keeps between turns.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub state: Value,
+    /// The round that its action is in, when it counts rounds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub round: Option<u32>,
     /// Model calls that its action made in earlier turns.
     #[serde(default)]
     pub calls: u32,

@@ -191,7 +191,7 @@ impl Session {
                 .variable(scope, &layer.path, &declaration.name, &stored, declaration.sensitive)
                 .map_err(|error| Lost::new(error.to_string()))?;
             if declaration.sensitive {
-                self.sensitive.push(declaration.value.clone());
+                self.hide(&declaration.value);
             }
             layer.put(declaration.name.clone(), stored);
         }

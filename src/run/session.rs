@@ -146,6 +146,13 @@ impl Session {
         Ok(self.archive.answer_taken(&self.id, answer_id).await?)
     }
 
+    /// From here on, `value` is masked wherever it would be shown.
+    pub(crate) fn hide(&mut self, value: &Value) {
+        if !self.sensitive.contains(value) {
+            self.sensitive.push(value.clone());
+        }
+    }
+
     /// The place of the frame `key`.
     pub(crate) fn place_of(&self, key: &str) -> Place {
         let mut place = Place { path: public_path(key), ..Place::default() };
@@ -159,8 +166,7 @@ impl Session {
                 (At::Topic, _) => place.topic_id = Some(id),
                 (At::Action, _) => {
                     place.action_id = Some(id);
-                    place.round =
-                        frame.state.get("round").and_then(Value::as_u64).and_then(|round| u32::try_from(round).ok());
+                    place.round = frame.round;
                 }
                 _ => {}
             }

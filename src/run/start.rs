@@ -116,7 +116,7 @@ impl Session {
         draft.user_variables.extend(fresh.user_variables.into_iter().filter(|row| kept.get(&row.name).is_none()));
         for (name, stored) in kept.values() {
             if program.globals.get(name).is_some_and(|declaration| declaration.sensitive) {
-                self.sensitive.push(stored.value.clone());
+                self.hide(&stored.value);
             }
             global.put(name, stored.clone());
         }
@@ -134,7 +134,7 @@ impl Session {
             let stored = Stored { value, source: "command_line".into(), round: None, at: at.clone() };
             let Some(written) = self.scopes.write(&name, stored.clone(), None) else { continue };
             if written.sensitive {
-                self.sensitive.push(stored.value.clone());
+                self.hide(&stored.value);
             }
             draft
                 .variable(written.scope, &written.path, &name, &stored, written.sensitive)

@@ -125,7 +125,7 @@ impl Session {
     fn keep(&mut self, here: &Here<'_>, work: Work, draft: &mut Draft) -> Result<(), RunError> {
         for write in &work.writes {
             if write.written.sensitive {
-                self.sensitive.push(write.stored.value.clone());
+                self.hide(&write.stored.value);
             }
             draft
                 .write(write)
@@ -137,6 +137,7 @@ impl Session {
         }
         if let Some(frame) = self.frames.change(here.key) {
             frame.calls += work.calls;
+            frame.round = work.round.or(frame.round);
             if let Some(state) = work.state {
                 frame.state = state;
             }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use crate::script::findings::Findings;
 use crate::script::older::todays_spelling;
 use crate::source::diagnostic::{Diagnostic, Edit};
+use crate::source::misreading::help_for;
 use crate::source::near::near_miss;
 use crate::source::span::{Span, Spanned};
 use crate::source::text::SourceFile;
@@ -45,7 +46,8 @@ impl<'a> Fields<'a> {
             NodeKind::Mapping(entries) => Some(Self::over(entries, node.span, what, file, findings)),
             _ => {
                 let message = format!("{what} must be a mapping of fields, but this is {}", node.describe());
-                let help = "write each field on a line of its own, as `name: value`";
+                let help = help_for(file, node)
+                    .unwrap_or_else(|| "write each field on a line of its own, as `name: value`".to_owned());
                 findings.report(Diagnostic::error("wrong-type", message, file, node.span).with_help(help));
                 None
             }
@@ -166,8 +168,8 @@ impl<'a> Fields<'a> {
             Some(scalar) if !is_null(node) => Some(Words { text: scalar.text.clone(), node: Arc::clone(node) }),
             _ => {
                 let mut diagnostic = self.wrong_type(name, "text", node);
-                if matches!(&node.kind, NodeKind::Mapping(_)) {
-                    diagnostic = diagnostic.with_help("if the text begins with `{`, put it in quotes");
+                if let Some(help) = help_for(self.file, node) {
+                    diagnostic = diagnostic.with_help(help);
                 }
                 self.findings.report(diagnostic);
                 None

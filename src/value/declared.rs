@@ -100,10 +100,15 @@ impl DeclaredType {
     }
 }
 
-/// The whole text as a JSON number; white space around it is allowed, nothing else.
+/// The whole text as a JSON number; white space around it is allowed, nothing else. A number with more digits than a
+/// float holds would lose some, so it is none.
 fn number_in(text: &str) -> Option<Number> {
+    const EXACT_DIGITS: usize = 15;
     match serde_json::from_str(text.trim()) {
-        Ok(Value::Number(number)) => Some(number),
+        Ok(Value::Number(number)) => {
+            let exact = !number.is_f64() || text.bytes().filter(u8::is_ascii_digit).count() <= EXACT_DIGITS;
+            exact.then_some(number)
+        }
         _ => None,
     }
 }
@@ -142,6 +147,8 @@ mod tests {
             (DeclaredType::Number, json!(" 2.5 "), Some(json!(2.5))),
             (DeclaredType::Number, json!("5 years"), None),
             (DeclaredType::Number, json!("NaN"), None),
+            (DeclaredType::Number, json!("12345678901234567890123"), None),
+            (DeclaredType::Integer, json!("9007199254740993"), Some(json!(9_007_199_254_740_993_i64))),
             (DeclaredType::Number, json!(true), None),
             (DeclaredType::Integer, json!("5"), Some(json!(5))),
             (DeclaredType::Integer, json!(5.0), Some(json!(5))),

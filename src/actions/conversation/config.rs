@@ -1,6 +1,8 @@
 //! The part of a configuration that every kind which calls a model has: template version, fallback, outputs, reply shape.
 
 use crate::actions::conversation::outputs::read_outputs;
+use serde_json::Value;
+
 use crate::program::kind::Checking;
 use crate::program::output::Output;
 use crate::prompt::text::Text;
@@ -39,9 +41,9 @@ pub fn model_config(
     fields.not_yet("repair", true);
     fields.not_yet("reask", true);
     checking.template(kind, version, given, fields);
-    let base = checking.reply_schema(kind)?;
-    let bare = ReplyShape::new(&base, &[]).ok()?;
-    let reserved: Vec<String> = bare.reserved().map(str::to_owned).collect();
+    let base = checking.reply_schema(kind, version, fields)?;
+    let reserved: Vec<String> =
+        base.get("properties").and_then(Value::as_object).into_iter().flatten().map(|(name, _)| name.clone()).collect();
     let outputs = if with_outputs { read_outputs(fields, &reserved, checking)? } else { vec![] };
     let wanted: Vec<Wanted> = outputs
         .iter()

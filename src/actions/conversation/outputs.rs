@@ -115,7 +115,7 @@ fn older_output(fields: &Fields<'_>) -> Option<(Spanned<String>, Output)> {
     Some((name, output))
 }
 
-/// Writes what a reply extracted: null or missing never overwrites. Gives what was written.
+/// Writes what a reply extracted: null or missing never overwrites. Gives what was written, as it may be shown.
 ///
 /// A value that the declaration of its variable cannot hold is left out with a warning: a model's mistake ends nothing.
 pub fn write_outputs(turn: &Turn<'_>, outputs: &[Output], reply: &Map<String, Value>) -> Map<String, Value> {
@@ -138,9 +138,9 @@ pub fn write_outputs(turn: &Turn<'_>, outputs: &[Output], reply: &Map<String, Va
         } else {
             value.clone()
         };
-        match turn.set(&output.get, value.clone(), output.scope) {
-            Ok(()) => {
-                extracted.insert(output.get.clone(), value);
+        match turn.set(&output.get, value, output.scope) {
+            Ok(shown) => {
+                extracted.insert(output.get.clone(), shown);
             }
             Err(error) => turn.warn("output-not-written", error.to_string(), None),
         }

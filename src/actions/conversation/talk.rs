@@ -149,8 +149,10 @@ impl Talk {
             Some(words) => words,
             None => self.fallback(turn, &rounds.asked)?,
         };
-        turn.say(Some(message_id), &said);
         turn.report(outcome);
+        // The answer was of this round; what is said now begins the next.
+        turn.in_round(round + 1);
+        turn.say(Some(message_id), &said);
         // What was asked stays what was asked when this reply said nothing of its own.
         turn.keep(&Rounds { round: round + 1, asked: said })?;
         Ok(Flow::Wait(For::Input))
