@@ -1,0 +1,127 @@
+//! A model server on loopback that behaves as badly as it is told, one behaviour a request.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+
+/// What the server does with one request.
+#[derive(Clone, Debug)]
+pub enum Behaviour {
+    /// Streams this text as a model would, a few characters at a time.
+    Answers(String),
+    /// Answers with this status and body.
+    Refuses(u16, &'static str),
+    /// Takes the request and says nothing for as long as the client stays.
+    Hangs,
+    /// Streams this text and closes the connection in the middle of it.
+    CutsOff(String),
+    /// Streams without end.
+    Floods,
+}
+
+/// A request as it arrived.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// The headers, as one text.
+    pub headers: String,
+    /// The body.
+    pub body: String,
+}
+
+/// The server; it ends with the process.
+pub struct Server {
+    /// `http://127.0.0.1:<port>/v1`
+    pub base_url: String,
+    requests: Arc<Mutex<Vec<Request>>>,
+}
+
+impl Server {
+    /// A server whose n-th request meets the n-th behaviour; the last one stays.
+    pub fn start(behaviours: Vec<Behaviour>) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let base_url = format!("http://{}/v1", listener.local_addr().unwrap());
+        let requests = Arc::new(Mutex::new(Vec::new()));
+        let seen = Arc::clone(&requests);
+        std::thread::spawn(move || {
+            for (number, stream) in listener.incoming().enumerate() {
+                let behaviour = behaviours.get(number).or(behaviours.last()).unwrap().clone();
+                let seen = Arc::clone(&seen);
+                // A client that goes away in the middle ends its own thread only.
+                std::thread::spawn(move || serve(stream.unwrap(), behaviour, &seen));
+            }
+        });
+        Self { base_url, requests }
+    }
+
+    /// The requests so far.
+    pub fn requests(&self) -> Vec<Request> {
+        self.requests.lock().unwrap().clone()
+    }
+}
+
+fn serve(mut stream: TcpStream, behaviour: Behaviour, seen: &Mutex<Vec<Request>>) -> Option<()> {
+    let request = read(&stream)?;
+    seen.lock().unwrap().push(request);
+    match behaviour {
+        Behaviour::Refuses(status, body) => {
+            let length = body.len();
+            let head = format!("HTTP/1.1 {status} No\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{body}");
+            stream.write_all(head.as_bytes()).ok()
+        }
+        Behaviour::Hangs => {
+            // Reading blocks until the client hangs up.
+            let _ = stream.read(&mut [0; 1]);
+            None
+        }
+        Behaviour::Answers(text) => {
+            begin(&mut stream)?;
+            pieces(&mut stream, &text)?;
+            stream.write_all(b"data: [DONE]\n\n").ok()
+        }
+        Behaviour::CutsOff(text) => {
+            begin(&mut stream)?;
+            let half: String = text.chars().take(text.chars().count() / 2).collect();
+            pieces(&mut stream, &half)
+        }
+        Behaviour::Floods => {
+            begin(&mut stream)?;
+            loop {
+                pieces(&mut stream, &"x".repeat(4000))?;
+            }
+        }
+    }
+}
+
+fn read(stream: &TcpStream) -> Option<Request> {
+    let mut reader = BufReader::new(stream.try_clone().ok()?);
+    let mut headers = String::new();
+    let mut length = 0;
+    loop {
+        let mut line = String::new();
+        reader.read_line(&mut line).ok()?;
+        if line.trim().is_empty() {
+            break;
+        }
+        if let Some(value) = line.to_ascii_lowercase().strip_prefix("content-length:") {
+            length = value.trim().parse().ok()?;
+        }
+        headers.push_str(&line);
+    }
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body).ok()?;
+    Some(Request { headers, body: String::from_utf8(body).ok()? })
+}
+
+fn begin(stream: &mut TcpStream) -> Option<()> {
+    stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n").ok()
+}
+
+fn pieces(stream: &mut TcpStream, text: &str) -> Option<()> {
+    let characters: Vec<char> = text.chars().collect();
+    for piece in characters.chunks(7) {
+        let piece: String = piece.iter().collect();
+        let event = serde_json::json!({ "choices": [{ "delta": { "content": piece } }] });
+        stream.write_all(format!("data: {event}\n\n").as_bytes()).ok()?;
+    }
+    Some(())
+}
