@@ -154,7 +154,7 @@ fn unique_ids<'a>(
     findings: &Findings,
 ) {
     let mut seen: BTreeMap<&str, Span> = BTreeMap::new();
-    for id in ids {
+    for id in ids.filter(|id| !id.value.is_empty()) {
         if let Some(first) = seen.get(id.value.as_str()) {
             let message = format!("the `{name}` `{}` is used twice", id.value);
             let diagnostic = Diagnostic::error("duplicate-id", message, file, id.span);

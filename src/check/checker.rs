@@ -99,6 +99,9 @@ impl Checker<'_> {
     }
 
     fn unique(&mut self, id: &Spanned<String>, name: &str) {
+        if id.value.is_empty() {
+            return;
+        }
         match self.action_ids.get(&id.value) {
             Some(first) => {
                 let message = format!("the `{name}` `{}` is used twice", id.value);

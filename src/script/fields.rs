@@ -140,15 +140,12 @@ impl<'a> Fields<'a> {
     /// The value of `name`; reports `missing-key` without one. A null counts as missing.
     pub fn required(&self, name: &'static str) -> Option<&'a Arc<Node>> {
         let value = self.take(name).filter(|node| !is_null(node));
-        if value.is_none() {
+        // A misspelt key is reported as such by `finish`; that it is missing under its right name says nothing new.
+        if value.is_none() && near_miss(name, self.unasked_keys()).is_none() {
             let message = format!("{} needs `{name}`", self.what);
             // The first key is a better place than a mapping of many lines.
             let span = self.entries.first().map_or(self.span, |entry| entry.key.span);
-            let mut diagnostic = Diagnostic::error("missing-key", message, self.file, span);
-            if let Some(typo) = near_miss(name, self.unasked_keys()) {
-                diagnostic = diagnostic.with_help(format!("is `{typo}` meant to be `{name}`?"));
-            }
-            self.findings.report(diagnostic);
+            self.findings.report(Diagnostic::error("missing-key", message, self.file, span));
         }
         value
     }

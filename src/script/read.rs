@@ -64,7 +64,6 @@ fn session_script(node: &Node, file: &Arc<SourceFile>, findings: &Findings) -> O
     fields.not_yet("budget", false);
     let phases = items(&fields, "phases", phase);
     fields.finish();
-    let (id, phases) = (id?, phases?);
     Some(Script { file: Arc::clone(file), id, name, scheme, goal, who, user, model, history, declare, phases })
 }
 
@@ -92,7 +91,7 @@ fn phase(node: &Node, file: &Arc<SourceFile>, findings: &Findings) -> Option<Wri
     fields.not_yet("on_exit", true);
     let topics = items(&fields, "topics", topic);
     fields.finish();
-    Some(WrittenPhase { id: id?, name, goal, declare, condition, topics: topics? })
+    Some(WrittenPhase { id, name, goal, declare, condition, topics })
 }
 
 fn topic(node: &Node, file: &Arc<SourceFile>, findings: &Findings) -> Option<WrittenTopic> {
@@ -110,7 +109,7 @@ fn topic(node: &Node, file: &Arc<SourceFile>, findings: &Findings) -> Option<Wri
     fields.not_yet("priority", false);
     let actions = items(&fields, "actions", action);
     fields.finish();
-    Some(WrittenTopic { id: id?, name, goal, declare, condition, actions: actions? })
+    Some(WrittenTopic { id, name, goal, declare, condition, actions })
 }
 
 /// One action of a list of actions, wherever the list stands.
@@ -124,27 +123,28 @@ pub fn action(node: &Node, file: &Arc<SourceFile>, findings: &Findings) -> Optio
     let _ = fields.choice("on_interrupted", &["ask", "retry", "fail"]);
     let config = fields.take("config").filter(|node| !is_null(node)).map(Arc::clone);
     fields.finish();
-    Some(RawAction { kind: kind?, id: id?, condition, config, span: node.span })
+    Some(RawAction { kind: kind?, id, condition, config, span: node.span })
 }
 
 fn condition(fields: &Fields<'_>) -> Option<Words> {
     fields.words("condition")
 }
 
-/// Reads every item of a list that must not be empty. `None` when the list is missing or empty; items that cannot be
-/// read are left out (their errors are reported, so nothing runs).
+/// Reads every item of a list that must not be empty. What cannot be read is left out: it is reported, so nothing runs,
+/// and the rest is still checked.
 fn items<T>(
     fields: &Fields<'_>,
     name: &'static str,
     read: fn(&Node, &Arc<SourceFile>, &Findings) -> Option<T>,
-) -> Option<Vec<T>> {
-    let items = fields.required_list(name)?;
-    Some(items.iter().filter_map(|item| read(item, fields.file(), fields.findings())).collect())
+) -> Vec<T> {
+    let items = fields.required_list(name).unwrap_or_default();
+    items.iter().filter_map(|item| read(item, fields.file(), fields.findings())).collect()
 }
 
-/// A required id: letters of any script, digits, `_`, `.` and `-`.
-fn id(fields: &Fields<'_>, name: &'static str) -> Option<Spanned<String>> {
-    let words = fields.required_words(name)?;
+/// A required id: letters of any script, digits, `_`, `.` and `-`. One that is wrong or missing is reported and given all
+/// the same, so that what bears it is checked too; a missing one is empty.
+fn id(fields: &Fields<'_>, name: &'static str) -> Spanned<String> {
+    let Some(words) = fields.required_words(name) else { return Spanned { value: String::new(), span: fields.span() } };
     let id = Spanned { value: words.text, span: words.node.span };
     let allowed = |c: char| c.is_alphanumeric() || matches!(c, '_' | '.' | '-');
     let length = id.value.chars().count();
@@ -153,9 +153,8 @@ fn id(fields: &Fields<'_>, name: &'static str) -> Option<Spanned<String>> {
         let help = format!("ids are 1 to {LONGEST_ID} letters (of any script), digits, `_`, `.` and `-`");
         let diagnostic = Diagnostic::error("invalid-id", message, fields.file(), id.span);
         fields.findings().report(diagnostic.with_help(help));
-        return None;
     }
-    Some(id)
+    id
 }
 
 /// The `template_scheme` of the script in `file`, when it can be found at all: the templates must be known before the
