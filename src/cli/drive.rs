@@ -7,10 +7,8 @@ use crate::cli::commands::command;
 use crate::cli::exit::Exit;
 use crate::cli::front::Front;
 use crate::cli::input::Input;
-use crate::cli::json::JsonLines;
 use crate::cli::signals::Signals;
 use crate::engine::error::EngineError;
-use crate::run::error::RunError;
 use crate::run::session::{Pause, Session, Taken};
 
 /// Drives `session` to its end or its next rest.
@@ -31,7 +29,7 @@ pub async fn drive(
         let pause = tokio::select! {
             biased;
             () = signals.any() => return Ok(interrupted(front, &resume)),
-            pause = session.advance() => pause.map_err(|error| store_failed(front, error))?,
+            pause = session.advance() => pause?,
         };
         match pause {
             Pause::Waiting => {}
@@ -54,13 +52,10 @@ pub async fn drive(
                 input = source.next() => input,
             };
             match input {
-                Input::Answer { text, answer_id } => {
-                    let taken = session.answer(&text, answer_id.as_deref()).await;
-                    match taken.map_err(|error| store_failed(front, error))? {
-                        Taken::Yes => break,
-                        Taken::Before | Taken::Unknown | Taken::NotAwaited => {}
-                    }
-                }
+                Input::Answer { text, answer_id } => match session.answer(&text, answer_id.as_deref()).await? {
+                    Taken::Yes => break,
+                    Taken::Before | Taken::Unknown | Taken::NotAwaited => {}
+                },
                 Input::Command(words) => command(&words, &session, archive).await?,
                 Input::Unusable(why) if why.is_empty() => {}
                 Input::Unusable(why) => front.note(&why),
@@ -77,14 +72,6 @@ pub async fn drive(
 fn interrupted(front: Front, resume: &str) -> Exit {
     front.note(&format!("\ninterrupted; nothing is lost. Resume with: {resume}"));
     Exit::Interrupted
-}
-
-fn store_failed(front: Front, error: RunError) -> EngineError {
-    let error = EngineError::from(error);
-    if front == Front::Json {
-        JsonLines::uncommitted_error("store-failed", &error.to_string(), error.help());
-    }
-    error
 }
 
 /// The command that takes the session up again.

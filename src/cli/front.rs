@@ -3,6 +3,7 @@
 use std::io::IsTerminal;
 use std::sync::Arc;
 
+use crate::cli::exit::Exit;
 use crate::cli::input::Source;
 use crate::cli::json::JsonLines;
 use crate::cli::line_editor::LineEditor;
@@ -10,6 +11,7 @@ use crate::cli::lines::Lines;
 use crate::cli::piped::Piped;
 use crate::cli::report;
 use crate::cli::terminal::{Terminal, quiet};
+use crate::engine::error::EngineError;
 use crate::program::event::Observer;
 
 /// Which of them it is.
@@ -54,6 +56,15 @@ impl Front {
             Self::Piped => Box::new(Lines::of_standard_input(false)),
             Self::Json => Box::new(Lines::of_standard_input(true)),
         }
+    }
+
+    /// Gives `result` on; a failure that no event could tell, because the store itself is the trouble, is told to a program
+    /// as an event without a `seq`.
+    pub fn told(self, result: Result<Exit, EngineError>) -> Result<Exit, EngineError> {
+        if let (Self::Json, Err(error @ EngineError::Failed { message, .. })) = (self, &result) {
+            JsonLines::uncommitted_error("store-failed", message, error.help());
+        }
+        result
     }
 
     /// Tells the driver something that is no part of the conversation.

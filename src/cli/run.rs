@@ -16,6 +16,10 @@ use crate::engine::project::Project;
 /// As [`EngineError`] sorts them.
 pub async fn run(options: Run, environment: Environment) -> Result<Exit, EngineError> {
     let front = Front::of(options.json);
+    front.told(begin(options, environment, front).await)
+}
+
+async fn begin(options: Run, environment: Environment, front: Front) -> Result<Exit, EngineError> {
     let project = Project::of(&options.file, options.project.as_deref(), options.trust, &environment)?;
     let store = options.store.as_deref();
     let path = store_path(&project, &environment, store);

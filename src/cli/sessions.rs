@@ -37,7 +37,10 @@ pub async fn sessions(command: Sessions, environment: Environment) -> Result<Exi
             print(&markdown(&document));
             Ok(Exit::Done)
         }
-        Sessions::Resume(options) => resume(options, environment).await,
+        Sessions::Resume(options) => {
+            let front = Front::of(options.json);
+            front.told(resume(options, environment, front).await)
+        }
         Sessions::Export { id, format, calls, store } => {
             let archive = existing(&store, &environment, Access::Read)?;
             let document = export(archive.as_ref(), &id, calls).await?;
@@ -97,8 +100,7 @@ async fn list(store: &Store, environment: &Environment) -> Result<Exit, EngineEr
     Ok(Exit::Done)
 }
 
-async fn resume(options: Resume, environment: Environment) -> Result<Exit, EngineError> {
-    let front = Front::of(options.json);
+async fn resume(options: Resume, environment: Environment, front: Front) -> Result<Exit, EngineError> {
     let project = Project::of(Path::new("."), None, options.trust, &environment)?;
     let path = store_path(&project, &environment, options.store.store.as_deref());
     if !path.exists() {
