@@ -1,0 +1,282 @@
+//! Rust source as the house test reads it: without comments and literals, its test code told apart, its paths spelled out.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+
+/// A path that a file names, from its root: `crate::run::session::Session`, `std::fs::read`, `crate::run::*`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Named {
+    pub(crate) path: String,
+    pub(crate) line: usize,
+    /// Inside an item that is compiled for tests only.
+    pub(crate) in_test: bool,
+    /// The path stands in a `pub use`.
+    pub(crate) re_export: bool,
+}
+
+/// One `.rs` file.
+pub(crate) struct RustSource {
+    code: String,
+    tests: Vec<Range<usize>>,
+    /// Modules that this file declares for tests only.
+    pub(crate) test_modules: Vec<String>,
+}
+
+impl RustSource {
+    pub(crate) fn new(text: &str) -> Self {
+        let code = without_comments_and_literals(text);
+        let (tests, test_modules) = test_items(&code);
+        Self { code, tests, test_modules }
+    }
+
+    /// Every path of the file: those of its `use` declarations, and those inside its code, with what `use` brought in
+    /// put in front of them.
+    pub(crate) fn paths(&self) -> Vec<Named> {
+        let mut found = Vec::new();
+        let mut brought: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+        let mut uses: Vec<Range<usize>> = Vec::new();
+        for start in words(&self.code, "use") {
+            let Some(end) = self.code[start..].find(';').map(|length| start + length) else { continue };
+            uses.push(start..end);
+            let item = self.code[..start].rfind([';', '{', '}', ']']).map_or(0, |end| end + 1);
+            let re_export = self.code[item..start].trim_start().starts_with("pub");
+            for (path, alias) in tree(&self.code[start + 3..end]) {
+                if !path.ends_with("::*") {
+                    brought.entry(alias).or_default().insert(path.clone());
+                }
+                found.push(self.named(path, start, re_export));
+            }
+        }
+        for range in inline_paths(&self.code) {
+            if uses.iter().any(|within| within.contains(&range.start)) {
+                continue;
+            }
+            let written: String = self.code[range.clone()].split_whitespace().collect();
+            let (first, rest) = written.split_once("::").unwrap_or((&written, ""));
+            match brought.get(first) {
+                Some(fronts) if !rest.is_empty() => {
+                    for front in fronts {
+                        found.push(self.named(format!("{front}::{rest}"), range.start, false));
+                    }
+                }
+                _ => found.push(self.named(written, range.start, false)),
+            }
+        }
+        found
+    }
+
+    /// Where `.name(` stands outside test code, as line numbers.
+    pub(crate) fn calls_of(&self, name: &str) -> Vec<usize> {
+        let call = format!(".{name}(");
+        let places = self.code.match_indices(&call).map(|(at, _)| at);
+        places.filter(|at| !self.in_test(*at)).map(|at| self.line(at)).collect()
+    }
+
+    /// Whether `text` stands in the code, outside comments and literals.
+    pub(crate) fn has(&self, text: &str) -> bool {
+        self.code.contains(text)
+    }
+
+    fn named(&self, path: String, at: usize, re_export: bool) -> Named {
+        Named { path, line: self.line(at), in_test: self.in_test(at), re_export }
+    }
+
+    fn in_test(&self, at: usize) -> bool {
+        self.tests.iter().any(|range| range.contains(&at))
+    }
+
+    fn line(&self, at: usize) -> usize {
+        self.code[..at].matches('\n').count() + 1
+    }
+}
+
+/// `text` with comments and the insides of literals blanked out; line ends and lengths stay.
+fn without_comments_and_literals(text: &str) -> String {
+    let bytes = text.as_bytes();
+    let mut code: Vec<u8> = bytes.to_vec();
+    let blank = |code: &mut Vec<u8>, range: Range<usize>| {
+        for byte in &mut code[range] {
+            if *byte != b'\n' {
+                *byte = b' ';
+            }
+        }
+    };
+    let mut at = 0;
+    while at < bytes.len() {
+        let rest = &bytes[at..];
+        let end = if rest.starts_with(b"//") {
+            at + rest.iter().position(|byte| *byte == b'\n').unwrap_or(rest.len())
+        } else if rest.starts_with(b"/*") {
+            at + block_comment(rest)
+        } else if let Some(hashes) = raw_string(bytes, at) {
+            let open = at + 1 + hashes + 1;
+            let close: Vec<u8> = std::iter::once(b'"').chain(std::iter::repeat_n(b'#', hashes)).collect();
+            let length = bytes[open..].windows(close.len()).position(|window| window == close);
+            length.map_or(bytes.len(), |length| open + length + close.len())
+        } else if rest[0] == b'"' {
+            at + quoted(rest, b'"')
+        } else if rest[0] == b'\'' && is_character(text, at) {
+            at + quoted(rest, b'\'')
+        } else {
+            at += 1;
+            continue;
+        };
+        blank(&mut code, at..end);
+        at = end;
+    }
+    String::from_utf8_lossy(&code).into_owned()
+}
+
+/// The length of the block comment that `rest` begins with; comments nest.
+fn block_comment(rest: &[u8]) -> usize {
+    let (mut depth, mut at) = (0_usize, 0);
+    while at < rest.len() {
+        if rest[at..].starts_with(b"/*") {
+            (depth, at) = (depth + 1, at + 2);
+        } else if rest[at..].starts_with(b"*/") {
+            (depth, at) = (depth - 1, at + 2);
+            if depth == 0 {
+                return at;
+            }
+        } else {
+            at += 1;
+        }
+    }
+    rest.len()
+}
+
+/// The number of `#` of a raw string that begins at `at`.
+fn raw_string(bytes: &[u8], at: usize) -> Option<usize> {
+    let in_word = at > 0 && (bytes[at - 1].is_ascii_alphanumeric() || bytes[at - 1] == b'_') && bytes[at - 1] != b'b';
+    if bytes[at] != b'r' || in_word {
+        return None;
+    }
+    let hashes = bytes[at + 1..].iter().take_while(|byte| **byte == b'#').count();
+    (bytes.get(at + 1 + hashes) == Some(&b'"')).then_some(hashes)
+}
+
+/// The length of the literal that `rest` begins with, up to the `quote` that no backslash precedes.
+fn quoted(rest: &[u8], quote: u8) -> usize {
+    let mut at = 1;
+    while at < rest.len() {
+        match rest[at] {
+            b'\\' => at += 2,
+            byte if byte == quote => return at + 1,
+            _ => at += 1,
+        }
+    }
+    rest.len()
+}
+
+/// Whether the `'` at `at` begins a character and not a lifetime.
+fn is_character(text: &str, at: usize) -> bool {
+    let mut characters = text[at + 1..].chars();
+    match characters.next() {
+        Some('\\') => true,
+        Some(_) => characters.next() == Some('\''),
+        None => false,
+    }
+}
+
+/// The ranges of items under `#[cfg(test)]`, and the names of modules among them that stand in files of their own.
+fn test_items(code: &str) -> (Vec<Range<usize>>, Vec<String>) {
+    const MARK: &str = "#[cfg(test)]";
+    let (mut ranges, mut modules) = (Vec::new(), Vec::new());
+    for (start, _) in code.match_indices(MARK) {
+        let item = start + MARK.len();
+        let end = item_end(&code[item..]).map_or(code.len(), |length| item + length);
+        if code[..end].ends_with(';')
+            && let Some(name) = code[item..end - 1].trim().rsplit_once("mod ").map(|(_, name)| name.trim())
+        {
+            modules.push(name.to_owned());
+        }
+        ranges.push(start..end);
+    }
+    (ranges, modules)
+}
+
+/// Where an item ends: at its `;`, or after the braces that it opens.
+fn item_end(item: &str) -> Option<usize> {
+    let mut depth = 0_usize;
+    for (at, byte) in item.bytes().enumerate() {
+        match byte {
+            b';' if depth == 0 => return Some(at + 1),
+            b'{' => depth += 1,
+            b'}' => {
+                depth = depth.saturating_sub(1);
+                if depth == 0 {
+                    return Some(at + 1);
+                }
+            }
+            _ => {}
+        }
+    }
+    None
+}
+
+/// Where `word` stands as a whole word.
+fn words<'c>(code: &'c str, word: &'c str) -> impl Iterator<Item = usize> + 'c {
+    let in_name = |c: char| c.is_alphanumeric() || matches!(c, '_' | '\'' | '#');
+    code.match_indices(word).map(|(at, _)| at).filter(move |at| {
+        !code[..*at].ends_with(in_name) && code[at + word.len()..].chars().next().is_some_and(char::is_whitespace)
+    })
+}
+
+/// The paths of a `use` tree, each with the name that it brings in.
+fn tree(text: &str) -> Vec<(String, String)> {
+    let text = text.trim().trim_start_matches("::");
+    let Some(open) = text.find('{') else {
+        let (path, alias) = text.split_once(" as ").unwrap_or((text, ""));
+        let path: String = path.split_whitespace().collect();
+        let path = path.strip_suffix("::self").map_or(path.clone(), str::to_owned);
+        let own = path.rsplit("::").next().unwrap_or(&path).to_owned();
+        return vec![(path.clone(), if alias.is_empty() { own } else { alias.trim().to_owned() })];
+    };
+    let front: String = text[..open].split_whitespace().collect();
+    // The first group of a tree is also the last thing in it.
+    let inner = &text[open + 1..text.rfind('}').unwrap_or(text.len())];
+    let (mut depth, mut start, mut parts) = (0_usize, 0, Vec::new());
+    for (at, byte) in inner.bytes().enumerate() {
+        match byte {
+            b'{' => depth += 1,
+            b'}' => depth -= 1,
+            b',' if depth == 0 => {
+                parts.push(&inner[start..at]);
+                start = at + 1;
+            }
+            _ => {}
+        }
+    }
+    parts.push(&inner[start..]);
+    let parts = parts.into_iter().map(str::trim).filter(|part| !part.is_empty());
+    parts.flat_map(|part| tree(&format!("{front}{part}"))).collect()
+}
+
+/// The ranges of `a::b::c` in the code.
+fn inline_paths(code: &str) -> Vec<Range<usize>> {
+    let name = |c: char| c.is_alphanumeric() || c == '_';
+    let mut ranges: Vec<Range<usize>> = Vec::new();
+    for (at, _) in code.match_indices("::") {
+        if ranges.last().is_some_and(|last| at < last.end) {
+            continue;
+        }
+        let start = code[..at]
+            .rfind(|c: char| !name(c))
+            .map_or(0, |end| end + code[end..].chars().next().map_or(1, char::len_utf8));
+        if start == at {
+            continue;
+        }
+        let mut end = at;
+        while code[end..].starts_with("::") {
+            let length = code[end + 2..].find(|c: char| !name(c)).unwrap_or(code.len() - end - 2);
+            if length == 0 {
+                break;
+            }
+            end += 2 + length;
+        }
+        if end > at {
+            ranges.push(start..end);
+        }
+    }
+    ranges
+}
