@@ -328,7 +328,7 @@ fn the_rule_of_floors_sees_every_way_to_write_a_path() {
         ("source/text.rs", "use crate::attic::x;"),
     ];
     for (path, text) in wrong {
-        assert_eq!(told(arrows, path, text).len(), 1, "{path}: {text}: {:?}", told(arrows, path, text));
+        assert!(!told(arrows, path, text).is_empty(), "{path}: {text}");
     }
     let right = [
         ("engine/engine.rs", "use crate::run::session::Session; use crate::source::text::SourceFile;"),
