@@ -294,6 +294,10 @@ impl<'a> Fields<'a> {
             known.dedup();
             let help = match near {
                 Some(near) => format!("did you mean `{near}`?"),
+                // `{ define: one thing, and another }`: what follows the comma is a key without a value.
+                None if key.contains(char::is_whitespace) && is_absent(&entry.value) => {
+                    "inside `{ }` and `[ ]` a comma ends a text: put the text before it in quotes, up to here".into()
+                }
                 None => format!("known here: {}; keys of your own begin with `x-`", known.join(", ")),
             };
             let mut diagnostic = Diagnostic::error("unknown-key", message, self.file, entry.key.span).with_help(help);
@@ -322,6 +326,11 @@ pub fn is_null(node: &Node) -> bool {
     node.as_scalar().is_some_and(|scalar| scalar.value().is_null())
 }
 
+/// Whether nothing at all is written where the value would stand.
+fn is_absent(node: &Node) -> bool {
+    is_null(node) && node.as_scalar().is_some_and(|scalar| scalar.text.is_empty())
+}
+
 /// A name cut to a length that a message can hold.
 pub fn shortened(name: &str) -> String {
     const LONGEST: usize = 60;
@@ -329,4 +338,31 @@ pub fn shortened(name: &str) -> String {
         return name.to_owned();
     }
     name.chars().take(LONGEST).chain(['…']).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::source::yaml::parse;
+
+    fn help_of_the_unknown_key_in(text: &str) -> String {
+        let file = Arc::new(SourceFile::new("a.yaml", text));
+        let root = parse(&file).root.unwrap();
+        let findings = Findings::new();
+        let fields = Fields::of(&root, "this", &file, &findings).unwrap();
+        fields.ignore("define");
+        fields.finish();
+        findings.into_vec().pop().unwrap().help.unwrap()
+    }
+
+    #[test]
+    fn a_comma_that_ends_a_text_is_explained() {
+        for text in ["{ define: one thing, and another }", "{ define: 一件事, 还有 一件 }"] {
+            assert!(help_of_the_unknown_key_in(text).contains("a comma ends a text"), "{text}");
+        }
+        assert!(help_of_the_unknown_key_in("{ define: one, defin: 5 }").contains("did you mean `define`?"));
+        for text in ["{ define: one, and another: 5 }", "{ define: one, another }", "and another: ~\n"] {
+            assert!(help_of_the_unknown_key_in(text).contains("known here: define"), "{text}");
+        }
+    }
 }

@@ -93,23 +93,14 @@ fn conversation(task: &Task, metrics: &[&str]) -> Value {
     Value::Object(reply)
 }
 
+/// What was known beforehand, put side by side: values without the names that only the author knows, for a script may say
+/// them to the person. The content is an instruction to a model and never stands in for a thought.
 fn thought(task: &Task) -> Value {
-    let mut text = String::new();
-    for (name, value) in task.inputs.iter().filter(|(_, value)| !value.is_null()) {
-        if !text.is_empty() {
-            text.push('\n');
-        }
-        text.push_str(name);
-        text.push('：');
-        match value {
-            Value::String(value) => text.push_str(value),
-            other => text.push_str(&other.to_string()),
-        }
-    }
-    if text.is_empty() {
-        text.clone_from(&task.content);
-    }
+    let known = task.inputs.iter().map(|(_, value)| value).filter(|value| !value.is_null());
+    let words = known.map(|value| value.as_str().map_or_else(|| value.to_string(), str::to_owned));
+    let text = words.collect::<Vec<_>>().join(" / ");
     let outputs = task.wanted.iter().map(|wanted| match wanted.declared {
+        _ if text.is_empty() => Value::Null,
         None | Some(DeclaredType::String) if wanted.choices.is_empty() => Value::String(text.clone()),
         _ => fill(wanted, &text),
     });
@@ -208,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thought_repeats_what_it_was_given() {
+    fn a_thought_puts_side_by_side_what_was_known() {
         let outputs = || {
             vec![
                 wanted("summary", None),
@@ -224,10 +215,11 @@ mod tests {
             ("家人".into(), json!(["父亲"])),
         ];
         let reply = respond(&with_inputs);
-        let summary = "姓名：小林\nchild_2_age：7\n家人：[\"父亲\"]";
+        let summary = "小林 / 7 / [\"父亲\"]";
         assert_eq!(reply, json!({ "BRIEF": "", "summary": summary, "age": 7, "ok": null }));
+        // An instruction to a model is no thought, and a script may read it out.
         let reply = respond(&task("ai_think", None, outputs()));
-        assert_eq!(reply["summary"], "您多大了？");
+        assert_eq!(reply, json!({ "BRIEF": "", "summary": null, "age": null, "ok": null }));
     }
 
     #[test]
