@@ -62,9 +62,9 @@ pub enum Pause {
 pub enum Taken {
     /// It is committed.
     Yes,
-    /// Its `answer_id` was taken before; nothing changed.
+    /// Its `answer_id` was taken before; a warning was committed, and nothing else changed.
     Before,
-    /// Its `answer_id` belongs to a question that was not asked yet; nothing changed.
+    /// Its `answer_id` belongs to a question that was not asked yet; a warning was committed, and nothing else changed.
     Unknown,
     /// The session waits for nothing; nothing changed.
     NotAwaited,
@@ -112,10 +112,13 @@ impl Session {
             && self.head.waiting.as_deref() != Some(given)
         {
             if self.is_taken(given).await? {
+                self.ignored("answer-taken", "an answer was ignored: its answer_id was taken before").await?;
                 return Ok(Taken::Before);
             }
             // Ids of ours that were not given out yet; any other id is the client's own and as good as none.
             if own_number(given).is_some() {
+                self.ignored("answer-unknown", "an answer was ignored: nothing was asked yet under its answer_id")
+                    .await?;
                 return Ok(Taken::Unknown);
             }
         }
@@ -137,6 +140,14 @@ impl Session {
         self.status = Status::Running;
         self.commit(draft).await?;
         Ok(Taken::Yes)
+    }
+
+    /// Tells that an answer changed nothing, so that whoever sent it need not wonder (INTERFACES.md, "Events").
+    async fn ignored(&mut self, code: &'static str, message: &str) -> Result<(), RunError> {
+        let help = self.head.waiting.as_ref().map(|awaited| format!("the answer that is awaited is `{awaited}`"));
+        let mut draft = Draft::default();
+        draft.event(&self.place(), Event::Warning { code, message: message.to_owned(), help });
+        self.commit(draft).await
     }
 
     async fn is_taken(&self, answer_id: &str) -> Result<bool, RunError> {
