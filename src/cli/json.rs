@@ -1,8 +1,9 @@
 //! `--json`: every event as one object a line on standard output.
 
 use std::io::Write;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::program::event::Observer;
 
@@ -23,8 +24,60 @@ impl Observer for JsonLines {
     }
 
     fn delta(&self, message_id: &str, text: &str) {
-        write(&json!({ "type": "message_delta", "message_id": message_id, "text": text }).to_string());
+        write(&delta(message_id, text));
     }
+}
+
+/// Events for a program that first wants what it missed: they are kept back until [`CatchUp::go_on`].
+#[derive(Debug)]
+pub struct CatchUp {
+    kept: Mutex<Option<Vec<String>>>,
+}
+
+impl Default for CatchUp {
+    fn default() -> Self {
+        Self { kept: Mutex::new(Some(Vec::new())) }
+    }
+}
+
+impl CatchUp {
+    fn kept(&self) -> MutexGuard<'_, Option<Vec<String>>> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The `seq` of the first event that is kept back.
+    pub fn first_seq(&self) -> Option<u64> {
+        let first: Value = serde_json::from_str(self.kept().as_ref()?.first()?).ok()?;
+        first.get("seq")?.as_u64()
+    }
+
+    /// Writes what was kept back, and from now on every event as it comes.
+    pub fn go_on(&self) {
+        for line in self.kept().take().into_iter().flatten() {
+            write(&line);
+        }
+    }
+
+    fn line(&self, line: &str) {
+        match self.kept().as_mut() {
+            Some(kept) => kept.push(line.to_owned()),
+            None => write(line),
+        }
+    }
+}
+
+impl Observer for CatchUp {
+    fn committed(&self, _kind: &str, line: &str) {
+        self.line(line);
+    }
+
+    fn delta(&self, message_id: &str, text: &str) {
+        self.line(&delta(message_id, text));
+    }
+}
+
+fn delta(message_id: &str, text: &str) -> String {
+    json!({ "type": "message_delta", "message_id": message_id, "text": text }).to_string()
 }
 
 /// Writes one line at once: a reader never sees half of one that this process could finish.

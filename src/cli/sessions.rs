@@ -10,16 +10,17 @@ use crate::cli::arguments::{Format, Resume, Sessions, Store};
 use crate::cli::drive::drive;
 use crate::cli::exit::Exit;
 use crate::cli::front::Front;
-use crate::cli::json;
+use crate::cli::json::{self, CatchUp};
 use crate::cli::report;
 use crate::cli::run::needs_store;
 use crate::engine::clock::{now, stamp};
-use crate::engine::engine::{Engine, store_path};
+use crate::engine::engine::{Engine, Opened, store_path};
 use crate::engine::environment::Environment;
 use crate::engine::error::EngineError;
 use crate::engine::export::export;
 use crate::engine::markdown::markdown;
 use crate::engine::project::Project;
+use crate::program::event::Observer;
 
 /// How many events are written again at a time.
 const PAGE: usize = 1000;
@@ -108,10 +109,10 @@ async fn resume(options: Resume, environment: Environment, front: Front) -> Resu
             .with_help("say where the store is with `--store`"));
     }
     let engine = Engine::with_store(project, environment.clone(), Some(&path))?;
-    if let Some(after) = options.after {
-        write_again(engine.archive().as_ref(), &options.id, after).await?;
-    }
-    let opened = engine.resume(&options.id, options.model.as_deref(), front.observer()).await?;
+    let opened = match options.after {
+        None => engine.resume(&options.id, options.model.as_deref(), front.observer()).await?,
+        Some(after) => resume_after(&engine, &options, after).await?,
+    };
     for notice in &opened.notices {
         report::quiet(notice);
     }
@@ -119,14 +120,27 @@ async fn resume(options: Resume, environment: Environment, front: Front) -> Resu
     drive(opened.session, engine.archive().as_ref(), front, elsewhere.then_some(path.as_path())).await
 }
 
-/// Writes again what was committed after `after`.
-async fn write_again(archive: &dyn Archive, id: &str, after: u64) -> Result<(), EngineError> {
+/// Takes hold of the session first: nobody else can then commit anything between what is written again and what follows.
+async fn resume_after(engine: &Engine, options: &Resume, after: u64) -> Result<Opened, EngineError> {
+    let observer = Arc::new(CatchUp::default());
+    let opened = engine.resume(&options.id, options.model.as_deref(), Arc::clone(&observer) as Arc<dyn Observer>).await;
+    // A session that is over cannot be resumed, but what was missed of its end can be told.
+    if !matches!(opened, Err(EngineError::Failed { .. })) {
+        let archive = engine.archive().as_ref();
+        write_again(archive, &options.id, after, observer.first_seq().unwrap_or(u64::MAX)).await?;
+        observer.go_on();
+    }
+    opened
+}
+
+/// Writes again what was committed after `after` and before `before`.
+async fn write_again(archive: &dyn Archive, id: &str, after: u64, before: u64) -> Result<(), EngineError> {
     let mut after = after;
     loop {
         let rows = archive.journal(id, after, PAGE).await?;
         let Some(last) = rows.last() else { return Ok(()) };
         after = last.seq;
-        for row in &rows {
+        for row in rows.iter().take_while(|row| row.seq < before) {
             json::write(&row.body);
         }
     }
