@@ -1,0 +1,254 @@
+//! The program as a child process: in a directory of its own, with a clean environment; fed, read, killed.
+
+// Every test file takes what it needs of this and leaves the rest.
+#![allow(dead_code, unreachable_pub)]
+
+use std::ffi::OsStr;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// How long a process may be silent before a test gives it up. Only a broken program comes near it.
+pub const PATIENCE: Duration = Duration::from_secs(120);
+
+/// How long to wait between two looks at something that cannot be waited for.
+pub const GLANCE: Duration = Duration::from_millis(2);
+
+/// A file of `tests/fixtures/sessions/`.
+pub fn fixture(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/sessions").join(name)
+}
+
+/// A directory of its own for the sessions of one test. Nothing is configured in it.
+pub struct Home {
+    directory: TempDir,
+}
+
+/// What a process that ended left behind.
+#[derive(Debug)]
+pub struct Finished {
+    pub code: Option<i32>,
+    pub out: String,
+    pub err: String,
+}
+
+impl Home {
+    pub fn new() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        std::fs::create_dir(directory.path().join("config")).unwrap();
+        // The project ends here, whatever lies above the directory for temporary files.
+        std::fs::create_dir(directory.path().join(".bcc")).unwrap();
+        Self { directory }
+    }
+
+    pub fn path(&self) -> &Path {
+        self.directory.path()
+    }
+
+    /// The store of the sessions that are run from here.
+    pub fn store(&self) -> PathBuf {
+        self.path().join(".bcc/sessions.db")
+    }
+
+    /// Puts a file here and gives its path.
+    pub fn file(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path
+    }
+
+    /// Puts a script of `tests/fixtures/sessions/` here, so that this is its project.
+    pub fn script(&self, name: &str) -> PathBuf {
+        self.file(name, &std::fs::read_to_string(fixture(name)).unwrap())
+    }
+
+    /// The environment of every process of this test: nothing of the machine's but where programs are.
+    pub fn variables(&self) -> Vec<(String, String)> {
+        let home = self.path().display().to_string();
+        let path = std::env::var("PATH").unwrap_or_default();
+        [("PATH", path), ("HOME", home.clone()), ("XDG_CONFIG_HOME", format!("{home}/config")), ("TZ", "UTC".into())]
+            .map(|(name, value)| (name.to_owned(), value))
+            .to_vec()
+    }
+
+    /// The program with these arguments, not yet started.
+    pub fn command(&self, arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_bcc-script"));
+        command.args(arguments).env_clear().envs(self.variables()).current_dir(self.path());
+        command
+    }
+
+    /// Starts the program.
+    pub fn start(&self, arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Running {
+        Running::start(self.command(arguments))
+    }
+
+    /// Runs the program to its end on this standard input.
+    pub fn finish(&self, arguments: impl IntoIterator<Item = impl AsRef<OsStr>>, input: impl AsRef<[u8]>) -> Finished {
+        let mut running = self.start(arguments);
+        running.feed(input.as_ref().to_vec());
+        running.finish()
+    }
+
+    /// `sessions export`, with prompts and raw replies.
+    pub fn export(&self, id: &str) -> Value {
+        let finished = self.finish(["sessions", "export", id, "--calls"], "");
+        assert_eq!(finished.code, Some(0), "{}", finished.err);
+        serde_json::from_str(&finished.out).unwrap()
+    }
+}
+
+impl Finished {
+    /// Standard output as JSON lines.
+    pub fn events(&self) -> Vec<Value> {
+        self.out.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|_| panic!("no JSON: {line}"))).collect()
+    }
+}
+
+/// What [`Running::line_until`] came to.
+pub enum Next {
+    Line(String),
+    /// The moment came first.
+    Nothing,
+    /// The process closed its output.
+    End,
+}
+
+/// A process that is being talked to.
+pub struct Running {
+    child: Child,
+    input: Option<ChildStdin>,
+    lines: Receiver<String>,
+    errors: Option<JoinHandle<String>>,
+}
+
+impl Running {
+    pub fn start(mut command: Command) -> Self {
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let input = child.stdin.take();
+        let mut output = BufReader::new(child.stdout.take().unwrap());
+        let mut errors = child.stderr.take().unwrap();
+        // What the test does not take stays in the pipe, so that a process can be made to wait for its reader.
+        let (send, lines) = sync_channel(1);
+        std::thread::spawn(move || {
+            let mut line = Vec::new();
+            while output.read_until(b'\n', &mut line).is_ok_and(|read| read > 0) {
+                let whole = line.pop() == Some(b'\n');
+                // What a killed process did not finish is no line.
+                if !whole || send.send(String::from_utf8(std::mem::take(&mut line)).unwrap()).is_err() {
+                    return;
+                }
+            }
+        });
+        let errors = std::thread::spawn(move || {
+            let mut text = Vec::new();
+            let _ = errors.read_to_end(&mut text);
+            String::from_utf8_lossy(&text).into_owned()
+        });
+        Self { child, input, lines, errors: Some(errors) }
+    }
+
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// The next line of standard output, unless `moment` comes first.
+    pub fn line_until(&self, moment: Instant) -> Next {
+        match self.lines.recv_timeout(moment.saturating_duration_since(Instant::now())) {
+            Ok(line) => Next::Line(line),
+            Err(RecvTimeoutError::Timeout) => Next::Nothing,
+            Err(RecvTimeoutError::Disconnected) => Next::End,
+        }
+    }
+
+    /// The next event; none when there are no more.
+    pub fn event(&self) -> Option<Value> {
+        match self.line_until(Instant::now() + PATIENCE) {
+            Next::Line(line) => Some(serde_json::from_str(&line).unwrap_or_else(|_| panic!("no JSON: {line}"))),
+            Next::End => None,
+            Next::Nothing => panic!("the program says nothing"),
+        }
+    }
+
+    /// Reads events up to the first of this type.
+    pub fn event_of(&self, kind: &str) -> Value {
+        loop {
+            let event = self.event().unwrap_or_else(|| panic!("there is no `{kind}`"));
+            if event["type"] == kind {
+                return event;
+            }
+        }
+    }
+
+    /// Sends a line; says whether anybody was there to take it.
+    pub fn send(&mut self, line: &str) -> bool {
+        self.input.as_mut().is_some_and(|input| input.write_all(format!("{line}\n").as_bytes()).is_ok())
+    }
+
+    /// Sends everything and ends the input, however slowly the process reads.
+    pub fn feed(&mut self, bytes: Vec<u8>) {
+        if let Some(mut input) = self.input.take() {
+            std::thread::spawn(move || input.write_all(&bytes));
+        }
+    }
+
+    pub fn end_input(&mut self) {
+        self.input = None;
+    }
+
+    /// SIGKILL. Gives what the process had written and nobody had read.
+    pub fn kill(&mut self) -> Vec<String> {
+        let _ = self.child.kill();
+        self.child.wait().unwrap();
+        self.lines.iter().collect()
+    }
+
+    /// Waits for the end, without sending anything more.
+    pub fn finish(mut self) -> Finished {
+        self.input = None;
+        let out: Vec<String> = self.rest();
+        let status = wait(&mut self.child);
+        let err = self.errors.take().map(|errors| errors.join().unwrap()).unwrap_or_default();
+        Finished { code: status.code(), out: out.iter().map(|line| format!("{line}\n")).collect(), err }
+    }
+
+    fn rest(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        loop {
+            match self.line_until(Instant::now() + PATIENCE) {
+                Next::Line(line) => lines.push(line),
+                Next::End => return lines,
+                Next::Nothing => panic!("the program does not end"),
+            }
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The end of a process, which must come.
+pub fn wait(child: &mut Child) -> ExitStatus {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        if let Some(status) = child.try_wait().unwrap() {
+            return status;
+        }
+        if Instant::now() > deadline {
+            let _ = child.kill();
+            panic!("the program does not end");
+        }
+        std::thread::sleep(GLANCE);
+    }
+}
