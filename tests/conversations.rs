@@ -1,0 +1,239 @@
+//! Conversations as data (`tests/conversations/`, see its README): raw replies as a model writes them go through the whole
+//! interpreter, and each is run three times: undisturbed, and with the process dying before and after every commit.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, missing_docs)]
+
+#[path = "support/conversation.rs"]
+mod conversation;
+#[path = "support/mortal.rs"]
+mod mortal;
+
+use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use crate::conversation::{Case, Record, Refused, converse};
+use crate::mortal::Death;
+
+/// What must come of a case. What is not listed must not have happened, except where a field is left out altogether.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Expect {
+    /// Parts of the report, when the script is refused; then nothing else is looked at.
+    refused: Option<Vec<String>>,
+    /// Status of the session.
+    #[serde(default)]
+    status: String,
+    /// Everything said.
+    #[serde(default)]
+    said: Vec<String>,
+    /// The number of model calls.
+    #[serde(default)]
+    calls: usize,
+    /// Every outcome: `at: action/round`, and parts of it by dotted path.
+    outcomes: Option<Vec<Map<String, Value>>>,
+    /// Every entry of the export's history of metrics: `at`, and some metrics.
+    metrics: Option<Vec<Map<String, Value>>>,
+    /// Every variable that has a value: as it is, or `{ is, by, round }`.
+    variables: Option<BTreeMap<String, Value>>,
+    /// The types of all events, in order.
+    events: Option<Vec<String>>,
+    /// `name: why` of everything skipped.
+    #[serde(default)]
+    skipped: Vec<String>,
+    /// Codes of all warnings.
+    #[serde(default)]
+    warnings: Vec<String>,
+    /// `code: message` of all errors, each in part.
+    #[serde(default)]
+    errors: Vec<String>,
+    /// What stands in no event, outcome or export.
+    #[serde(default)]
+    hidden: Vec<String>,
+}
+
+#[test]
+fn every_conversation_goes_as_its_file_says() {
+    each(|name, case| match (run(case, Death::Never), &case.expect.refused) {
+        (Ok(record), None) => check(name, &case.expect, &record),
+        (Err(Refused(report)), Some(parts)) => {
+            for part in parts {
+                assert!(report.contains(part), "{name}: not in the report: {part}\n{report}");
+            }
+        }
+        (Ok(_), Some(_)) => panic!("{name}: was not refused"),
+        (Err(Refused(report)), None) => panic!("{name}: refused\n{report}"),
+    });
+}
+
+#[test]
+fn every_conversation_is_the_same_when_the_process_dies_before_each_commit() {
+    each(|name, case| is_the_same(name, case, Death::Before));
+}
+
+#[test]
+fn every_conversation_is_the_same_when_the_process_dies_after_each_commit() {
+    each(|name, case| is_the_same(name, case, Death::After));
+}
+
+fn is_the_same(name: &str, case: &Case, death: Death) {
+    let Ok(once) = run(case, Death::Never) else { return };
+    let Ok(again) = run(case, death) else { panic!("{name}: refused when run again") };
+    assert_eq!(once.said, again.said, "{name}: transcript");
+    assert_eq!(once.variables, again.variables, "{name}: variables");
+    assert_eq!(once.outcomes, again.outcomes, "{name}: outcomes");
+    assert_eq!(once.events, again.events, "{name}: events");
+    assert_eq!(once.status, again.status, "{name}: status");
+    check_hidden(name, &case.expect, &again);
+}
+
+fn run(case: &Case, death: Death) -> Result<Record, Refused> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(converse(case, death))
+}
+
+/// Does something with every case (those whose names have `$CONVERSATION` in them); a failed one does not hide the others.
+fn each(look: impl Fn(&str, &Case)) {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/conversations");
+    let only = std::env::var("CONVERSATION").unwrap_or_default();
+    let mut files: Vec<PathBuf> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.retain(|path| path.extension().is_some_and(|extension| extension == "yaml"));
+    files.sort();
+    assert!(files.len() > 80, "only {} cases", files.len());
+    let mut failed = Vec::new();
+    for path in &files {
+        let name = path.file_stem().unwrap().to_string_lossy();
+        if !name.contains(&only) {
+            continue;
+        }
+        let text = std::fs::read_to_string(path).unwrap();
+        let looked = catch_unwind(AssertUnwindSafe(|| {
+            let case = serde_yaml::from_str(&text).unwrap_or_else(|error| panic!("{name}: {error}"));
+            look(&name, &case);
+        }));
+        if looked.is_err() {
+            failed.push(name.into_owned());
+        }
+    }
+    assert!(failed.is_empty(), "{} of {} failed:\n{}", failed.len(), files.len(), failed.join("\n"));
+}
+
+fn check(name: &str, expect: &Expect, record: &Record) {
+    let of = |kind: &'static str| record.events.iter().filter(move |event| event["type"] == kind);
+    let words = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let errors: Vec<String> =
+        of("error").map(|event| format!("{}: {}", words(&event["code"]), words(&event["message"]))).collect();
+    assert_eq!(expect.said, record.said, "{name}: what was said; errors: {errors:?}");
+    assert_eq!(expect.errors.len(), errors.len(), "{name}: {errors:?}");
+    for (part, error) in expect.errors.iter().zip(&errors) {
+        assert!(error.contains(part), "{name}: {part:?} is not in {error:?}");
+    }
+    assert_eq!(expect.status, record.status, "{name}: status");
+    assert_eq!(expect.calls, of("model_call").count(), "{name}: model calls");
+    let warnings: Vec<String> = of("warning").map(|event| words(&event["code"])).collect();
+    assert_eq!(expect.warnings, warnings, "{name}: {:#?}", of("warning").collect::<Vec<_>>());
+    let skipped: Vec<String> =
+        of("skipped").map(|event| format!("{}: {}", words(&event["name"]), words(&event["why"]))).collect();
+    assert_eq!(expect.skipped, skipped, "{name}: skipped");
+    if let Some(events) = &expect.events {
+        let kinds: Vec<String> = record.events.iter().map(|event| words(&event["type"])).collect();
+        assert_eq!(events, &kinds, "{name}: events");
+    }
+    if let Some(variables) = &expect.variables {
+        check_variables(name, variables, &record.variables);
+    }
+    if let Some(outcomes) = &expect.outcomes {
+        let places: Vec<String> = record.outcomes.iter().map(place).collect();
+        let expected: Vec<String> = outcomes.iter().map(|outcome| words(&outcome["at"])).collect();
+        assert_eq!(expected, places, "{name}: outcomes");
+        for (parts, outcome) in outcomes.iter().zip(&record.outcomes) {
+            check_outcome(&format!("{name}, outcome {}", place(outcome)), parts, outcome);
+        }
+    }
+    if let Some(metrics) = &expect.metrics {
+        assert_eq!(metrics.len(), record.metrics.len(), "{name}: history of metrics {:#?}", record.metrics);
+        for (expected, found) in metrics.iter().zip(&record.metrics) {
+            let at = format!("{}/{}", words(&found["action_id"]), found["round"]);
+            assert_eq!(expected["at"], at, "{name}: history of metrics");
+            for (metric, words) in expected.iter().filter(|(key, _)| *key != "at") {
+                assert_eq!(words, &found["metrics"][metric], "{name}: {metric} at {at}");
+            }
+        }
+    }
+    check_hidden(name, expect, record);
+}
+
+fn check_hidden(name: &str, expect: &Expect, record: &Record) {
+    for hidden in &expect.hidden {
+        if let Some(at) = record.about.find(hidden.as_str()) {
+            let from = record.about.floor_char_boundary(at.saturating_sub(200));
+            panic!("{name}: {hidden} is not hidden: …{}", &record.about[from..at + hidden.len()]);
+        }
+    }
+}
+
+fn check_variables(name: &str, expected: &BTreeMap<String, Value>, found: &BTreeMap<String, Value>) {
+    let names = |variables: &BTreeMap<String, Value>| variables.keys().cloned().collect::<Vec<_>>();
+    assert_eq!(names(expected), names(found), "{name}: variables {found:#?}");
+    for (variable, expected) in expected {
+        let stored = &found[variable];
+        let (value, by, round) = match expected.get("by") {
+            Some(by) => (&expected["is"], Some(by), expected.get("round")),
+            None => (expected, None, None),
+        };
+        assert_eq!(value, &stored["value"], "{name}: {variable}");
+        if let Some(by) = by {
+            assert_eq!(by, &stored["source"], "{name}: who set {variable}");
+            assert_eq!(round.unwrap_or(&Value::Null), &stored["round"], "{name}: when {variable} was set");
+        }
+    }
+}
+
+fn place(outcome: &Value) -> String {
+    let location = &outcome["location"];
+    let action = location["action_id"].as_str().unwrap_or_default();
+    location["round"].as_u64().map_or_else(|| action.to_owned(), |round| format!("{action}/{round}"))
+}
+
+/// `metadata.parse_error: true`; `a.b has: words` for a part of a text; `prompt: { has, lacks, roles }`.
+fn check_outcome(name: &str, parts: &Map<String, Value>, outcome: &Value) {
+    for (key, expected) in parts.iter().filter(|(key, _)| *key != "at") {
+        if key == "prompt" {
+            check_prompt(name, expected, &outcome["debug_info"]["llm_prompt"]);
+            continue;
+        }
+        let path = key.strip_suffix(" has").unwrap_or(key);
+        let found = path.split('.').fold(outcome, |value, name| value.get(name).unwrap_or(&Value::Null));
+        if path == key {
+            assert_eq!(expected, found, "{name}: {path}");
+        } else {
+            let (part, text) = (expected.as_str().unwrap(), found.as_str().unwrap_or_default());
+            assert!(text.contains(part), "{name}: {path}: {part:?} is not in {text:?}");
+        }
+    }
+}
+
+fn check_prompt(name: &str, expected: &Value, prompt: &Value) {
+    let messages = prompt.as_array().unwrap_or_else(|| panic!("{name}: there is no prompt"));
+    let known = ["has", "lacks", "roles", "whole"];
+    assert!(expected.as_object().unwrap().keys().all(|key| known.contains(&key.as_str())), "{name}: {expected}");
+    let roles: Vec<&Value> = messages.iter().map(|message| &message["role"]).collect();
+    let text: String =
+        messages.iter().map(|message| message["content"].as_str().unwrap()).collect::<Vec<_>>().join("\n");
+    let list = |key: &str| expected[key].as_array().into_iter().flatten().map(|part| part.as_str().unwrap());
+    for part in list("has") {
+        assert!(text.contains(part), "{name}: not in the prompt: {part}\n{text}");
+    }
+    for part in list("lacks") {
+        assert!(!text.contains(part), "{name}: in the prompt: {part}\n{text}");
+    }
+    if let Some(expected) = expected["roles"].as_array() {
+        assert_eq!(expected.iter().collect::<Vec<_>>(), roles, "{name}: roles of the prompt");
+    }
+    if let Some(whole) = expected["whole"].as_str() {
+        assert_eq!(whole.trim_end(), text, "{name}: the whole prompt");
+    }
+}

@@ -1,0 +1,342 @@
+//! A conversation as a file: a script, what the model writes, what the person answers. Run through the library, undisturbed or
+//! with the process dying at every commit, it gives a [`Record`].
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use bcc_script::archive::contract::Archive;
+use bcc_script::engine::engine::{Engine, Opened, RunRequest};
+use bcc_script::engine::environment::Environment;
+use bcc_script::engine::error::EngineError;
+use bcc_script::engine::export::export;
+use bcc_script::engine::project::Project;
+use bcc_script::program::event::Observer;
+use bcc_script::run::session::{Pause, Session, Taken};
+use bcc_script::source::render::human;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use crate::mortal::{Death, MortalArchive};
+
+/// The session that a case is about.
+const SESSION: &str = "s";
+
+/// Fields of an event or outcome that tell when it was, not what it was.
+const STAMPS: [&str; 4] = ["seq", "at", "timestamp", "session_id"];
+
+/// Events that only an interrupted session has.
+const OF_RESUMING: [&str; 2] = ["session_resumed", "message_discarded"];
+
+/// What goes in.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Case {
+    /// What it shows, where its name does not say all.
+    #[serde(default, rename = "about")]
+    _about: String,
+    /// The script as text.
+    script: Option<String>,
+    /// Or the fields of its `session:`; `session_id` need not be given.
+    session: Option<Map<String, Value>>,
+    /// Or (and) the actions of its only topic.
+    actions: Option<Vec<Value>>,
+    /// Files of the project, by path.
+    #[serde(default)]
+    files: BTreeMap<String, String>,
+    /// What the model writes, as a file for `--model replay:` has it under `replies`.
+    #[serde(default)]
+    replies: Map<String, Value>,
+    /// `--scheme`.
+    scheme: Option<String>,
+    /// `--var`, each.
+    #[serde(default)]
+    variables: Vec<String>,
+    /// The answers of an earlier session of the same user.
+    earlier: Option<Vec<String>>,
+    /// What the person answers.
+    #[serde(default)]
+    answers: Vec<String>,
+    /// What must come of it.
+    pub(crate) expect: crate::Expect,
+}
+
+/// What came of it.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Record {
+    /// Status of the session.
+    pub(crate) status: String,
+    /// `ai: …` and `user: …`, in order.
+    pub(crate) said: Vec<String>,
+    /// `session.x`, `topic.topic_a.x` with value, source and round.
+    pub(crate) variables: BTreeMap<String, Value>,
+    /// Outcomes, without stamps.
+    pub(crate) outcomes: Vec<Value>,
+    /// The export's history of metrics, without stamps.
+    pub(crate) metrics: Vec<Value>,
+    /// Every event, without stamps.
+    pub(crate) events: Vec<Value>,
+    /// Everything that is shown, exported or recorded about the session, but not the conversation itself.
+    pub(crate) about: String,
+}
+
+/// Why there is no record: the report that the person sees.
+pub(crate) struct Refused(pub(crate) String);
+
+/// Collects the pieces of messages that are shown while they arrive.
+#[derive(Default)]
+struct Watcher {
+    shown: Mutex<BTreeMap<String, String>>,
+}
+
+impl Observer for Watcher {
+    fn committed(&self, _kind: &str, _line: &str) {}
+
+    fn delta(&self, message_id: &str, text: &str) {
+        self.shown.lock().unwrap().entry(message_id.to_owned()).or_default().push_str(text);
+    }
+}
+
+impl Watcher {
+    /// What was shown live was said in these very words, or the journal says that it does not count.
+    async fn check(&self, archive: &MortalArchive, session: &str) {
+        let rows = archive.journal(session, 0, usize::MAX).await.unwrap();
+        let mut left = self.shown.lock().unwrap().clone();
+        for row in rows.iter().filter(|row| row.kind == "message" || row.kind == "message_discarded") {
+            let event: Value = serde_json::from_str(&row.body).unwrap();
+            let shown = left.remove(event["message_id"].as_str().unwrap());
+            let differs = shown.is_some_and(|shown| row.kind == "message" && event["text"] != shown);
+            assert!(!differs, "shown live in other words than it was said: {event}");
+        }
+        // A resumed session knows the first message of the turn that died; its others (`m7.1`) go with it.
+        let discarded = |id: &str| rows.iter().any(|row| row.kind == "message_discarded" && row.body.contains(&format!("\"{id}\"")));
+        left.retain(|id, _| !discarded(id.split('.').next().unwrap()));
+        assert!(left.is_empty(), "shown live, neither said nor discarded: {left:?}");
+    }
+}
+
+/// Runs the case in a project of its own.
+pub(crate) async fn converse(case: &Case, death: Death) -> Result<Record, Refused> {
+    let directory = tempfile::tempdir().unwrap();
+    let file = prepare(case, directory.path());
+    let archive = MortalArchive::new(death);
+    let replies = directory.path().join("replies.yaml");
+    let request = |session: &str| RunRequest {
+        file: file.clone(),
+        session: Some(session.to_owned()),
+        model: Some(format!("replay:{}", replies.display())),
+        scheme: case.scheme.clone(),
+        variables: case.variables.clone(),
+        clock: Some("2026-11-21T20:00:00Z".to_owned()),
+        ..RunRequest::default()
+    };
+    let driver = Driver { directory: directory.path(), archive: Arc::clone(&archive) };
+    if let Some(answers) = &case.earlier {
+        driver.drive(&request("earlier"), answers).await?;
+    }
+    driver.drive(&request(SESSION), &case.answers).await?;
+    Ok(record(archive.as_ref(), directory.path()).await)
+}
+
+fn prepare(case: &Case, directory: &Path) -> std::path::PathBuf {
+    for (path, text) in &case.files {
+        let path = directory.join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+    // JSON is YAML.
+    let replies: Map<String, Value> =
+        case.replies.iter().map(|(key, list)| (key.clone(), list.as_array().unwrap().iter().map(whole).collect())).collect();
+    std::fs::write(directory.join("replies.yaml"), json!({ "replies": replies }).to_string()).unwrap();
+    let text = case.script.clone().unwrap_or_else(|| {
+        let mut session = case.session.clone().unwrap_or_default();
+        session.entry("session_id").or_insert_with(|| json!("case"));
+        if let Some(actions) = &case.actions {
+            let topic = json!({ "topic_id": "topic", "actions": actions });
+            session.insert("phases".into(), json!([{ "phase_id": "phase", "topics": [topic] }]));
+        }
+        serde_json::to_string_pretty(&json!({ "session": session })).unwrap()
+    });
+    let file = directory.join("script.yaml");
+    std::fs::write(&file, text).unwrap();
+    file
+}
+
+/// `{ $ask: { … } }` is a faultless reply to an `ai_ask` with these fields changed, `$say` one to an `ai_say`; anything else
+/// is what it is.
+fn whole(reply: &Value) -> Value {
+    let metrics = |kind: &str| match kind {
+        "$ask" => json!({
+            "information_completeness": "还不完整", "user_engagement": "投入", "emotional_intensity": "平静", "reply_relevance": "切题",
+        }),
+        _ => json!({ "user_engagement": "投入", "emotional_intensity": "平静", "understanding_level": "大致理解" }),
+    };
+    for kind in ["$ask", "$say"] {
+        if let Some(changed) = reply.get(kind) {
+            let mut whole = json!({
+                "safety_risk": { "detected": false }, "content": "", "EXIT": "NO", "BRIEF": "", "metrics": metrics(kind),
+                "progress_suggestion": "continue_needed", "metadata": { "emotional_tone": "平静", "crisis_signal": false },
+            });
+            whole.as_object_mut().unwrap().extend(changed.as_object().unwrap().clone());
+            return whole;
+        }
+    }
+    reply.clone()
+}
+
+struct Driver<'a> {
+    directory: &'a Path,
+    archive: Arc<MortalArchive>,
+}
+
+impl Driver<'_> {
+    /// Drives a session to where its answers lead, through every death on the way.
+    async fn drive(&self, request: &RunRequest, answers: &[String]) -> Result<(), Refused> {
+        let id = request.session.as_deref().unwrap();
+        let watcher = Arc::new(Watcher::default());
+        let mut living = self.begin(request, &watcher).await?;
+        let mut answers = answers.iter().enumerate();
+        while let Some(mut session) = living.take() {
+            match self.archive.mortal(session.advance()).await {
+                None => {
+                    drop(session);
+                    living = self.resume(id, &watcher).await;
+                }
+                Some(pause) => {
+                    if pause.unwrap() == Pause::Waiting
+                        && let Some((number, answer)) = answers.next()
+                    {
+                        living = self.answer(session, answer, &format!("mine-{number}"), &watcher).await;
+                    }
+                }
+            }
+        }
+        watcher.check(&self.archive, id).await;
+        assert_eq!(answers.next(), None, "an answer that nobody waited for");
+        Ok(())
+    }
+
+    async fn begin(&self, request: &RunRequest, watcher: &Arc<Watcher>) -> Result<Option<Session>, Refused> {
+        let id = request.session.as_deref().unwrap();
+        loop {
+            let observer: Arc<dyn Observer> = Arc::<Watcher>::clone(watcher);
+            let begun = self.archive.mortal(self.engine().run(request, observer)).await;
+            match begun {
+                Some(Ok(Opened { session, .. })) => return Ok(Some(session)),
+                Some(Err(error)) => return Err(Refused(shown(&error))),
+                None if self.archive.session(id).await.unwrap().is_some() => {
+                    return Ok(self.resume(id, watcher).await);
+                }
+                None => {}
+            }
+        }
+    }
+
+    /// Sends the answer, as a client does that does not know whether it arrived, until it is known to have been taken.
+    async fn answer(&self, session: Session, text: &str, id: &str, watcher: &Arc<Watcher>) -> Option<Session> {
+        let mut session = session;
+        let mut died = false;
+        loop {
+            match self.archive.mortal(session.answer(text, Some(id))).await {
+                Some(taken) => {
+                    let taken = taken.unwrap();
+                    assert!(taken == Taken::Yes || (died && taken == Taken::Before), "{taken:?}");
+                    return Some(session);
+                }
+                None => {
+                    died = true;
+                    let name = session.id.clone();
+                    drop(session);
+                    session = self.resume(&name, watcher).await?;
+                }
+            }
+        }
+    }
+
+    /// The session again, in a new engine; none when it came to its end before the process died.
+    async fn resume(&self, id: &str, watcher: &Arc<Watcher>) -> Option<Session> {
+        let row = self.archive.session(id).await.unwrap().unwrap();
+        if ["completed", "failed", "stopped"].contains(&row.status.as_str()) {
+            return None;
+        }
+        let observer: Arc<dyn Observer> = Arc::<Watcher>::clone(watcher);
+        Some(self.engine().resume(id, None, observer).await.unwrap_or_else(|error| panic!("{}", shown(&error))).session)
+    }
+
+    fn engine(&self) -> Engine {
+        let environment = Environment::default();
+        let project = Project::in_directory(self.directory.to_path_buf(), false, &environment).unwrap();
+        let archive: Arc<dyn Archive> = Arc::<MortalArchive>::clone(&self.archive);
+        Engine::new(project, environment, archive)
+    }
+}
+
+fn shown(error: &EngineError) -> String {
+    match error {
+        EngineError::Invalid(diagnostics) => human(diagnostics, false),
+        other => format!("{other}\n{}", other.help().unwrap_or_default()),
+    }
+}
+
+async fn record(archive: &MortalArchive, directory: &Path) -> Record {
+    let rows = archive.journal(SESSION, 0, usize::MAX).await.unwrap();
+    // Errors name the file of the replies, which is another in every run.
+    let directory = directory.to_string_lossy();
+    for (row, seq) in rows.iter().zip(1..) {
+        assert_eq!(row.seq, seq, "sequence numbers have no gaps");
+    }
+    let mut events: Vec<Value> = rows.iter().map(|row| serde_json::from_str(&row.body.replace(&*directory, "")).unwrap()).collect();
+    events.retain(|event| !OF_RESUMING.contains(&event["type"].as_str().unwrap()));
+    let mut exported = export(archive, SESSION, true).await.unwrap();
+    let mut about = exported.to_string();
+    for event in events.iter().filter(|event| event["type"] != "message" && event["type"] != "waiting") {
+        about.push_str(&event.to_string());
+    }
+    let messages = archive.messages(SESSION, 0, usize::MAX).await.unwrap();
+    let mut variables = BTreeMap::new();
+    flatten("", &exported["variables"], &mut variables);
+    strip(&mut exported);
+    events.iter_mut().for_each(strip);
+    Record {
+        status: exported["session"]["status"].as_str().unwrap().to_owned(),
+        said: messages.iter().map(|row| format!("{}: {}", row.role, row.text)).collect(),
+        variables,
+        outcomes: exported["outcomes"].as_array().unwrap().clone(),
+        metrics: exported["action_metrics_history"].as_array().unwrap().clone(),
+        events,
+        about,
+    }
+}
+
+/// `{"topic": {"topic_a": {"x": {"value": …}}}}` as `topic.topic_a.x`.
+fn flatten(path: &str, value: &Value, into: &mut BTreeMap<String, Value>) {
+    for (name, inner) in value.as_object().into_iter().flatten() {
+        let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
+        match inner.as_object() {
+            Some(stored) if stored.contains_key("source") => {
+                let mut stored = inner.clone();
+                strip(&mut stored);
+                into.insert(path, stored);
+            }
+            _ => flatten(&path, inner, into),
+        }
+    }
+}
+
+fn strip(value: &mut Value) {
+    match value {
+        Value::Array(items) => items.iter_mut().for_each(strip),
+        Value::Object(fields) => {
+            fields.retain(|name, _| !STAMPS.contains(&name.as_str()));
+            for (name, field) in fields.iter_mut() {
+                // Ids are made of sequence numbers, which a resumed session has more of.
+                if name == "message_id" || name == "call_id" {
+                    *field = Value::Null;
+                } else {
+                    strip(field);
+                }
+            }
+        }
+        _ => {}
+    }
+}
