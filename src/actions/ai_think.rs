@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use serde_json::{Value, json};
 
 use crate::actions::conversation::config::{ModelConfig, model_config};
-use crate::actions::conversation::outputs::write_outputs;
+use crate::actions::conversation::outputs::{hide_sensitive, write_outputs};
 use crate::actions::conversation::reading::outcome;
 use crate::program::action::{Action, ActionError, Flow};
 use crate::program::exchange::Ask;
@@ -13,6 +13,7 @@ use crate::program::outcome::ExitReason;
 use crate::program::turn::Turn;
 use crate::prompt::text::Text;
 use crate::script::fields::Fields;
+use crate::source::diagnostic::Diagnostic;
 use crate::source::span::Spanned;
 
 /// The kind.
@@ -43,7 +44,11 @@ impl Kind for AiThink {
         let goal = fields.words("goal").and_then(|words| checking.text(&words));
         let mut inputs = Vec::new();
         for item in fields.list("input_variables").unwrap_or_default() {
-            let text = item.as_scalar().map(|scalar| scalar.text.clone()).unwrap_or_default();
+            let Some(text) = item.as_scalar().map(|scalar| scalar.text.clone()) else {
+                let message = format!("`input_variables` lists names of variables, but this is {}", item.describe());
+                fields.findings().report(Diagnostic::error("wrong-type", message, fields.file(), item.span));
+                continue;
+            };
             checking.must_know(&Spanned { value: text.clone(), span: item.span });
             inputs.push(text);
         }
@@ -67,7 +72,7 @@ impl Action for Think {
         names.give("understanding_threshold", Value::Null);
         let shown = inputs.iter().map(|(name, value)| json!({ "name": name, "value": as_text(value) }));
         names.give("inputs", shown.collect());
-        let exchange = turn
+        let mut exchange = turn
             .exchange(Ask {
                 kind: self.model.kind,
                 template: self.model.kind,
@@ -83,6 +88,7 @@ impl Action for Think {
                 live: false,
             })
             .await?;
+        hide_sensitive(turn, &self.model.outputs, &mut exchange);
         // Nobody is asked again and nothing is said, so a reply that cannot be read leaves nothing to go on with.
         let reason = if exchange.reading.is_ok() { ExitReason::ExitCriteriaMet } else { ExitReason::Error };
         let extracted = match &exchange.reading {

@@ -74,7 +74,9 @@ pub fn read_values(
 fn expression_in(text: &str) -> Option<std::ops::Range<usize>> {
     let trimmed = text.trim();
     let inner = trimmed.strip_prefix("{{")?.strip_suffix("}}")?;
-    if inner.contains("{{") || inner.contains("}}") || inner.contains("{%") {
+    // `{{-` and `-}}` trim white space, which only a text has.
+    let trims = |c: char| matches!(c, '-' | '+');
+    if inner.starts_with(trims) || inner.ends_with(trims) || ["{{", "}}", "{%"].iter().any(|tag| inner.contains(tag)) {
         return None;
     }
     let start = text.find("{{")? + 2;
@@ -116,6 +118,7 @@ mod tests {
             ("age {{ age }}", None),
             ("{{ a }}{{ b }}", None),
             ("{% if a %}{% endif %}", None),
+            ("{{- age -}}", None),
             ("{}", None),
             ("{{}", None),
         ];

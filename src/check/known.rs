@@ -41,18 +41,25 @@ impl Known {
             return;
         }
         let scope = scope.unwrap_or(Scope::Session);
+        // What another scope says about the name holds in this one too: above all that it is sensitive.
+        let like = self.declaration(name).cloned();
         if let Some(open) = self.open.iter_mut().rev().find(|open| open.scope == scope) {
             if open.declared.contains_key(name) {
                 return;
             }
-            open.learned.entry(name.to_owned()).or_insert_with(|| Declaration {
-                name: name.to_owned(),
-                value: serde_json::Value::Null,
-                declared: None,
-                choices: vec![],
-                define: None,
-                sensitive: false,
-            });
+            let null = serde_json::Value::Null;
+            let learned = match like {
+                Some(like) => Declaration { value: null, ..like },
+                None => Declaration {
+                    name: name.to_owned(),
+                    value: null,
+                    declared: None,
+                    choices: vec![],
+                    define: None,
+                    sensitive: false,
+                },
+            };
+            open.learned.entry(name.to_owned()).or_insert(learned);
         }
     }
 

@@ -101,10 +101,10 @@ fn end_of_tag(text: &str, open: usize) -> Option<usize> {
 /// The identifier that fills the braces from `start` on.
 fn name_at(text: &str, start: usize) -> Option<&str> {
     let rest = text.get(start..)?;
-    let name = rest.get(..rest.find('}')?)?;
-    let mut characters = name.chars();
-    let begins = characters.next().is_some_and(|c| c.is_alphabetic() || c == '_');
-    (begins && characters.all(|c| c.is_alphanumeric() || c == '_')).then_some(name)
+    // Up to the first character that no name has: looking for the brace itself would read the rest for every brace.
+    let name = rest.get(..rest.find(|c: char| !(c.is_alphanumeric() || c == '_'))?)?;
+    let begins = name.chars().next().is_some_and(|c| c.is_alphabetic() || c == '_');
+    (begins && rest.get(name.len()..)?.starts_with('}')).then_some(name)
 }
 
 #[cfg(test)]

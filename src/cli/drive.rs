@@ -1,6 +1,6 @@
 //! Drives a session: turns, answers, commands and signals, until it ends or must wait for another day.
 
-use std::path::Path;
+use std::path::PathBuf;
 
 use crate::archive::contract::Archive;
 use crate::cli::commands::command;
@@ -11,6 +11,15 @@ use crate::cli::signals::Signals;
 use crate::engine::error::EngineError;
 use crate::run::session::{Pause, Session, Taken};
 
+/// What the command that resumes a session must say besides its id.
+#[derive(Clone, Debug, Default)]
+pub struct ResumeHint {
+    /// The store, when it is not the one that would be found anyway.
+    pub store: Option<PathBuf>,
+    /// Whether the configuration was trusted for this run only.
+    pub trust: bool,
+}
+
 /// Drives `session` to its end or its next rest.
 ///
 /// # Errors
@@ -19,12 +28,12 @@ pub async fn drive(
     mut session: Session,
     archive: &dyn Archive,
     front: Front,
-    store: Option<&Path>,
+    hint: &ResumeHint,
 ) -> Result<Exit, EngineError> {
     let mut signals =
         Signals::new().map_err(|error| EngineError::failed(format!("signals cannot be listened to: {error}")))?;
     let mut source = front.source();
-    let resume = resume_command(&session.id, store);
+    let resume = hint.command(&session.id);
     loop {
         let pause = tokio::select! {
             biased;
@@ -54,7 +63,7 @@ pub async fn drive(
             match input {
                 Input::Answer { text, answer_id } => match session.answer(&text, answer_id.as_deref()).await? {
                     Taken::Yes => break,
-                    Taken::Before | Taken::Unknown | Taken::NotAwaited => {}
+                    Taken::Before | Taken::Unknown | Taken::NotAwaited | Taken::TooLong => {}
                 },
                 Input::Command(words) => command(&words, &session, archive).await?,
                 Input::Unusable(why) if why.is_empty() => {}
@@ -74,11 +83,18 @@ fn interrupted(front: Front, resume: &str) -> Exit {
     Exit::Interrupted
 }
 
-/// The command that takes the session up again.
-fn resume_command(id: &str, store: Option<&Path>) -> String {
-    match store {
-        Some(store) => format!("bcc-script sessions resume {id} --store {}", quoted(&store.display().to_string())),
-        None => format!("bcc-script sessions resume {id}"),
+impl ResumeHint {
+    /// The command that takes the session up again.
+    fn command(&self, id: &str) -> String {
+        let mut command = format!("bcc-script sessions resume {id}");
+        if let Some(store) = &self.store {
+            command.push_str(" --store ");
+            command.push_str(&quoted(&store.display().to_string()));
+        }
+        if self.trust {
+            command.push_str(" --trust");
+        }
+        command
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde_json::{Value, json};
 
-use crate::program::event::Observer;
+use crate::program::event::{Delta, Observer};
 
 /// Writes events for programs.
 #[derive(Debug, Default)]
@@ -23,8 +23,8 @@ impl Observer for JsonLines {
         write(line);
     }
 
-    fn delta(&self, message_id: &str, text: &str) {
-        write(&delta(message_id, text));
+    fn delta(&self, delta: &Delta<'_>) {
+        write(&line_of(delta));
     }
 }
 
@@ -71,13 +71,13 @@ impl Observer for CatchUp {
         self.line(line);
     }
 
-    fn delta(&self, message_id: &str, text: &str) {
-        self.line(&delta(message_id, text));
+    fn delta(&self, delta: &Delta<'_>) {
+        self.line(&line_of(delta));
     }
 }
 
-fn delta(message_id: &str, text: &str) -> String {
-    json!({ "type": "message_delta", "message_id": message_id, "text": text }).to_string()
+fn line_of(delta: &Delta<'_>) -> String {
+    json!(delta).to_string()
 }
 
 /// Writes one line at once: a reader never sees half of one that this process could finish.

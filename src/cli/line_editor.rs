@@ -90,8 +90,10 @@ fn read(editor: &mut DefaultEditor) -> Input {
 fn classify(text: String) -> Input {
     match text.strip_prefix('/') {
         Some(rest) if rest.starts_with('/') => Input::Answer { text: rest.to_owned(), answer_id: None },
-        Some("quit" | "exit") => Input::End,
-        Some(command) => Input::Command(command.trim().to_owned()),
+        Some(command) => match command.trim() {
+            "quit" | "exit" => Input::End,
+            command => Input::Command(command.to_owned()),
+        },
         None => Input::Answer { text, answer_id: None },
     }
 }
@@ -103,7 +105,7 @@ mod tests {
     #[test]
     fn one_slash_is_a_command_and_two_are_words() {
         assert_eq!(classify("/vars".into()), Input::Command("vars".into()));
-        assert_eq!(classify("/quit".into()), Input::End);
+        assert_eq!(classify("/quit ".into()), Input::End);
         assert_eq!(classify("//etc".into()), Input::Answer { text: "/etc".into(), answer_id: None });
         assert_eq!(classify("小林".into()), Input::Answer { text: "小林".into(), answer_id: None });
     }

@@ -7,9 +7,10 @@ use serde::Deserialize;
 use tokio::sync::mpsc::{Receiver, channel};
 
 use crate::cli::input::{Input, Source};
+use crate::prompt::names::MAX_VALUE_BYTES;
 
 /// The longest answer, in bytes: what a variable may hold and a text may use (prompt::names).
-pub const MOST_ANSWER_BYTES: usize = 2 * 1024 * 1024;
+pub const MOST_ANSWER_BYTES: usize = MAX_VALUE_BYTES;
 
 /// The lines of standard input, read on a thread of their own so that signals are heard meanwhile.
 pub struct Lines {

@@ -1,11 +1,12 @@
 //! Piped: the AI's words go to standard output and nothing else does.
 
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 
 use serde_json::Value;
 
 use crate::cli::report;
-use crate::program::event::Observer;
+use crate::cli::terminal::plain;
+use crate::program::event::{Delta, Observer};
 
 /// Writes the AI's words.
 #[derive(Debug, Default)]
@@ -20,6 +21,8 @@ impl Observer for Piped {
                     && let Some(text) = event.get("text").and_then(Value::as_str)
                 {
                     let mut output = std::io::stdout().lock();
+                    // Words may go to a terminal even when answers come from a pipe.
+                    let text = if output.is_terminal() { plain(text) } else { text.to_owned() };
                     let _ = output.write_all(format!("{text}\n").as_bytes());
                     let _ = output.flush();
                 }
@@ -36,5 +39,5 @@ impl Observer for Piped {
         }
     }
 
-    fn delta(&self, _message_id: &str, _text: &str) {}
+    fn delta(&self, _delta: &Delta<'_>) {}
 }

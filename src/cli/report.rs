@@ -3,6 +3,7 @@
 use std::io::{IsTerminal, Write};
 
 use crate::cli::exit::Exit;
+use crate::cli::terminal::plain;
 use crate::engine::error::EngineError;
 use crate::source::diagnostic::{Diagnostic, Severity};
 use crate::source::render::human;
@@ -15,15 +16,16 @@ pub fn color() -> bool {
     std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }
 
-/// One line of standard error. That nobody reads it is no reason to end a conversation.
+/// One line of standard error, without what would move a cursor: names and messages may come from anywhere. That nobody
+/// reads it is no reason to end a conversation.
 pub fn note(text: &str) {
-    let _ = writeln!(std::io::stderr().lock(), "{text}");
+    let _ = writeln!(std::io::stderr().lock(), "{}", plain(text));
 }
 
 /// A note in a quiet colour.
 pub fn quiet(text: &str) {
     if color() {
-        note(&format!("\u{1b}[2m{text}\u{1b}[0m"));
+        let _ = writeln!(std::io::stderr().lock(), "\u{1b}[2m{}\u{1b}[0m", plain(text));
     } else {
         note(text);
     }

@@ -1,7 +1,7 @@
 //! `run`: begins a session of a script, or goes on with one, and drives it.
 
 use crate::cli::arguments::Run;
-use crate::cli::drive::drive;
+use crate::cli::drive::{ResumeHint, drive};
 use crate::cli::exit::Exit;
 use crate::cli::front::Front;
 use crate::cli::report;
@@ -22,6 +22,7 @@ pub async fn run(options: Run, environment: Environment) -> Result<Exit, EngineE
 async fn begin(options: Run, environment: Environment, front: Front) -> Result<Exit, EngineError> {
     let project = Project::of(&options.file, options.project.as_deref(), options.trust, &environment)?;
     let store = options.store.as_deref();
+    let options_trust = options.trust;
     let path = store_path(&project, &environment, store);
     let request = RunRequest {
         file: options.file,
@@ -34,6 +35,7 @@ async fn begin(options: Run, environment: Environment, front: Front) -> Result<E
         seed: options.seed,
         clock: options.clock,
     };
+    let hint = ResumeHint { store: needs_store(&path, &environment).then(|| path.clone()), trust: options_trust };
     let loaded = Loaded::of(&project, &request)?;
     let engine = Engine::with_store(project, environment.clone(), store)?;
     let opened = engine.run_loaded(loaded, &request, front.observer()).await?;
@@ -41,12 +43,11 @@ async fn begin(options: Run, environment: Environment, front: Front) -> Result<E
     for notice in &opened.notices {
         report::quiet(notice);
     }
-    let elsewhere = needs_store(&path, &environment)?;
-    drive(opened.session, engine.archive().as_ref(), front, elsewhere.then_some(path.as_path())).await
+    drive(opened.session, engine.archive().as_ref(), front, &hint).await
 }
 
 /// Whether `sessions` would look for another store than `path` when it is called from this directory.
-pub fn needs_store(path: &std::path::Path, environment: &Environment) -> Result<bool, EngineError> {
-    let here = Project::of(std::path::Path::new("."), None, false, environment)?;
-    Ok(store_path(&here, environment, None) != path)
+pub fn needs_store(path: &std::path::Path, environment: &Environment) -> bool {
+    let here = Project::of(std::path::Path::new("."), None, false, environment);
+    here.map_or(true, |here| store_path(&here, environment, None) != path)
 }

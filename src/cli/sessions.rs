@@ -1,29 +1,30 @@
 //! `sessions`: what is kept of conversations.
 
-use std::io::Write;
-use std::path::Path;
+use std::io::{ErrorKind, IsTerminal, Write};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::archive::contract::Archive;
 use crate::archive::sqlite::open::{open, open_read_only};
 use crate::cli::arguments::{Format, Resume, Sessions, Store};
-use crate::cli::drive::drive;
+use crate::cli::drive::{ResumeHint, drive};
 use crate::cli::exit::Exit;
 use crate::cli::front::Front;
 use crate::cli::json::{self, CatchUp};
 use crate::cli::report;
 use crate::cli::run::needs_store;
+use crate::cli::terminal::plain;
 use crate::engine::clock::{now, stamp};
 use crate::engine::engine::{Engine, Opened, store_path};
 use crate::engine::environment::Environment;
 use crate::engine::error::EngineError;
 use crate::engine::export::export;
 use crate::engine::markdown::markdown;
-use crate::engine::project::Project;
+use crate::engine::project::{Project, absolute};
 use crate::program::event::Observer;
 
-/// How many events are written again at a time.
-const PAGE: usize = 1000;
+/// How many events are written again at a time: one may hold a prompt and a reply of megabytes.
+const PAGE: usize = 64;
 
 /// Runs the subcommand.
 ///
@@ -35,7 +36,7 @@ pub async fn sessions(command: Sessions, environment: Environment) -> Result<Exi
         Sessions::Show { id, store } => {
             let archive = existing(&store, &environment, Access::Read)?;
             let document = export(archive.as_ref(), &id, false).await?;
-            print(&markdown(&document));
+            print(&markdown(&document))?;
             Ok(Exit::Done)
         }
         Sessions::Resume(options) => {
@@ -48,9 +49,9 @@ pub async fn sessions(command: Sessions, environment: Environment) -> Result<Exi
             match format {
                 Format::Json => {
                     let text = serde_json::to_string_pretty(&document);
-                    print(&text.map_err(|error| EngineError::failed(error.to_string()))?);
+                    print(&text.map_err(|error| EngineError::failed(error.to_string()))?)?;
                 }
-                Format::Md => print(&markdown(&document)),
+                Format::Md => print(&markdown(&document))?,
             }
             Ok(Exit::Done)
         }
@@ -72,10 +73,18 @@ enum Access {
     Write,
 }
 
+/// Where the store that is meant lies. One that is named is found without asking the project around this directory.
+fn located(store: &Store, environment: &Environment) -> Result<PathBuf, EngineError> {
+    if let Some(path) = &store.store {
+        return Ok(absolute(path));
+    }
+    let project = Project::of(Path::new("."), None, false, environment)?;
+    Ok(store_path(&project, environment, None))
+}
+
 /// The store that is meant, which must exist: looking for sessions makes no files.
 fn existing(store: &Store, environment: &Environment, access: Access) -> Result<Arc<dyn Archive>, EngineError> {
-    let project = Project::of(Path::new("."), None, false, environment)?;
-    let path = store_path(&project, environment, store.store.as_deref());
+    let path = located(store, environment)?;
     if !path.exists() {
         return Err(EngineError::usage(format!("there is no store {}", path.display()))
             .with_help("run a script first, or say where the store is with `--store`"));
@@ -85,8 +94,7 @@ fn existing(store: &Store, environment: &Environment, access: Access) -> Result<
 }
 
 async fn list(store: &Store, environment: &Environment) -> Result<Exit, EngineError> {
-    let project = Project::of(Path::new("."), None, false, environment)?;
-    if !store_path(&project, environment, store.store.as_deref()).exists() && store.store.is_none() {
+    if store.store.is_none() && !located(store, environment)?.exists() {
         report::note("no sessions yet: `bcc-script run FILE` begins one");
         return Ok(Exit::Done);
     }
@@ -96,7 +104,7 @@ async fn list(store: &Store, environment: &Environment) -> Result<Exit, EngineEr
         print(&format!(
             "{}\t{}\t{}\tuser {}\t{} answers\t{updated}",
             row.id, row.status, row.script, row.user, row.answers
-        ));
+        ))?;
     }
     Ok(Exit::Done)
 }
@@ -116,8 +124,8 @@ async fn resume(options: Resume, environment: Environment, front: Front) -> Resu
     for notice in &opened.notices {
         report::quiet(notice);
     }
-    let elsewhere = needs_store(&path, &environment)?;
-    drive(opened.session, engine.archive().as_ref(), front, elsewhere.then_some(path.as_path())).await
+    let hint = ResumeHint { store: needs_store(&path, &environment).then_some(path), trust: options.trust };
+    drive(opened.session, engine.archive().as_ref(), front, &hint).await
 }
 
 /// Takes hold of the session first: nobody else can then commit anything between what is written again and what follows.
@@ -163,6 +171,14 @@ async fn prune(older_than: &str, store: &Store, environment: &Environment) -> Re
     Ok(Exit::Done)
 }
 
-fn print(text: &str) {
-    let _ = writeln!(std::io::stdout().lock(), "{text}");
+/// Writes to standard output. A reader that has gone away (`| head`) is no failure; a disk that is full is.
+fn print(text: &str) -> Result<(), EngineError> {
+    let mut output = std::io::stdout().lock();
+    let shown = if output.is_terminal() { plain(text) } else { text.to_owned() };
+    match writeln!(output, "{shown}").and_then(|()| output.flush()) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            Err(EngineError::failed(format!("standard output cannot be written: {error}")))
+        }
+        _ => Ok(()),
+    }
 }

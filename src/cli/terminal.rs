@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde_json::Value;
 
-use crate::program::event::Observer;
+use crate::program::event::{Delta, Observer};
 
 /// Shows a conversation.
 #[derive(Debug, Default)]
@@ -41,6 +41,10 @@ impl Observer for Terminal {
         let text = |name: &str| event.get(name).and_then(Value::as_str).unwrap_or_default();
         let place = |id: &str| event.pointer(&format!("/location/{id}")).and_then(Value::as_str).unwrap_or_default();
         let mut shown = self.shown();
+        if shown.topic.is_empty() && kind != "phase_entered" {
+            // A resumed session enters nothing again.
+            (shown.phase, shown.topic) = (place("phase_id").to_owned(), place("topic_id").to_owned());
+        }
         match kind {
             "phase_entered" => name_of(&event, place("phase_id")).clone_into(&mut shown.phase),
             "topic_entered" => name_of(&event, place("topic_id")).clone_into(&mut shown.topic),
@@ -57,19 +61,13 @@ impl Observer for Terminal {
                 }
             }
             // A resumed session tells again what it waits for; the words before it were not shown by this process.
-            "waiting" if shown.place.is_empty() => {
-                let (phase, topic) = (place("phase_id").to_owned(), place("topic_id").to_owned());
-                if shown.topic.is_empty() {
-                    (shown.phase, shown.topic) = (phase, topic);
-                    shown.whole("", text("prompt"));
-                }
-            }
+            "waiting" if shown.place.is_empty() => shown.whole("", text("prompt")),
             _ => {}
         }
     }
 
-    fn delta(&self, message_id: &str, text: &str) {
-        self.shown().piece(message_id, text);
+    fn delta(&self, delta: &Delta<'_>) {
+        self.shown().piece(delta.message_id, delta.text);
     }
 }
 

@@ -5,6 +5,7 @@ use crate::cli::exit::Exit;
 use crate::cli::report;
 use crate::engine::environment::Environment;
 use crate::engine::error::EngineError;
+use crate::engine::models::OPENAI_BASE_URL;
 use crate::engine::project::{CONFIG_FILE, Project, absolute, config_bytes};
 use crate::engine::trust::trust as keep;
 
@@ -28,7 +29,8 @@ pub fn trust(options: &Trust, environment: &Environment) -> Result<Exit, EngineE
     keep(environment, &directory, &bytes)?;
     report::note(&format!("trusted: {CONFIG_FILE} of {}", directory.display()));
     for (name, model) in &project.config.models {
-        if let Some(url) = &model.base_url {
+        if model.provider == "openai" {
+            let url = model.base_url.as_deref().unwrap_or(OPENAI_BASE_URL);
             report::note(&format!("  model `{name}` may send conversations to {url}"));
         }
         if let Some(variable) = &model.api_key_env {

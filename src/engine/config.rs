@@ -67,13 +67,6 @@ pub struct ModelTable {
     pub fallback: Vec<String>,
 }
 
-impl ModelTable {
-    /// Whether it would send something somewhere, or read a key: what only a trusted file may do.
-    pub fn needs_trust(&self) -> bool {
-        self.base_url.is_some() || self.api_key_env.is_some() || self.api_key_file.is_some()
-    }
-}
-
 fn duration<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
     let text = String::deserialize(deserializer)?;
     humantime::parse_duration(&text).map(Some).map_err(|error| {
@@ -118,7 +111,6 @@ mod tests {
         let config = parse("bcc-script.toml", text).unwrap();
         let model = config.models.get("default").unwrap();
         assert_eq!(model.idle_timeout, Some(Duration::from_secs(90)));
-        assert!(model.needs_trust());
     }
 
     #[test]

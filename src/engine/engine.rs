@@ -12,7 +12,7 @@ use crate::engine::environment::Environment;
 use crate::engine::error::EngineError;
 use crate::engine::files::{TemplateFolders, reply_schemas, script};
 use crate::engine::given::given;
-use crate::engine::models::choose;
+use crate::engine::models::{Chosen, choose};
 use crate::engine::pin::{Pinned, sha256};
 use crate::engine::project::{Project, absolute};
 use crate::engine::settings::Settings;
@@ -133,15 +133,7 @@ impl Engine {
         let variables = given(&program, request.variables_file.as_deref(), &request.variables)?;
         let chosen = choose(&self.project, &self.environment, request.model.as_deref(), program.model.as_deref())?;
         let settings = Settings { model: chosen.asked.clone(), ..settings };
-        let mut notices = Vec::new();
-        if chosen.nothing_configured {
-            notices.push(
-                "no model is configured: the built-in offline responder answers (no AI). docs/configuration.md tells how to choose a model".into(),
-            );
-        }
-        if self.project.has_config && !self.project.trusted && !self.project.config.project.allow.is_empty() {
-            notices.push(format!("`allow` does not count: {} is not trusted", self.project.directory.display()));
-        }
+        let notices = notices(&self.project, &chosen);
         let clock = clock(request.clock.as_deref())?;
         let services = Services { models: Arc::new(chosen.models), clock, observer };
         let (manifest, documents) = pinned.documents()?;
@@ -199,8 +191,10 @@ impl Engine {
         let (program, diagnostics) = pinned.check()?;
         let program = Arc::new(program.ok_or(EngineError::Invalid(diagnostics))?);
         let project = self.project_of(&settings)?;
-        let asked = model.or(settings.model.as_deref());
+        // What is asked for now wins over what the session was started with.
+        let asked = model.or(self.environment.get("BCC_MODEL")).or(settings.model.as_deref());
         let chosen = choose(&project, &self.environment, asked, program.model.as_deref())?;
+        let notices = notices(&project, &chosen);
         let clock = clock(settings.clock.as_deref())?;
         let services = Services { models: Arc::new(chosen.models), clock, observer };
         let parts = Parts {
@@ -213,7 +207,7 @@ impl Engine {
             program,
         };
         let session = Session::resume(parts).await?;
-        Ok(Opened { session, diagnostics: vec![], notices: vec![], resumed: true })
+        Ok(Opened { session, diagnostics: vec![], notices, resumed: true })
     }
 
     /// The project that a stored session belongs to; this one when that is gone.
@@ -238,7 +232,21 @@ impl Engine {
             let message = format!("session `{}` is of the script `{}`, not of `{}`", row.id, row.script, program.id);
             return Err(EngineError::usage(message).with_help("choose another `--session`, or leave it out"));
         }
+        if let Some(user) = request.user.as_ref().filter(|user| **user != row.user) {
+            let message = format!("session `{}` is of the user `{}`, not of `{user}`", row.id, row.user);
+            return Err(EngineError::usage(message).with_help("choose another `--session`, or leave `--user` out"));
+        }
         let mut opened = self.resume(&row.id, request.model.as_deref(), observer).await?;
+        let given = [
+            ("--var", !request.variables.is_empty()),
+            ("--vars", request.variables_file.is_some()),
+            ("--scheme", request.scheme.is_some()),
+            ("--seed", request.seed.is_some()),
+            ("--clock", request.clock.is_some()),
+        ];
+        for (option, _) in given.iter().filter(|(_, is_given)| *is_given) {
+            opened.notices.push(format!("{option} changes nothing: the session goes on as it was begun"));
+        }
         if row.script_sha256 != sha256(pinned.script.text().as_bytes()) {
             opened.notices.push(
                 "the script was edited since this session began; the session goes on with what it began with".into(),
@@ -279,6 +287,22 @@ impl Loaded {
 pub fn store_path(project: &Project, environment: &Environment, store: Option<&Path>) -> PathBuf {
     let chosen = store.map(Path::to_path_buf).or_else(|| environment.get("BCC_STORE").map(PathBuf::from));
     chosen.map_or_else(|| project.store(), |path| absolute(&path))
+}
+
+/// What a person should know about the model and the configuration of a session.
+fn notices(project: &Project, chosen: &Chosen) -> Vec<String> {
+    let mut notices = Vec::new();
+    if chosen.nothing_configured {
+        let help = "docs/configuration.md tells how to choose a model";
+        notices.push(format!("no model is configured: the built-in offline responder answers (no AI). {help}"));
+    }
+    if project.has_config && !project.trusted && !project.config.project.allow.is_empty() {
+        notices.push(format!("`allow` does not count: {} is not trusted", project.directory.display()));
+    }
+    if project.config.models.values().any(|model| !model.fallback.is_empty()) {
+        notices.push("`fallback` of a model has no effect in this release yet".into());
+    }
+    notices
 }
 
 fn clock(start: Option<&str>) -> Result<Arc<dyn Clock>, EngineError> {

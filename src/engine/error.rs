@@ -64,6 +64,7 @@ impl From<RunError> for EngineError {
     fn from(error: RunError) -> Self {
         match error {
             RunError::Archive(error) => error.into(),
+            RunError::Ahead(_) => Self::failed(error.to_string()),
             RunError::Unreadable { .. } => Self::failed(error.to_string())
                 .with_help("it was written by another release, or the store is damaged; nothing was changed"),
             RunError::NotFound(_) => {

@@ -6,10 +6,11 @@ use serde_json::{Map, Value, json};
 use crate::archive::contract::Archive;
 use crate::archive::rows::{SessionRow, VariableRow};
 use crate::engine::error::EngineError;
+use crate::program::event::OWN_FIELDS;
 use crate::value::mask::{MASK, Masker};
 
-/// How many rows are read at a time.
-const PAGE: usize = 1000;
+/// How many rows are read at a time: one of them may hold a prompt and a reply of megabytes.
+const PAGE: usize = 64;
 
 /// Fields that hold prompts or raw replies, wherever they stand in an outcome.
 const CALL_FIELDS: [&str; 3] = ["llm_prompt", "llm_response", "raw_response"];
@@ -125,27 +126,10 @@ fn mask(export: &mut Value, rows: &[VariableRow], user_rows: &[VariableRow]) -> 
     for (part, value) in export.as_object_mut().into_iter().flatten() {
         // Ids and times are the session's own and must stay what they are.
         if part != "session" && part != "version" {
-            mask_texts(&masker, value);
+            masker.value(value, &OWN_FIELDS);
         }
     }
     Ok(())
-}
-
-/// Masks everything but what places and times are told by.
-fn mask_texts(masker: &Masker, value: &mut Value) {
-    const OWN: [&str; 9] =
-        ["at", "timestamp", "seq", "session_id", "type", "location", "action_id", "action_type", "call_id"];
-    match value {
-        Value::Array(items) => items.iter_mut().for_each(|item| mask_texts(masker, item)),
-        Value::Object(fields) => {
-            for (key, field) in fields {
-                if !OWN.contains(&key.as_str()) {
-                    mask_texts(masker, field);
-                }
-            }
-        }
-        other => masker.value(other),
-    }
 }
 
 fn without_calls(mut event: Value) -> Value {

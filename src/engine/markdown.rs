@@ -14,6 +14,14 @@ pub fn markdown(export: &Value) -> String {
     };
     let _ = writeln!(document, "# {name}\n");
     let _ = writeln!(document, "- session: {} ({})", text("/session/id"), text("/session/status"));
+    let place: Vec<String> = ["phase_id", "topic_id", "action_id"]
+        .iter()
+        .map(|part| text(&format!("/session/location/{part}")))
+        .filter(|part| !part.is_empty())
+        .collect();
+    if !place.is_empty() {
+        let _ = writeln!(document, "- at: {}", place.join(" › "));
+    }
     let _ = writeln!(document, "- user: {}", text("/session/user"));
     let _ = writeln!(document, "- from {} to {}\n", text("/session/started_at"), text("/session/updated_at"));
     let _ = writeln!(document, "## Conversation\n");

@@ -11,7 +11,7 @@ use crate::engine::config::ModelTable;
 use crate::engine::environment::Environment;
 use crate::engine::error::EngineError;
 use crate::engine::files::read_bounded;
-use crate::engine::project::{CONFIG_FILE, Project};
+use crate::engine::project::{CONFIG_FILE, Project, absolute};
 use crate::model::error::ModelError;
 use crate::model::provider::Provider;
 use crate::model::providers::offline::Offline;
@@ -28,7 +28,7 @@ const MOST_REPLAY_BYTES: u64 = 64 * 1024 * 1024;
 const MOST_KEY_BYTES: u64 = 64 * 1024;
 
 /// Where an API key alone is taken to belong when nothing says otherwise.
-const OPENAI_BASE_URL: &str = "https://api.openai.com/v1";
+pub const OPENAI_BASE_URL: &str = "https://api.openai.com/v1";
 
 /// The models of a project.
 pub struct ModelSet {
@@ -68,10 +68,16 @@ pub fn choose(
     let from_environment = environment.get("BCC_MODEL").filter(|name| set.names_a_model(name) || !set.has_key_alone());
     let asked = asked.or(from_environment);
     if let Some(asked) = asked {
-        let provider = set.make(asked)?;
+        // A file of replies is named by whoever runs the session and by nobody else; it is found again from elsewhere.
+        let replies = asked.strip_prefix("replay:").map(|file| absolute(Path::new(file)));
+        let provider = match &replies {
+            Some(file) => replay(file)?,
+            None => set.make(asked)?,
+        };
+        let asked = replies.map_or_else(|| asked.to_owned(), |file| format!("replay:{}", file.display()));
         let name = provider.name().to_owned();
         set.asked = Some(provider);
-        return Ok(Chosen { models: set, name, nothing_configured: false, asked: Some(asked.to_owned()) });
+        return Ok(Chosen { models: set, name, nothing_configured: false, asked: Some(asked) });
     }
     let wanted = script.unwrap_or("default");
     let nothing_configured =
@@ -101,9 +107,6 @@ impl ModelSet {
     }
 
     fn make_new(&self, name: &str) -> Result<Arc<dyn Provider>, EngineError> {
-        if let Some(file) = name.strip_prefix("replay:") {
-            return replay(Path::new(file));
-        }
         if let Some(table) = self.project.config.models.get(name) {
             return self.configured(name, table);
         }
@@ -142,10 +145,17 @@ impl ModelSet {
             "offline" => Ok(Arc::new(Offline)),
             "replay" => {
                 let file = table.file.as_deref().ok_or_else(|| missing("file"))?;
-                replay(&self.project.directory.join(file))
+                let path = absolute(&self.project.directory.join(file));
+                if !self.project.trusted && !path.starts_with(&self.project.directory) {
+                    return Err(EngineError::usage(format!(
+                        "[models.{name}] in {CONFIG_FILE} names a file outside the project, which is not trusted"
+                    ))
+                    .with_help(format!("say `bcc-script trust {}` once", self.project.directory.display())));
+                }
+                replay(&path)
             }
             "openai" => {
-                if table.needs_trust() && !self.project.trusted {
+                if !self.project.trusted {
                     let directory = self.project.directory.display();
                     return Err(EngineError::usage(format!(
                         "[models.{name}] in {CONFIG_FILE} would send the conversation to a server, and {directory} is not trusted"
@@ -201,6 +211,10 @@ impl ModelSet {
         let bytes = read_bounded(&path, MOST_KEY_BYTES).map_err(|error| {
             EngineError::usage(format!("[models.{name}]: the key file {} cannot be read: {error}", path.display()))
         })?;
+        if bytes.len() as u64 > MOST_KEY_BYTES {
+            let message = format!("[models.{name}]: the key file {} is too large to be one", path.display());
+            return Err(EngineError::usage(message));
+        }
         // The bytes themselves must not appear in any message.
         let key = String::from_utf8(bytes)
             .map_err(|_| EngineError::usage(format!("[models.{name}]: the key file {} is no text", path.display())))?;
@@ -221,6 +235,9 @@ fn replay(path: &Path) -> Result<Arc<dyn Provider>, EngineError> {
     let shown = path.display().to_string();
     let bytes = read_bounded(path, MOST_REPLAY_BYTES)
         .map_err(|error| EngineError::usage(format!("the replies {shown} cannot be read: {error}")))?;
+    if bytes.len() as u64 > MOST_REPLAY_BYTES {
+        return Err(EngineError::usage(format!("the replies {shown} are larger than {MOST_REPLAY_BYTES} bytes")));
+    }
     let text =
         String::from_utf8(bytes).map_err(|_| EngineError::usage(format!("the replies {shown} are no UTF-8 text")))?;
     Ok(Arc::new(Replay::parse(&shown, &text)?))

@@ -193,11 +193,60 @@ impl Event {
     }
 }
 
+/// Fields of events and exports that are the engine's own: what a person said never stands there, so masks leave them.
+pub const OWN_FIELDS: [&str; 28] = [
+    "seq",
+    "at",
+    "timestamp",
+    "session_id",
+    "type",
+    "location",
+    "message_id",
+    "call_id",
+    "answer_id",
+    "action_id",
+    "action_type",
+    "exit_reason",
+    "progress_suggestion",
+    "scope",
+    "source",
+    "name",
+    "round",
+    "role",
+    "model",
+    "tokens_in",
+    "tokens_out",
+    "ms",
+    "attempts",
+    "parse_retry_count",
+    "current_round",
+    "max_rounds",
+    "retry_count",
+    "strategies",
+];
+
+/// A piece of a message that is being written. It counts for nothing until its `message` is committed, so it has no `seq`.
+#[derive(Debug, Serialize)]
+pub struct Delta<'a> {
+    /// When, RFC 3339, UTC.
+    pub at: &'a str,
+    /// The session.
+    pub session_id: &'a str,
+    /// `message_delta`.
+    pub r#type: &'static str,
+    /// The message that it is a piece of.
+    pub message_id: &'a str,
+    /// The piece.
+    pub text: &'a str,
+    /// Where.
+    pub location: &'a Place,
+}
+
 /// A reader of events. The terminal, the JSON lines and the tests are such readers; the interpreter itself prints nothing.
 pub trait Observer: Send + Sync {
     /// An event was committed. `line` is the whole event as JSON, without a line end.
     fn committed(&self, kind: &str, line: &str);
 
-    /// A piece of a message that is being written. It counts for nothing until its `message` is committed.
-    fn delta(&self, message_id: &str, text: &str);
+    /// A piece of a message arrived.
+    fn delta(&self, delta: &Delta<'_>);
 }

@@ -6,7 +6,7 @@ use crate::model::message::{Message, Role};
 use crate::model::provider::Live;
 use crate::model::request::{ModelRequest, Purpose, Task, WantedOutput};
 use crate::program::action::ActionError;
-use crate::program::event::{Event, ModelCall, Observer, Speaker};
+use crate::program::event::{Delta, Event, ModelCall, Speaker};
 use crate::program::output::Output;
 use crate::program::recent::cut_in_the_middle;
 use crate::program::turn::Turn;
@@ -89,11 +89,11 @@ impl Turn<'_> {
         let template = self.program.templates.get(ask.template, ask.version).map_err(|error| prompt_failed(&error))?;
         let mut messages = self.prompt(&template, &ask)?;
         let mut exchange = self.ask_once(&template, &ask, &messages).await?;
-        if let Some(reason) = risk(&exchange) {
+        if let Some(reason) = exchange.reading.as_ref().ok().and_then(risk) {
             messages.push(Message { role: Role::Assistant, content: exchange.raw.clone() });
             messages.push(Message { role: Role::User, content: held_back_note(&reason) });
             exchange = self.ask_once(&template, &ask, &messages).await?;
-            exchange.held_back = risk(&exchange);
+            exchange.held_back = exchange.reading.as_ref().ok().and_then(risk);
             self.warn(
                 "reply-held-back",
                 "a reply called itself unsafe and was not said; the model was asked once more",
@@ -181,6 +181,8 @@ impl Turn<'_> {
             Ok(reply) => reply,
             Err(error) => {
                 call_record.error = Some(error.to_string());
+                call_record.attempts = error.attempts();
+                words.abandon();
                 self.emit(Event::ModelCall(Box::new(call_record)));
                 return Err(ActionError::Model(error));
             }
@@ -249,7 +251,6 @@ impl Turn<'_> {
 /// Shows the words of a reply while it arrives.
 struct LiveWords<'a, 'b> {
     turn: &'a Turn<'b>,
-    observer: &'a dyn Observer,
     content: Option<LiveContent>,
     message_id: String,
     shown: bool,
@@ -259,18 +260,25 @@ struct LiveWords<'a, 'b> {
 impl<'a, 'b> LiveWords<'a, 'b> {
     fn new(turn: &'a Turn<'b>, live: bool) -> Self {
         let content = live.then(LiveContent::new);
-        let observer = turn.services.observer.as_ref();
-        Self { turn, observer, content, message_id: turn.message_id(), shown: false, first_ms: None }
+        Self { turn, content, message_id: turn.message_id(), shown: false, first_ms: None }
     }
 
     /// What was shown counts only when the whole reply could be read and says the same words.
     fn finish(mut self, reading: &Result<Reply, Unreadable>) -> String {
         let final_words = reading.as_ref().ok().and_then(|reply| reply.object.get("content")).and_then(Value::as_str);
         let shown = self.content.as_ref().map(LiveContent::shown).unwrap_or_default();
-        if self.shown && final_words != Some(shown) {
+        let unsafe_after_all = reading.as_ref().is_ok_and(|reply| risk(reply).is_some());
+        if self.shown && (unsafe_after_all || final_words != Some(shown)) {
             self.discard();
         }
         self.message_id
+    }
+
+    /// There will be no reply: what was shown counts for nothing.
+    fn abandon(mut self) {
+        if self.shown {
+            self.discard();
+        }
     }
 
     fn discard(&mut self) {
@@ -290,7 +298,15 @@ impl Live for LiveWords<'_, '_> {
         let words = content.push(piece);
         if !words.is_empty() {
             self.shown = true;
-            self.observer.delta(&self.message_id, &words);
+            let at = self.turn.services.clock.at(self.turn.last_seq + 1);
+            self.turn.services.observer.delta(&Delta {
+                at: &at,
+                session_id: self.turn.session_id,
+                r#type: "message_delta",
+                message_id: &self.message_id,
+                text: &words,
+                location: self.turn.place,
+            });
         }
     }
 
@@ -339,8 +355,8 @@ fn messages_value(messages: Vec<Message>) -> Value {
 }
 
 /// Why the words of a reply must be held back, when the reply says so itself.
-fn risk(exchange: &Exchange) -> Option<String> {
-    let risk = exchange.reading.as_ref().ok()?.object.get("safety_risk")?;
+fn risk(reply: &Reply) -> Option<String> {
+    let risk = reply.object.get("safety_risk")?;
     if risk.get("detected") != Some(&Value::Bool(true)) {
         return None;
     }

@@ -89,6 +89,17 @@ impl Outcome {
         Self { success: true, completed: true, exit_reason: Some(reason), ..Self::default() }
     }
 
+    /// What another action may want to know of it: without prompts, replies and metrics.
+    pub fn brief(&self) -> Self {
+        Self {
+            success: self.success,
+            completed: self.completed,
+            extracted_variables: self.extracted_variables.clone(),
+            exit_reason: self.exit_reason,
+            ..Self::default()
+        }
+    }
+
     /// The outcome of an action that could not do its work.
     pub fn failed(message: &str) -> Self {
         let mut metadata = Map::new();

@@ -13,30 +13,45 @@ pub struct Said {
     pub text: String,
 }
 
-/// The newest messages, at most a fixed number of them: memory does not grow with the conversation.
+/// The newest messages, as many as a prompt may see: memory does not grow with the conversation.
 #[derive(Clone, Debug, Default)]
 pub struct Recent {
     messages: VecDeque<Said>,
+    /// The characters of all of them.
+    length: usize,
     keep: usize,
+    keep_chars: usize,
+    /// What the person said last, however long ago.
+    last_user_message: Option<String>,
 }
 
 impl Recent {
-    /// Keeps the newest `keep` messages.
-    pub fn new(keep: usize) -> Self {
-        Self { messages: VecDeque::new(), keep }
+    /// Keeps the newest `keep` messages, and no more of them than `keep_chars` characters need.
+    pub fn new(keep: usize, keep_chars: usize) -> Self {
+        Self { keep, keep_chars, ..Self::default() }
     }
 
     /// Adds the newest message.
     pub fn push(&mut self, said: Said) {
+        let chars = |said: &Said| said.text.chars().count();
+        if said.speaker == Speaker::User {
+            self.last_user_message = Some(said.text.clone());
+        }
+        self.length += chars(&said);
         self.messages.push_back(said);
-        while self.messages.len() > self.keep {
+        while let Some(oldest) = self.messages.front().map(chars) {
+            let unseen = self.messages.len() > 1 && self.length - oldest >= self.keep_chars;
+            if self.messages.len() <= self.keep && !unseen {
+                break;
+            }
+            self.length -= oldest;
             self.messages.pop_front();
         }
     }
 
     /// What the person said last.
     pub fn last_user_message(&self) -> Option<&str> {
-        self.messages.iter().rev().find(|said| said.speaker == Speaker::User).map(|said| said.text.as_str())
+        self.last_user_message.as_deref()
     }
 
     /// The newest messages that together have at most `chars` characters, oldest first. A message that alone is longer
@@ -103,7 +118,7 @@ mod tests {
     use super::*;
 
     fn recent(texts: &[(&str, Speaker)]) -> Recent {
-        let mut recent = Recent::new(3);
+        let mut recent = Recent::new(3, 1000);
         for (text, speaker) in texts {
             recent.push(Said { speaker: *speaker, text: (*text).into() });
         }
@@ -121,6 +136,23 @@ mod tests {
         assert_eq!(recent.as_text(100, "咨询师", "来访者"), "来访者: 二二\n咨询师: 三三三\n来访者: 四四四四");
         assert_eq!(recent.as_text(8, "咨询师", "来访者"), "咨询师: 三三三\n来访者: 四四四四");
         assert_eq!(recent.last_user_message(), Some("四四四四"));
+    }
+
+    #[test]
+    fn the_last_words_of_the_person_are_known_however_much_was_said_since() {
+        let said: Vec<(&str, Speaker)> =
+            [("不想说", Speaker::User)].into_iter().chain((0..20).map(|_| ("……", Speaker::Ai))).collect();
+        assert_eq!(recent(&said).last_user_message(), Some("不想说"));
+    }
+
+    #[test]
+    fn what_no_prompt_can_see_is_not_kept() {
+        let mut recent = Recent::new(1000, 10);
+        for _ in 0..100 {
+            recent.push(Said { speaker: Speaker::Ai, text: "六个字的话呀".into() });
+        }
+        assert!(recent.messages.len() <= 3, "{}", recent.messages.len());
+        assert_eq!(recent.within(10).len(), 1);
     }
 
     #[test]

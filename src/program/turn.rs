@@ -18,7 +18,7 @@ use crate::prompt::expr::parse::Expr;
 use crate::prompt::names::Names;
 use crate::prompt::text::Text;
 use crate::value::mask::MASK;
-use crate::value::scopes::{Scope, Scopes, Stored};
+use crate::value::scopes::{Layer, Scope, Scopes, Stored};
 
 /// Names that the engine gives to every author text and expression.
 pub const ENGINE_NAMES: [&str; 9] = [
@@ -43,6 +43,8 @@ pub struct Turn<'a> {
     pub topic: &'a Topic,
     /// Where the action stands.
     pub place: &'a Place,
+    /// The session.
+    pub session_id: &'a str,
     /// The name of its kind.
     pub kind: &'static str,
     /// What the action kept from its last turn; null on its first.
@@ -72,6 +74,8 @@ pub struct Lent<'a> {
     pub topic: &'a Topic,
     /// See [`Turn::place`].
     pub place: &'a Place,
+    /// See [`Turn::session_id`].
+    pub session_id: &'a str,
     /// See [`Turn::kind`].
     pub kind: &'static str,
     /// See [`Turn::state`].
@@ -98,6 +102,7 @@ impl<'a> Turn<'a> {
             phase,
             topic,
             place,
+            session_id,
             kind,
             state,
             answer,
@@ -113,6 +118,7 @@ impl<'a> Turn<'a> {
             phase,
             topic,
             place,
+            session_id,
             kind,
             state,
             answer,
@@ -170,7 +176,7 @@ impl<'a> Turn<'a> {
             let work = self.work();
             (work.scopes.clone(), work.round)
         };
-        let mut names = base_names(self.program, Some((self.phase, self.topic)), self.recent, scopes);
+        let mut names = base_names(self.program, Some(self.phase), Some(self.topic), self.recent, scopes);
         names.give_text("time", self.services.clock.words(self.last_seq));
         names.give("current_round", Value::from(round.unwrap_or(1)));
         names.give("max_rounds", Value::from(max_rounds));
@@ -208,6 +214,18 @@ impl<'a> Turn<'a> {
         self.work().scopes.get(name).map(|stored| stored.value.clone())
     }
 
+    /// The value of a variable in the layer that a write would go to.
+    pub fn written_variable(&self, name: &str, scope: Option<Scope>) -> Option<Value> {
+        let work = self.work();
+        Some(work.scopes.target(name, scope)?.get(name)?.value.clone())
+    }
+
+    /// Whether the author called the variable sensitive.
+    pub fn is_sensitive(&self, name: &str) -> bool {
+        let work = self.work();
+        work.scopes.layers().any(|layer| layer.declaration(name).is_some_and(|found| found.sensitive))
+    }
+
     /// Sets a variable: in `scope` when given, else where it is declared, else in the session.
     ///
     /// # Errors
@@ -217,7 +235,7 @@ impl<'a> Turn<'a> {
     pub fn set(&self, name: &str, value: Value, scope: Option<Scope>) -> Result<Value, ActionError> {
         let at = self.services.clock.at(self.last_seq + 1);
         let mut work = self.work();
-        let value = fitting(&work.scopes, name, value)?;
+        let value = fitting(work.scopes.target(name, scope), name, value)?;
         let source = self.place.action_id.clone().unwrap_or_default();
         let stored = Stored { value, source: source.clone(), round: work.round, at };
         let Some(written) = work.scopes.write(name, stored.clone(), scope) else {
@@ -275,7 +293,13 @@ pub fn message_id(last_seq: u64, number: u32) -> String {
 }
 
 /// The names that do not depend on an action: those of conditions on phases, topics and actions.
-pub fn base_names(program: &Program, within: Option<(&Phase, &Topic)>, recent: &Recent, scopes: Scopes) -> Names {
+pub fn base_names(
+    program: &Program,
+    phase: Option<&Phase>,
+    topic: Option<&Topic>,
+    recent: &Recent,
+    scopes: Scopes,
+) -> Names {
     let plain = Names::new(scopes.clone());
     let goal = |text: Option<&Text>| {
         // A goal that cannot be rendered leaves its name empty: it guides a prompt and decides nothing.
@@ -286,14 +310,14 @@ pub fn base_names(program: &Program, within: Option<(&Phase, &Topic)>, recent: &
     names.give_text("user", program.user.clone());
     names.give_text("last_user_message", recent.last_user_message().unwrap_or_default().to_owned());
     names.give_text("global_goal", goal(program.goal.as_ref()));
-    let (phase, topic) = within.unzip();
     names.give_text("phase_goal", goal(phase.and_then(|phase| phase.goal.as_ref())));
     names.give_text("topic_goal", goal(topic.and_then(|topic| topic.goal.as_ref())));
     names
 }
 
-fn fitting(scopes: &Scopes, name: &str, value: Value) -> Result<Value, ActionError> {
-    let Some(declaration) = scopes.declaration(name).filter(|_| !value.is_null()) else { return Ok(value) };
+fn fitting(layer: Option<&Layer>, name: &str, value: Value) -> Result<Value, ActionError> {
+    let declaration = layer.and_then(|layer| layer.declaration(name));
+    let Some(declaration) = declaration.filter(|_| !value.is_null()) else { return Ok(value) };
     let value = match declaration.declared {
         Some(declared) => declared.coerce(&value).ok_or_else(|| {
             let message = format!("`{name}` is declared as {} and cannot hold what it was given", declared.name());

@@ -1,35 +1,42 @@
 //! One commit: events get their numbers, rows are written, and only then anybody is told.
 
 use crate::archive::rows::{Commit, CounterRow, JournalRow, MessageRow};
-use crate::program::event::{Event, Stamped};
+use crate::program::event::{Event, OWN_FIELDS, Stamped};
 use crate::program::place::Place;
 use crate::program::recent::Said;
 use crate::run::draft::Draft;
 use crate::run::error::RunError;
 use crate::run::session::Session;
-use crate::value::mask::Masker;
 
 impl Session {
     /// Writes the draft with the state as it is now, all or nothing, and tells the observer.
     ///
     /// # Errors
-    /// When the store refuses. The state in memory is then ahead of the store, so the caller must give the session up.
+    /// When the store refuses. The session must then be given up; at rest it is whole.
     pub(crate) async fn commit(&mut self, draft: Draft) -> Result<(), RunError> {
+        // Until the rows are there, this state is ahead of the store. Should the store fail, or this future be dropped while
+        // the store works, nobody can tell which of the two is true, so this object must not go on.
+        self.ahead = true;
         let (commit, said) = self.prepare(draft)?;
         self.archive.commit(&self.id, &commit).await?;
         self.committed(commit, said);
+        self.ahead = false;
         Ok(())
+    }
+
+    /// Refuses to go on with a state that may not be what is stored.
+    pub(crate) fn must_be_whole(&self) -> Result<(), RunError> {
+        if self.ahead { Err(RunError::Ahead(self.id.clone())) } else { Ok(()) }
     }
 
     /// The rows of a draft.
     pub(crate) fn prepare(&mut self, draft: Draft) -> Result<(Commit, Vec<Said>), RunError> {
         let unwritable = |error: serde_json::Error| RunError::Unreadable { id: String::new(), what: error.to_string() };
-        let masker = Masker::new(&self.sensitive);
         let mut said = Vec::new();
         let mut messages = Vec::new();
         let mut journal = Vec::with_capacity(draft.events.len());
         let mut seq = self.last_seq;
-        let mut updated_at = String::new();
+        let mut updated_at = self.services.clock.at(seq);
         for (place, event) in draft.events {
             seq += 1;
             let at = self.services.clock.at(seq);
@@ -46,7 +53,7 @@ impl Session {
                     message_id: message_id.clone(),
                 });
             }
-            let body = self.line(seq, &at, &place, &event, &masker).map_err(unwritable)?;
+            let body = self.line(seq, &at, &place, &event).map_err(unwritable)?;
             updated_at.clone_from(&at);
             journal.push(JournalRow { seq, at, kind: event.kind().to_owned(), body });
         }
@@ -82,26 +89,15 @@ impl Session {
         }
     }
 
-    fn line(
-        &self,
-        seq: u64,
-        at: &str,
-        place: &Place,
-        event: &Event,
-        masker: &Masker,
-    ) -> Result<String, serde_json::Error> {
+    fn line(&self, seq: u64, at: &str, place: &Place, event: &Event) -> Result<String, serde_json::Error> {
         let stamped = Stamped { seq, at, session_id: &self.id, event, location: place };
         // What the person and the AI say to each other stays as it was said: it is the conversation itself.
-        let masked = !masker.is_empty() && !matches!(event, Event::Message { .. } | Event::Waiting { .. });
-        if !masked {
+        // Of all else, only these two hold anything of what was said.
+        if self.masker.is_empty() || !matches!(event, Event::Outcome { .. } | Event::VariableSet { .. }) {
             return serde_json::to_string(&stamped);
         }
         let mut value = serde_json::to_value(&stamped)?;
-        for (key, field) in value.as_object_mut().into_iter().flatten() {
-            if !matches!(key.as_str(), "seq" | "at" | "session_id" | "type" | "location") {
-                masker.value(field);
-            }
-        }
+        self.masker.value(&mut value, &OWN_FIELDS);
         serde_json::to_string(&value)
     }
 }

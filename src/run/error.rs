@@ -27,6 +27,9 @@ pub enum RunError {
         /// Its status.
         status: &'static str,
     },
+    /// A commit of this session failed or was interrupted, so what this process knows may not be what is stored.
+    #[error("session `{0}` was interrupted in the middle of a commit; open it again")]
+    Ahead(String),
     /// A value given for a variable does not fit it.
     #[error("{0}")]
     Variable(String),

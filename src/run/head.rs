@@ -52,6 +52,9 @@ pub struct Head {
     pub waiting: Option<String>,
     /// Whether the newest message is an answer that no turn has taken yet.
     pub pending: bool,
+    /// Values so far that must be masked.
+    #[serde(default)]
+    pub hidden: u64,
     /// Messages so far.
     pub messages: u64,
     /// Turns so far.

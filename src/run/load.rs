@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::archive::contract::Archive;
 use crate::archive::rows::{SessionRow, VariableRow};
 use crate::program::event::{Event, Speaker};
 use crate::program::place::Place;
@@ -14,6 +15,7 @@ use crate::run::frames::{At, Frames, ROOT, child, public_path};
 use crate::run::head::{Head, Status};
 use crate::run::session::Session;
 use crate::run::start::Parts;
+use crate::value::mask::Masker;
 use crate::value::scopes::{Declarations, Layer, Scope, Scopes, Stored};
 
 impl Session {
@@ -34,15 +36,10 @@ impl Session {
         let variables = archive.variables(&id).await?;
         let user_rows = archive.user_variables(&row.user).await?;
         let scopes = open_scopes(&program, &frames, &variables, &user_rows).map_err(unreadable)?;
-        let sensitive = sensitive_values(&variables, &user_rows);
-        let mut recent = Recent::new(program.history_messages);
-        // At least one, so that an answer that was taken but not yet judged is found.
-        let mut messages = archive.messages_tail(&id, program.history_messages.max(1)).await?;
-        let pending = if head.pending { messages.last().map(|message| message.text.clone()) } else { None };
-        for message in messages.drain(..) {
-            let speaker = if message.role == Speaker::User.name() { Speaker::User } else { Speaker::Ai };
-            recent.push(Said { speaker, text: message.text });
-        }
+        let masker = Masker::new(&sensitive_values(&variables, &user_rows));
+        let recent = recent(archive.as_ref(), &id, &program).await?;
+        // An answer that was taken but not yet judged is the newest message.
+        let pending = recent.last_user_message().filter(|_| head.pending).map(str::to_owned);
         let counters = archive.counters(&id).await?.into_iter().map(|row| (row.name, row.count)).collect();
         let mut session = Self {
             id: id.clone(),
@@ -59,7 +56,8 @@ impl Session {
             counters,
             recent,
             pending,
-            sensitive,
+            masker,
+            ahead: false,
             script,
             model,
             _lock: lock,
@@ -86,16 +84,38 @@ impl Session {
             }
             return Ok(());
         }
-        // A turn was under way, so a message may have been half shown.
-        draft.event(&place, Event::MessageDiscarded { message_id: message_id(row.last_seq, 0) });
+        if self.status == Status::Running {
+            // A turn was under way, so a message may have been half shown. One that stopped told so itself.
+            draft.event(&place, Event::MessageDiscarded { message_id: message_id(row.last_seq, 0) });
+        }
         self.status = Status::Running;
         self.commit(draft).await
     }
 }
 
-/// The user's variables as a layer; without those that this program declares nowhere, which it cannot name.
+/// The user's variables as a layer; without those that this program does not declare as global: they are other scripts'.
 pub(crate) fn user_layer(program: &Program, rows: &[VariableRow]) -> Result<Layer, String> {
-    layer(Scope::Global, String::new(), &program.globals, rows.iter())
+    let own = rows.iter().filter(|row| program.globals.contains_key(&row.name));
+    layer(Scope::Global, String::new(), &program.globals, own)
+}
+
+/// The end of the conversation, and the last words of the person however far back they lie.
+async fn recent(archive: &dyn Archive, id: &str, program: &Program) -> Result<Recent, RunError> {
+    let mut count = program.history_messages.max(1);
+    loop {
+        let messages = archive.messages_tail(id, count).await?;
+        let all = messages.len() < count;
+        if !all && !messages.iter().any(|message| message.role == Speaker::User.name()) {
+            count *= 4;
+            continue;
+        }
+        let mut recent = Recent::new(program.history_messages, program.history_chars);
+        for message in messages {
+            let speaker = if message.role == Speaker::User.name() { Speaker::User } else { Speaker::Ai };
+            recent.push(Said { speaker, text: message.text });
+        }
+        return Ok(recent);
+    }
 }
 
 fn open_scopes(

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::program::event::Event;
 use crate::program::place::Place;
-use crate::program::program::{Program, Step, Steps};
+use crate::program::program::{Phase, Program, Step, Steps, Topic};
 use crate::program::turn::base_names;
 use crate::prompt::expr::parse::Expr;
 use crate::run::draft::Draft;
@@ -47,7 +47,14 @@ impl Session {
                     None => return Ok(Arrived::End),
                     Some(phase) => {
                         let place = Place { phase_id: Some(phase.id.clone()), ..Place::default() };
-                        if self.skipped(program, phase.condition.as_ref(), &phase.id, &place, draft)? {
+                        if self.skipped(
+                            program,
+                            (Some(phase), None),
+                            phase.condition.as_ref(),
+                            &phase.id,
+                            &place,
+                            draft,
+                        )? {
                             self.next_child(ROOT);
                             continue;
                         }
@@ -69,7 +76,14 @@ impl Session {
                                 path: topic.id.clone(),
                                 ..Place::default()
                             };
-                            if self.skipped(program, topic.condition.as_ref(), &topic.id, &place, draft)? {
+                            if self.skipped(
+                                program,
+                                (Some(phase), Some(topic)),
+                                topic.condition.as_ref(),
+                                &topic.id,
+                                &place,
+                                draft,
+                            )? {
                                 self.next_child(&key);
                                 continue;
                             }
@@ -112,7 +126,10 @@ impl Session {
         place.action_id = Some(step.id.clone());
         place.round = None;
         place.path = public_path(&key);
-        if self.skipped(program, step.condition.as_ref(), &step.id, &place, draft)? {
+        let phase = self.frames.get(ROOT).and_then(|root| program.phases.get(root.next));
+        let is_topic = |topic: &&Topic| Some(&topic.id) == place.topic_id.as_ref();
+        let within = (phase, phase.and_then(|phase| phase.topics.iter().find(is_topic)));
+        if self.skipped(program, within, step.condition.as_ref(), &step.id, &place, draft)? {
             self.next_child(container);
             return Ok(false);
         }
@@ -140,7 +157,7 @@ impl Session {
         if let Some(frame) = self.frames.change(container) {
             frame.next += 1;
             if matches!(frame.at, At::Block(_)) {
-                frame.last = Some(Box::new(outcome.clone()));
+                frame.last = Some(Box::new(outcome.brief()));
             }
         }
     }
@@ -191,7 +208,7 @@ impl Session {
                 .variable(scope, &layer.path, &declaration.name, &stored, declaration.sensitive)
                 .map_err(|error| Lost::new(error.to_string()))?;
             if declaration.sensitive {
-                self.hide(&declaration.value);
+                self.hide(&declaration.value, draft).map_err(|error| Lost::new(error.to_string()))?;
             }
             layer.put(declaration.name.clone(), stored);
         }
@@ -202,13 +219,14 @@ impl Session {
     fn skipped(
         &mut self,
         program: &Program,
+        within: (Option<&Phase>, Option<&Topic>),
         condition: Option<&Expr>,
         name: &str,
         place: &Place,
         draft: &mut Draft,
     ) -> Result<bool, Lost> {
         let Some(condition) = condition else { return Ok(false) };
-        let mut names = base_names(program, None, &self.recent, self.scopes.clone());
+        let mut names = base_names(program, within.0, within.1, &self.recent, self.scopes.clone());
         names.give_text("time", self.services.clock.words(self.last_seq));
         names.give("current_round", Value::from(1));
         names.give("max_rounds", Value::from(1));

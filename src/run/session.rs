@@ -6,16 +6,22 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::archive::contract::{Archive, SessionLock};
+use crate::archive::rows::VariableRow;
 use crate::program::event::{Event, Speaker};
 use crate::program::place::Place;
 use crate::program::program::{Phase, Program, Step, Steps, Topic};
 use crate::program::recent::Recent;
 use crate::program::services::Services;
+use crate::prompt::names::MAX_VALUE_BYTES;
 use crate::run::draft::Draft;
 use crate::run::error::RunError;
 use crate::run::frames::{At, Frames, ROOT, public_path};
 use crate::run::head::{Head, Status};
+use crate::value::mask::Masker;
 use crate::value::scopes::Scopes;
+
+/// The scope, in the store only, of values that must be masked for as long as the session is kept.
+pub(crate) const HIDDEN: &str = "hidden";
 
 /// A session that is alive: its program, its state as last committed, and what it needs to go on.
 pub struct Session {
@@ -35,8 +41,10 @@ pub struct Session {
     pub(crate) recent: Recent,
     /// The answer that the next turn takes.
     pub(crate) pending: Option<String>,
-    /// Values that must be masked wherever they are shown.
-    pub(crate) sensitive: Vec<Value>,
+    /// Takes sensitive values out of whatever is shown.
+    pub(crate) masker: Masker,
+    /// Whether this state may not be what is stored.
+    pub(crate) ahead: bool,
     /// The script and the model as events name them.
     pub(crate) script: String,
     pub(crate) model: String,
@@ -68,6 +76,8 @@ pub enum Taken {
     Unknown,
     /// The session waits for nothing; nothing changed.
     NotAwaited,
+    /// It is longer than a variable may be ([`MAX_VALUE_BYTES`]); nothing changed.
+    TooLong,
 }
 
 /// The parts of the program that the frames point at.
@@ -108,6 +118,10 @@ impl Session {
     /// # Errors
     /// When the store cannot take it; then it was not taken.
     pub async fn answer(&mut self, text: &str, answer_id: Option<&str>) -> Result<Taken, RunError> {
+        self.must_be_whole()?;
+        if text.len() > MAX_VALUE_BYTES {
+            return Ok(Taken::TooLong);
+        }
         if let Some(given) = answer_id
             && self.head.waiting.as_deref() != Some(given)
         {
@@ -157,11 +171,21 @@ impl Session {
         Ok(self.archive.answer_taken(&self.id, answer_id).await?)
     }
 
-    /// From here on, `value` is masked wherever it would be shown.
-    pub(crate) fn hide(&mut self, value: &Value) {
-        if !self.sensitive.contains(value) {
-            self.sensitive.push(value.clone());
+    /// From here on, `value` is masked wherever it would be shown, also after a resume and when its variable holds another
+    /// value: prompts still see the talk in which it was said.
+    pub(crate) fn hide(&mut self, value: &Value, draft: &mut Draft) -> Result<(), serde_json::Error> {
+        if !self.masker.add(value) {
+            return Ok(());
         }
+        self.head.hidden += 1;
+        draft.variables.push(VariableRow {
+            scope: HIDDEN.to_owned(),
+            path: self.head.hidden.to_string(),
+            value: serde_json::to_string(value)?,
+            sensitive: true,
+            ..VariableRow::default()
+        });
+        Ok(())
     }
 
     /// The place of the frame `key`.
@@ -212,7 +236,8 @@ impl Session {
 
 /// The number of an `answer_id` that this interpreter gave out.
 fn own_number(answer_id: &str) -> Option<u64> {
-    answer_id.strip_prefix('a')?.parse().ok()
+    let digits = answer_id.strip_prefix('a')?;
+    if digits.bytes().all(|byte| byte.is_ascii_digit()) { digits.parse().ok() } else { None }
 }
 
 /// The `answer_id` of the answer that follows `answers` earlier ones.

@@ -18,6 +18,7 @@ use crate::run::frames::Frames;
 use crate::run::head::{Head, Status};
 use crate::run::load::user_layer;
 use crate::run::session::Session;
+use crate::value::mask::Masker;
 use crate::value::scopes::{Scope, Scopes, Stored};
 
 /// What a session is made of, whether it begins or is taken up again.
@@ -63,7 +64,7 @@ impl Session {
         let Parts { id, program, services, archive, lock, script, model } = parts;
         let user_rows = archive.user_variables(&birth.user).await?;
         let mut session = Self {
-            recent: Recent::new(program.history_messages),
+            recent: Recent::new(program.history_messages, program.history_chars),
             id,
             services,
             archive,
@@ -76,7 +77,8 @@ impl Session {
             scopes: Scopes::default(),
             counters: BTreeMap::new(),
             pending: None,
-            sensitive: Vec::new(),
+            masker: Masker::default(),
+            ahead: false,
             script,
             model,
             _lock: lock,
@@ -114,11 +116,15 @@ impl Session {
             .map_err(|lost| RunError::Variable(lost.message))?;
         // What an earlier session of the user set stays; only what is new takes its first value.
         draft.user_variables.extend(fresh.user_variables.into_iter().filter(|row| kept.get(&row.name).is_none()));
+        let unwritable = |error: serde_json::Error| RunError::Variable(error.to_string());
         for (name, stored) in kept.values() {
-            if program.globals.get(name).is_some_and(|declaration| declaration.sensitive) {
-                self.hide(&stored.value);
-            }
             global.put(name, stored.clone());
+        }
+        for row in
+            rows.iter().filter(|row| row.sensitive || program.globals.get(&row.name).is_some_and(|is| is.sensitive))
+        {
+            let value = serde_json::from_str(&row.value).map_err(unwritable)?;
+            self.hide(&value, draft).map_err(unwritable)?;
         }
         self.scopes.push(global);
         let session = self
@@ -134,7 +140,7 @@ impl Session {
             let stored = Stored { value, source: "command_line".into(), round: None, at: at.clone() };
             let Some(written) = self.scopes.write(&name, stored.clone(), None) else { continue };
             if written.sensitive {
-                self.hide(&stored.value);
+                self.hide(&stored.value, draft).map_err(|error| RunError::Variable(error.to_string()))?;
             }
             draft
                 .variable(written.scope, &written.path, &name, &stored, written.sensitive)

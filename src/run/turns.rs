@@ -46,6 +46,7 @@ impl Session {
     }
 
     async fn one_turn(&mut self) -> Result<(), RunError> {
+        self.must_be_whole()?;
         let program = Arc::clone(&self.program);
         let key = self.frames.leaf();
         let unreadable = |what: &str| RunError::Unreadable { id: self.id.clone(), what: what.to_owned() };
@@ -58,6 +59,7 @@ impl Session {
             phase: position.phase,
             topic: position.topic,
             place: &place,
+            session_id: &self.id,
             kind,
             state: &frame.state,
             answer: self.pending.as_deref(),
@@ -124,11 +126,9 @@ impl Session {
     /// Takes over what a turn did.
     fn keep(&mut self, here: &Here<'_>, work: Work, draft: &mut Draft) -> Result<(), RunError> {
         for write in &work.writes {
-            if write.written.sensitive {
-                self.hide(&write.stored.value);
-            }
-            draft
-                .write(write)
+            let hidden = if write.written.sensitive { self.hide(&write.stored.value, draft) } else { Ok(()) };
+            hidden
+                .and_then(|()| draft.write(write))
                 .map_err(|error| RunError::Unreadable { id: self.id.clone(), what: error.to_string() })?;
         }
         self.scopes = work.scopes;

@@ -74,7 +74,7 @@ fn history(fields: &Fields<'_>) -> History {
     if let Some(messages) = inner.integer("messages", 1..=1000) {
         history.messages = messages;
     }
-    if let Some(chars) = inner.integer("chars", 100..=1_000_000) {
+    if let Some(chars) = inner.integer("chars", 100..=600_000) {
         history.chars = chars;
     }
     inner.finish();
@@ -115,7 +115,7 @@ fn topic(node: &Node, file: &Arc<SourceFile>, findings: &Findings) -> Option<Wri
 /// One action of a list of actions, wherever the list stands.
 pub fn action(node: &Node, file: &Arc<SourceFile>, findings: &Findings) -> Option<RawAction> {
     let fields = Fields::of(node, "an action", file, findings)?;
-    let kind = fields.required("action_type").and_then(|_| fields.name("action_type"));
+    let kind = fields.required_words("action_type").map(|words| Spanned { value: words.text, span: words.node.span });
     let id = id(&fields, "action_id");
     let condition = condition(&fields);
     fields.not_yet("on_exit", true);

@@ -1,5 +1,8 @@
 //! Masking of `sensitive` values wherever they are shown, exported, recorded or logged (LANGUAGE.md section 3).
 
+use std::collections::BTreeSet;
+
+use aho_corasick::{AhoCorasick, MatchKind};
 use serde_json::Value;
 
 /// What stands in the place of a sensitive value.
@@ -11,30 +14,53 @@ const SHORTEST: usize = 2;
 /// The sensitive values of a session, to be taken out of other texts.
 #[derive(Clone, Debug, Default)]
 pub struct Masker {
-    needles: Vec<String>,
+    needles: BTreeSet<String>,
+    /// Finds all of them in one pass, however many there are.
+    search: Option<AhoCorasick>,
 }
 
 impl Masker {
     /// A masker for the texts and numbers inside `values`.
     pub fn new<'a>(values: impl IntoIterator<Item = &'a Value>) -> Self {
         let mut masker = Self::default();
+        let before = masker.needles.len();
         for value in values {
-            masker.add(value);
+            masker.collect(value);
         }
-        // Longest first, so that a value that contains another is masked whole.
-        masker.needles.sort_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
-        masker.needles.dedup();
+        if masker.needles.len() != before {
+            masker.build();
+        }
         masker
     }
 
-    fn add(&mut self, value: &Value) {
+    /// From here on the texts and numbers inside `value` are masked too. Gives whether any of them is new.
+    pub fn add(&mut self, value: &Value) -> bool {
+        let before = self.needles.len();
+        self.collect(value);
+        let new = self.needles.len() != before;
+        if new {
+            self.build();
+        }
+        new
+    }
+
+    fn collect(&mut self, value: &Value) {
         match value {
-            Value::String(text) if text.trim().chars().count() >= SHORTEST => self.needles.push(text.trim().to_owned()),
-            Value::Number(number) if number.to_string().len() > SHORTEST => self.needles.push(number.to_string()),
-            Value::Array(items) => items.iter().for_each(|item| self.add(item)),
-            Value::Object(fields) => fields.values().for_each(|field| self.add(field)),
+            Value::String(text) if text.trim().chars().count() >= SHORTEST => {
+                self.needles.insert(text.trim().to_owned());
+            }
+            Value::Number(number) if number.to_string().len() > SHORTEST => {
+                self.needles.insert(number.to_string());
+            }
+            Value::Array(items) => items.iter().for_each(|item| self.collect(item)),
+            Value::Object(fields) => fields.values().for_each(|field| self.collect(field)),
             _ => {}
         }
+    }
+
+    /// Of two values that begin at one place the longer is masked, so that none of it remains.
+    fn build(&mut self) {
+        self.search = AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(&self.needles).ok();
     }
 
     /// Whether there is nothing to mask.
@@ -44,21 +70,28 @@ impl Masker {
 
     /// `text` with every sensitive value in it replaced by [`MASK`].
     pub fn text(&self, text: &str) -> String {
-        self.needles.iter().fold(text.to_owned(), |text, needle| {
-            if text.contains(needle.as_str()) { text.replace(needle.as_str(), MASK) } else { text }
-        })
+        match &self.search {
+            Some(search) => search.replace_all(text, &vec![MASK; self.needles.len()]),
+            // A search of so many values that it could not be built hides everything rather than nothing.
+            None if self.needles.is_empty() => text.to_owned(),
+            None => MASK.to_owned(),
+        }
     }
 
-    /// Masks every text and number inside `value`, in place. Keys stay.
-    pub fn value(&self, value: &mut Value) {
+    /// Masks every text and number inside `value`, in place. Keys stay, and so does what stands under a key of `own`.
+    pub fn value(&self, value: &mut Value, own: &[&str]) {
         if self.is_empty() {
             return;
         }
         match value {
             Value::String(text) => *text = self.text(text),
             Value::Number(number) if self.needles.contains(&number.to_string()) => *value = Value::String(MASK.into()),
-            Value::Array(items) => items.iter_mut().for_each(|item| self.value(item)),
-            Value::Object(fields) => fields.values_mut().for_each(|field| self.value(field)),
+            Value::Array(items) => items.iter_mut().for_each(|item| self.value(item, own)),
+            Value::Object(fields) => {
+                for (_, field) in fields.iter_mut().filter(|(key, _)| !own.contains(&key.as_str())) {
+                    self.value(field, own);
+                }
+            }
             _ => {}
         }
     }
@@ -73,19 +106,30 @@ mod tests {
     fn sensitive_texts_vanish_from_deep_inside_other_values() {
         let masker = Masker::new([&json!("小林"), &json!({ "phone": "13800001111" }), &json!(4711)]);
         let mut value = json!({ "text": "我叫小林，电话13800001111", "list": ["小林林", 4711, 47], "小林": true });
-        masker.value(&mut value);
+        masker.value(&mut value, &[]);
         assert_eq!(value, json!({ "text": "我叫***，电话***", "list": ["***林", "***", 47], "小林": true }));
+    }
+
+    #[test]
+    fn what_is_the_engines_own_stays_as_it_is() {
+        let masker = Masker::new([&json!("it"), &json!(1200)]);
+        let mut value = json!({ "exit_reason": "exit_criteria_met", "tokens_in": 1200, "said": "it costs 1200" });
+        masker.value(&mut value, &["exit_reason", "tokens_in"]);
+        assert_eq!(value, json!({ "exit_reason": "exit_criteria_met", "tokens_in": 1200, "said": "*** costs ***" }));
     }
 
     #[test]
     fn short_values_are_not_looked_for() {
         let masker = Masker::new([&json!("我"), &json!(7), &json!(true), &Value::Null]);
         assert!(masker.is_empty());
+        assert_eq!(masker.text("我"), "我");
     }
 
     #[test]
     fn a_value_that_contains_another_is_masked_whole() {
-        let masker = Masker::new([&json!("Lin"), &json!("Linda Lin")]);
+        let mut masker = Masker::new([&json!("Lin")]);
+        assert!(masker.add(&json!("Linda Lin")));
+        assert!(!masker.add(&json!("Lin")));
         assert_eq!(masker.text("Linda Lin and Lin"), "*** and ***");
     }
 }

@@ -155,8 +155,28 @@ impl Scopes {
     }
 
     /// The value of `name`, looked up in topic, phase, session, global.
+    ///
+    /// A scope that declares the name hides wider ones, also while it holds nothing: it began with null.
     pub fn get(&self, name: &str) -> Option<&Stored> {
-        self.layers.iter().rev().find_map(|layer| layer.get(name))
+        let holds = |layer: &&Arc<Layer>| layer.values.contains_key(name) || layer.declarations.contains_key(name);
+        self.layers.iter().rev().find(holds).and_then(|layer| layer.get(name))
+    }
+
+    /// The layer that a write of `name` goes to: that of `scope` when given, else the nearest that declares it, else the
+    /// session's. `None` when no layer of that scope is open.
+    pub fn target(&self, name: &str, scope: Option<Scope>) -> Option<&Layer> {
+        self.layers.get(self.target_position(name, scope)?).map(Arc::as_ref)
+    }
+
+    fn target_position(&self, name: &str, scope: Option<Scope>) -> Option<usize> {
+        match scope {
+            Some(scope) => self.layers.iter().rposition(|layer| layer.scope == scope),
+            None => self
+                .layers
+                .iter()
+                .rposition(|layer| layer.declarations.contains_key(name))
+                .or_else(|| self.layers.iter().rposition(|layer| layer.scope == Scope::Session)),
+        }
     }
 
     /// The nearest declaration of `name`.
@@ -181,30 +201,12 @@ impl Scopes {
     ///
     /// Gives where it went; `None` when no layer of that scope is open (a `scope: topic` outside a topic).
     pub fn write(&mut self, name: &str, stored: Stored, scope: Option<Scope>) -> Option<Written> {
-        let position = match scope {
-            Some(scope) => self.layers.iter().rposition(|layer| layer.scope == scope),
-            None => self
-                .layers
-                .iter()
-                .rposition(|layer| layer.declarations.contains_key(name))
-                .or_else(|| self.layers.iter().rposition(|layer| layer.scope == Scope::Session)),
-        }?;
+        let position = self.target_position(name, scope)?;
+        // Wherever the author called a name sensitive, its value is, also in another scope.
+        let sensitive = self.layers.iter().any(|layer| layer.declaration(name).is_some_and(|found| found.sensitive));
         let layer = Arc::make_mut(self.layers.get_mut(position)?);
         layer.put(name, stored);
-        Some(Written {
-            scope: layer.scope,
-            path: layer.path.clone(),
-            sensitive: layer.declaration(name).is_some_and(|declaration| declaration.sensitive),
-        })
-    }
-
-    /// Every value that a declaration calls sensitive, wherever in the open scopes it lies.
-    pub fn sensitive_values(&self) -> impl Iterator<Item = &Value> {
-        self.layers.iter().flat_map(|layer| {
-            layer.values.iter().filter_map(|(name, stored)| {
-                layer.declaration(name).filter(|declaration| declaration.sensitive).map(|_| &stored.value)
-            })
-        })
+        Some(Written { scope: layer.scope, path: layer.path.clone(), sensitive })
     }
 }
 
@@ -264,6 +266,22 @@ mod tests {
     }
 
     #[test]
+    fn a_declaration_without_a_value_hides_a_wider_value() {
+        let mut scopes = scopes();
+        scopes.write("step", stored(json!("wide")), Some(Scope::Session));
+        assert!(scopes.get("step").is_none(), "the topic declares `step` and holds null");
+        scopes.pop();
+        assert_eq!(scopes.get("step").unwrap().value, json!("wide"));
+    }
+
+    #[test]
+    fn a_name_that_is_sensitive_anywhere_is_sensitive_in_every_scope() {
+        let mut scopes = scopes();
+        assert!(scopes.write("secret", stored(json!("s")), Some(Scope::Topic)).unwrap().sensitive);
+        assert!(!scopes.write("step", stored(json!("s")), Some(Scope::Session)).unwrap().sensitive);
+    }
+
+    #[test]
     fn reading_looks_in_topic_phase_session_global() {
         let mut scopes = scopes();
         for scope in Scope::ALL {
@@ -287,13 +305,5 @@ mod tests {
         turn.write("name", stored(json!("小林")), None);
         assert!(base.get("name").is_none());
         assert!(turn.get("name").is_some());
-    }
-
-    #[test]
-    fn sensitive_values_are_found_by_their_declaration() {
-        let mut scopes = scopes();
-        scopes.write("secret", stored(json!("s3")), None);
-        scopes.write("name", stored(json!("n")), None);
-        assert_eq!(scopes.sensitive_values().collect::<Vec<_>>(), [&json!("s3")]);
     }
 }

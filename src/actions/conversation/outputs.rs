@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value};
 
+use crate::program::exchange::Exchange;
 use crate::program::kind::Checking;
 use crate::program::output::Output;
 use crate::program::turn::Turn;
@@ -9,7 +10,11 @@ use crate::script::declare::{choices, declared_type, variable_name};
 use crate::script::fields::Fields;
 use crate::source::diagnostic::Diagnostic;
 use crate::source::span::Spanned;
+use crate::value::mask::MASK;
 use crate::value::scopes::Scope;
+
+/// The most elements that `append` gathers in one list: as many as `for_each` walks over (LANGUAGE.md section 5).
+const MOST_ELEMENTS: usize = 1000;
 
 /// Reads `output`, or the older `target_variable` with `extraction_prompt`. `reserved` are the fields of the kind's reply.
 pub fn read_outputs(fields: &Fields<'_>, reserved: &[String], checking: &mut dyn Checking) -> Option<Vec<Output>> {
@@ -123,8 +128,13 @@ pub fn write_outputs(turn: &Turn<'_>, outputs: &[Output], reply: &Map<String, Va
     for output in outputs {
         let Some(value) = reply.get(&output.get).filter(|value| !value.is_null()) else { continue };
         let value = if output.append {
-            match turn.variable(&output.get).unwrap_or(Value::Null) {
+            match turn.written_variable(&output.get, output.scope).unwrap_or(Value::Null) {
                 Value::Null => Value::Array(vec![value.clone()]),
+                Value::Array(items) if items.len() >= MOST_ELEMENTS => {
+                    let message = format!("`{}` holds {MOST_ELEMENTS} elements, and no more are added", output.get);
+                    turn.warn("output-not-written", message, None);
+                    continue;
+                }
                 Value::Array(mut items) => {
                     items.push(value.clone());
                     Value::Array(items)
@@ -146,6 +156,30 @@ pub fn write_outputs(turn: &Turn<'_>, outputs: &[Output], reply: &Map<String, Va
         }
     }
     extracted
+}
+
+/// Takes the values of sensitive outputs out of what the outcome will keep of the reply: there they may be too short to be
+/// found by their text, or be written with escapes.
+pub fn hide_sensitive(turn: &Turn<'_>, outputs: &[Output], exchange: &mut Exchange) {
+    let sensitive: Vec<&str> =
+        outputs.iter().map(|output| output.get.as_str()).filter(|name| turn.is_sensitive(name)).collect();
+    if sensitive.is_empty() {
+        return;
+    }
+    let shown = match &exchange.reading {
+        Ok(reply) => {
+            let mut object = reply.object.clone();
+            for (_, value) in
+                object.iter_mut().filter(|(name, value)| sensitive.contains(&name.as_str()) && !value.is_null())
+            {
+                *value = Value::from(MASK);
+            }
+            Value::Object(object).to_string()
+        }
+        Err(_) => MASK.to_owned(),
+    };
+    exchange.debug_info.insert("llm_response".into(), Value::from(shown.as_str()));
+    exchange.raw = shown;
 }
 
 /// The names of required outputs that still are null.

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::actions::conversation::config::ModelConfig;
-use crate::actions::conversation::outputs::{still_missing, write_outputs};
+use crate::actions::conversation::outputs::{hide_sensitive, still_missing, write_outputs};
 use crate::actions::conversation::reading::{content, exit_reason, judged, metadata, outcome};
 use crate::program::action::{ActionError, Flow, For};
 use crate::program::exchange::{Ask, Exchange};
@@ -99,8 +99,6 @@ impl Talk {
             _ => self.own_fallback(turn)?.unwrap_or(question),
         };
         turn.say(Some(exchange.message_id.clone()), &said);
-        // A talk of one message cannot wait for a better reply; its round is its last.
-        let reason = if done && unreadable { Some(ExitReason::MaxRoundsReached) } else { reason };
         let judged = (done && unreadable).then(|| judged(&exchange, &self.model.shape));
         let outcome = outcome(exchange, (1, self.max_rounds), reason, done, judged, Map::new());
         self.opened(turn, outcome, said)
@@ -126,12 +124,14 @@ impl Talk {
         let names = turn.names(self.max_rounds);
         let question = turn.text(&self.content, &names)?;
         let ask = self.ask(turn, names, &question, Some(answer), round, false)?;
-        let exchange = turn.exchange(ask).await?;
+        let mut exchange = turn.exchange(ask).await?;
+        hide_sensitive(turn, &self.model.outputs, &mut exchange);
         let empty = Map::new();
         let reply = exchange.reading.as_ref().map_or(&empty, |reply| &reply.object);
         let extracted = write_outputs(turn, &self.model.outputs, reply);
         // Of a reply that is held back nothing is said, so its EXIT would leave the person without an answer.
-        let exit = exchange.held_back.is_none() && reply.get("EXIT").is_some_and(is_yes) && self.nothing_is_missing(turn);
+        let exit =
+            exchange.held_back.is_none() && reply.get("EXIT").is_some_and(is_yes) && self.nothing_is_missing(turn);
         let last = round >= self.max_rounds;
         let judged = judged(&exchange, &self.model.shape);
         let reason = exit_reason(exit, last, judged.suggestion);
