@@ -109,7 +109,9 @@ impl Watcher {
             assert!(!differs, "shown live in other words than it was said: {event}");
         }
         // A resumed session knows the first message of the turn that died; its others (`m7.1`) go with it.
-        let discarded = |id: &str| rows.iter().any(|row| row.kind == "message_discarded" && row.body.contains(&format!("\"{id}\"")));
+        let discarded = |id: &str| {
+            rows.iter().any(|row| row.kind == "message_discarded" && row.body.contains(&format!("\"{id}\"")))
+        };
         left.retain(|id, _| !discarded(id.split('.').next().unwrap()));
         assert!(left.is_empty(), "shown live, neither said nor discarded: {left:?}");
     }
@@ -145,8 +147,11 @@ fn prepare(case: &Case, directory: &Path) -> std::path::PathBuf {
         std::fs::write(path, text).unwrap();
     }
     // JSON is YAML.
-    let replies: Map<String, Value> =
-        case.replies.iter().map(|(key, list)| (key.clone(), list.as_array().unwrap().iter().map(whole).collect())).collect();
+    let replies: Map<String, Value> = case
+        .replies
+        .iter()
+        .map(|(key, list)| (key.clone(), list.as_array().unwrap().iter().map(whole).collect()))
+        .collect();
     std::fs::write(directory.join("replies.yaml"), json!({ "replies": replies }).to_string()).unwrap();
     let text = case.script.clone().unwrap_or_else(|| {
         let mut session = case.session.clone().unwrap_or_default();
@@ -285,7 +290,8 @@ async fn record(archive: &MortalArchive, directory: &Path) -> Record {
     for (row, seq) in rows.iter().zip(1..) {
         assert_eq!(row.seq, seq, "sequence numbers have no gaps");
     }
-    let mut events: Vec<Value> = rows.iter().map(|row| serde_json::from_str(&row.body.replace(&*directory, "")).unwrap()).collect();
+    let mut events: Vec<Value> =
+        rows.iter().map(|row| serde_json::from_str(&row.body.replace(&*directory, "")).unwrap()).collect();
     events.retain(|event| !OF_RESUMING.contains(&event["type"].as_str().unwrap()));
     let mut exported = export(archive, SESSION, true).await.unwrap();
     let mut about = exported.to_string();
