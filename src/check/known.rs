@@ -52,6 +52,7 @@ impl Known {
                 choices: vec![],
                 define: None,
                 sensitive: false,
+                implied: true,
             });
         }
     }

@@ -64,6 +64,8 @@ pub struct Declaration {
     pub define: Option<String>,
     /// Whether its value must be masked wherever it is shown.
     pub sensitive: bool,
+    /// Whether nobody wrote it: an action extracts or sets the name here. Until it does, a wider value shows through.
+    pub implied: bool,
 }
 
 /// The declarations of one scope, by name.
@@ -154,9 +156,11 @@ impl Scopes {
         self.layers.iter().map(Arc::as_ref)
     }
 
-    /// The value of `name`, looked up in topic, phase, session, global.
+    /// The value of `name`, looked up in topic, phase, session, global. A name that a scope declares and that was never
+    /// set there is null, whatever wider scopes hold.
     pub fn get(&self, name: &str) -> Option<&Stored> {
-        self.layers.iter().rev().find_map(|layer| layer.get(name))
+        let declared = |layer: &Layer| layer.declaration(name).is_some_and(|declaration| !declaration.implied);
+        self.layers.iter().rev().find(|layer| layer.get(name).is_some() || declared(layer))?.get(name)
     }
 
     /// The nearest declaration of `name`.
@@ -228,6 +232,7 @@ mod tests {
                     choices: vec![],
                     define: None,
                     sensitive: *name == "secret",
+                    implied: *name == "implied",
                 };
                 ((*name).to_owned(), declaration)
             })
