@@ -6,6 +6,9 @@ use crate::program::place::Place;
 use crate::program::work::VariableWrite;
 use crate::value::scopes::{Scope, Stored};
 
+/// What stands in the place of a scope where a value is in none.
+const REPLACED: &str = "replaced";
+
 /// Events and rows that are not committed yet.
 #[derive(Debug, Default)]
 pub struct Draft {
@@ -33,6 +36,25 @@ impl Draft {
     /// When a value cannot be written as JSON.
     pub fn write(&mut self, write: &VariableWrite) -> Result<(), serde_json::Error> {
         self.variable(write.written.scope, &write.written.path, &write.name, &write.stored, write.written.sensitive)
+    }
+
+    /// Adds a sensitive value that another takes the place of: it is in no scope any more, but it was said and must stay
+    /// masked in every resumed session and export.
+    ///
+    /// # Errors
+    /// When the value cannot be written as JSON.
+    pub fn replaced(&mut self, name: &str, stored: &Stored) -> Result<(), serde_json::Error> {
+        self.variables.push(VariableRow {
+            scope: REPLACED.to_owned(),
+            path: String::new(),
+            name: name.to_owned(),
+            value: serde_json::to_string(&stored.value)?,
+            source: stored.source.clone(),
+            round: stored.round,
+            at: stored.at.clone(),
+            sensitive: true,
+        });
+        Ok(())
     }
 
     /// Adds one variable.

@@ -127,6 +127,16 @@ impl Session {
             if write.written.sensitive {
                 self.hide(&write.stored.value);
             }
+            let layer = self.scopes.layers().find(|layer| {
+                layer.scope == write.written.scope && layer.path == write.written.path && write.written.sensitive
+            });
+            if let Some(old) = layer.and_then(|layer| layer.get(&write.name))
+                && old.value != write.stored.value
+            {
+                draft
+                    .replaced(&format!("{}#{}", write.name, self.last_seq), old)
+                    .map_err(|error| RunError::Unreadable { id: self.id.clone(), what: error.to_string() })?;
+            }
             draft
                 .write(write)
                 .map_err(|error| RunError::Unreadable { id: self.id.clone(), what: error.to_string() })?;
