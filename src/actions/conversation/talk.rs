@@ -131,7 +131,8 @@ impl Talk {
         let reply = exchange.reading.as_ref().map_or(&empty, |reply| &reply.object);
         let extracted = write_outputs(turn, &self.model.outputs, reply);
         // Of a reply that is held back nothing is said, so its EXIT would leave the person without an answer.
-        let exit = exchange.held_back.is_none() && reply.get("EXIT").is_some_and(is_yes) && self.nothing_is_missing(turn);
+        let exit =
+            exchange.held_back.is_none() && reply.get("EXIT").is_some_and(is_yes) && self.nothing_is_missing(turn);
         let last = round >= self.max_rounds;
         let judged = judged(&exchange, &self.model.shape);
         let reason = exit_reason(exit, last, judged.suggestion);
