@@ -1,6 +1,6 @@
 //! The walk: a script from its first phase to its last action, in the order in which it would run.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -60,6 +60,7 @@ fn program(script: &Script, against: Against<'_>, findings: &Findings) -> Option
         texts: Texts::new(),
         templates: &templates,
         known: Known::default(),
+        faults_of_templates: BTreeSet::new(),
         action_ids: BTreeMap::new(),
     };
     checker.known.enter(Scope::Global, globals.declarations);

@@ -1,6 +1,6 @@
 //! The checker while it walks a script: what is known where it stands, and what kinds may ask of it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -70,6 +70,8 @@ pub struct Checker<'a> {
     pub templates: &'a Templates,
     /// The names that are known where the walk stands.
     pub known: Known,
+    /// What was reported about templates: it is said once, at the first action that needs them.
+    pub faults_of_templates: BTreeSet<String>,
     /// Action ids with their places.
     pub action_ids: BTreeMap<String, Span>,
 }
@@ -242,6 +244,9 @@ impl Checking for Checker<'_> {
         let template = match self.templates.get(name, version) {
             Ok(template) => template,
             Err(error) => {
+                if error.file.is_some() && !self.faults_of_templates.insert(error.to_string()) {
+                    return;
+                }
                 let mut diagnostic = Diagnostic::error("unknown-template", error.to_string(), self.file, at.span());
                 if let Some(help) = &error.help {
                     diagnostic = diagnostic.with_help(help.clone());
@@ -256,8 +261,12 @@ impl Checking for Checker<'_> {
             if engine.clone().any(|known| *known == name) || self.known.knows(name) {
                 continue;
             }
-            let message =
-                format!("the template {} uses `{}`, which is not known here", template.file(), shortened(name));
+            let place = format!("{}:{}", template.file(), template.line(used));
+            let message = format!("the template {place} uses `{}`, which is not known here", shortened(name));
+            // Other actions with this template would only say the same again.
+            if !self.faults_of_templates.insert(message.clone()) {
+                continue;
+            }
             let mut diagnostic = Diagnostic::error("unknown-template-name", message, self.file, at.span());
             if let Some(near) = near_miss(name, engine.copied().chain(self.known.names())) {
                 diagnostic = diagnostic.with_help(format!("did you mean `{near}` in the template?"));

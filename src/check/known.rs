@@ -49,7 +49,7 @@ impl Known {
             }
             let null = serde_json::Value::Null;
             let learned = match like {
-                Some(like) => Declaration { value: null, ..like },
+                Some(like) => Declaration { value: null, implied: true, ..like },
                 None => Declaration {
                     name: name.to_owned(),
                     value: null,
@@ -57,6 +57,7 @@ impl Known {
                     choices: vec![],
                     define: None,
                     sensitive: false,
+                    implied: true,
                 },
             };
             open.learned.entry(name.to_owned()).or_insert(learned);

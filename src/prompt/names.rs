@@ -223,6 +223,7 @@ mod tests {
             choices: vec![],
             define: None,
             sensitive: false,
+            implied: false,
         };
         let declarations = [("mood".to_owned(), declaration)].into_iter().collect();
         let mut scopes = Scopes::default();

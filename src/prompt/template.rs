@@ -39,6 +39,11 @@ impl<'a> Template<'a> {
         &self.loaded.names
     }
 
+    /// The line of its file in which a use stands, from 1.
+    pub fn line(&self, used: &NameUse) -> usize {
+        self.loaded.line(used.range.start)
+    }
+
     /// Whether rendering it may look `name` up, in itself or in what it extends, includes and imports by literal names.
     pub fn mentions(&self, name: &str) -> bool {
         self.loaded.mentioned.contains(name)

@@ -47,6 +47,8 @@ pub(crate) struct Loaded {
     pub(crate) front: Front,
     /// How many lines of the file stand before the template.
     lines: usize,
+    /// Where each line of the file ends, in bytes.
+    line_ends: Vec<usize>,
     uses: Uses,
     /// The names of `uses`, with their places in the whole file.
     pub(crate) names: Vec<NameUse>,
@@ -98,6 +100,7 @@ impl Templates {
             name: file.name.clone(),
             front: Front::default(),
             lines: 0,
+            line_ends: file.text.match_indices('\n').map(|(at, _)| at).collect(),
             uses: Uses::default(),
             names: Vec::new(),
             mentioned: BTreeSet::new(),
@@ -275,6 +278,11 @@ impl Library for Templates {
 }
 
 impl Loaded {
+    /// The line of a byte of the whole file, from 1.
+    pub(crate) fn line(&self, byte: usize) -> usize {
+        self.line_ends.partition_point(|end| *end < byte) + 1
+    }
+
     /// An error at a byte range of the template, which begins after the front matter.
     pub(crate) fn error(
         &self,

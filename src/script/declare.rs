@@ -66,7 +66,7 @@ fn one(fields: &Fields<'_>) -> Option<Declared> {
         let message = format!("the value of `{name}` is none of its `enum`");
         fields.findings().report(Diagnostic::error("not-a-choice", message, fields.file(), node.span));
     }
-    let declaration = Declaration { name, value, declared, choices, define, sensitive };
+    let declaration = Declaration { name, value, declared, choices, define, sensitive, implied: false };
     Some(Declared { declaration, span: var.node.span, scope })
 }
 

@@ -46,8 +46,12 @@ impl Masker {
 
     fn collect(&mut self, value: &Value) {
         match value {
-            Value::String(text) if text.trim().chars().count() >= SHORTEST => {
-                self.needles.insert(text.trim().to_owned());
+            Value::String(text) => {
+                self.add_text(text);
+                // A prompt indents the further lines of an answer, so they are looked for one by one as well.
+                if text.contains('\n') {
+                    text.lines().for_each(|line| self.add_text(line));
+                }
             }
             Value::Number(number) if number.to_string().len() > SHORTEST => {
                 self.needles.insert(number.to_string());
@@ -61,6 +65,24 @@ impl Masker {
     /// Of two values that begin at one place the longer is masked, so that none of it remains.
     fn build(&mut self) {
         self.search = AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(&self.needles).ok();
+    }
+
+    /// A text, and the ways in which it may be written in the JSON of a raw reply.
+    fn add_text(&mut self, text: &str) {
+        let text = text.trim();
+        if text.chars().count() < SHORTEST {
+            return;
+        }
+        self.needles.insert(text.to_owned());
+        let quoted = Value::from(text).to_string();
+        let escaped = quoted.get(1..quoted.len() - 1).unwrap_or_default().to_owned();
+        if !escaped.is_ascii() {
+            self.needles.insert(in_ascii(&escaped, |unit| format!("\\u{unit:04x}")));
+            self.needles.insert(in_ascii(&escaped, |unit| format!("\\u{unit:04X}")));
+        }
+        if escaped != text {
+            self.needles.insert(escaped);
+        }
     }
 
     /// Whether there is nothing to mask.
@@ -97,6 +119,19 @@ impl Masker {
     }
 }
 
+/// `text` with every other character than those of ASCII as its UTF-16 escapes.
+fn in_ascii(text: &str, escape: impl Fn(u16) -> String) -> String {
+    let mut ascii = String::with_capacity(text.len() * 2);
+    for character in text.chars() {
+        if character.is_ascii() {
+            ascii.push(character);
+        } else {
+            ascii.extend(character.encode_utf16(&mut [0; 2]).iter().map(|unit| escape(*unit)));
+        }
+    }
+    ascii
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -116,6 +151,18 @@ mod tests {
         let mut value = json!({ "exit_reason": "exit_criteria_met", "tokens_in": 1200, "said": "it costs 1200" });
         masker.value(&mut value, &["exit_reason", "tokens_in"]);
         assert_eq!(value, json!({ "exit_reason": "exit_criteria_met", "tokens_in": 1200, "said": "*** costs ***" }));
+    }
+
+    #[test]
+    fn escapes_and_indented_lines_hide_nothing() {
+        let masker = Masker::new([&json!("他说\"滚\"😀\n我走了")]);
+        let raw = json!({ "x": "他说\"滚\"😀\n我走了" }).to_string();
+        let lower = r#"{"x":"\u4ed6\u8bf4\"\u6eda\"\ud83d\ude00\n\u6211\u8d70\u4e86"}"#;
+        let upper = r#"{"x":"\u4ED6\u8BF4\"\u6EDA\"\uD83D\uDE00\n\u6211\u8D70\u4E86"}"#;
+        for raw in [raw.as_str(), lower, upper] {
+            assert_eq!(masker.text(raw), r#"{"x":"***"}"#);
+        }
+        assert_eq!(masker.text("来访者: 他说\"滚\"😀\n  我走了"), "来访者: ***\n  ***");
     }
 
     #[test]

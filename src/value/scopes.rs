@@ -64,6 +64,8 @@ pub struct Declaration {
     pub define: Option<String>,
     /// Whether its value must be masked wherever it is shown.
     pub sensitive: bool,
+    /// Whether nobody wrote it: an action extracts or sets the name here. Until it does, a wider value shows through.
+    pub implied: bool,
 }
 
 /// The declarations of one scope, by name.
@@ -154,12 +156,11 @@ impl Scopes {
         self.layers.iter().map(Arc::as_ref)
     }
 
-    /// The value of `name`, looked up in topic, phase, session, global.
-    ///
-    /// A scope that declares the name hides wider ones, also while it holds nothing: it began with null.
+    /// The value of `name`, looked up in topic, phase, session, global. A name that a scope declares and that was never
+    /// set there is null, whatever wider scopes hold.
     pub fn get(&self, name: &str) -> Option<&Stored> {
-        let holds = |layer: &&Arc<Layer>| layer.values.contains_key(name) || layer.declarations.contains_key(name);
-        self.layers.iter().rev().find(holds).and_then(|layer| layer.get(name))
+        let declared = |layer: &Layer| layer.declaration(name).is_some_and(|declaration| !declaration.implied);
+        self.layers.iter().rev().find(|layer| layer.get(name).is_some() || declared(layer))?.get(name)
     }
 
     /// The layer that a write of `name` goes to: that of `scope` when given, else the nearest that declares it, else the
@@ -230,6 +231,7 @@ mod tests {
                     choices: vec![],
                     define: None,
                     sensitive: *name == "secret",
+                    implied: *name == "implied",
                 };
                 ((*name).to_owned(), declaration)
             })

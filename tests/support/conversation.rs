@@ -11,7 +11,7 @@ use bcc_script::engine::environment::Environment;
 use bcc_script::engine::error::EngineError;
 use bcc_script::engine::export::export;
 use bcc_script::engine::project::Project;
-use bcc_script::program::event::Observer;
+use bcc_script::program::event::{Delta, Observer};
 use bcc_script::run::session::{Pause, Session, Taken};
 use bcc_script::source::render::human;
 use serde::Deserialize;
@@ -92,8 +92,8 @@ struct Watcher {
 impl Observer for Watcher {
     fn committed(&self, _kind: &str, _line: &str) {}
 
-    fn delta(&self, message_id: &str, text: &str) {
-        self.shown.lock().unwrap().entry(message_id.to_owned()).or_default().push_str(text);
+    fn delta(&self, delta: &Delta<'_>) {
+        self.shown.lock().unwrap().entry(delta.message_id.to_owned()).or_default().push_str(delta.text);
     }
 }
 
