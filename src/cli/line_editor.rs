@@ -1,8 +1,11 @@
 //! The prompt of a terminal: line editing, history, a trailing `\` that continues the line.
 
+use std::io::Write;
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::Duration;
 
 use async_trait::async_trait;
+use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 use rustyline::DefaultEditor;
 use rustyline::error::ReadlineError;
 use tokio::sync::mpsc;
@@ -15,7 +18,16 @@ pub struct LineEditor {
     ask: Sender<()>,
     inputs: mpsc::Receiver<Input>,
     asked: bool,
+    /// The terminal as it was before anything was edited on it.
+    before: Option<Termios>,
 }
+
+/// How often, and how long each time, a line that is about to be edited is waited for before the terminal is put back.
+const GLANCES: u32 = 50;
+const GLANCE: Duration = Duration::from_millis(1);
+
+/// Ends the marking of pastes, which the editor began.
+const PASTES_UNMARKED: &[u8] = b"\x1b[?2004l";
 
 impl LineEditor {
     /// An editor on the terminal. What is typed is kept in memory for this process only: conversations are private.
@@ -23,11 +35,31 @@ impl LineEditor {
     /// # Errors
     /// When the terminal cannot be used.
     pub fn new() -> Result<Self, ReadlineError> {
+        let before = tcgetattr(std::io::stdin()).ok();
         let editor = DefaultEditor::new()?;
         let (ask, asked) = channel();
         let (send, inputs) = mpsc::channel(1);
         std::thread::spawn(move || serve(editor, &asked, &send));
-        Ok(Self { ask, inputs, asked: false })
+        Ok(Self { ask, inputs, asked: false, before })
+    }
+}
+
+impl Drop for LineEditor {
+    /// A signal may end the process in the middle of a line. The thread that edits it blocks and dies with the process,
+    /// so the terminal is put back here.
+    fn drop(&mut self) {
+        let Some(before) = self.before.as_ref().filter(|_| self.asked) else { return };
+        // The thread may have been asked for a line a moment ago: what it is about to change must not be changed after.
+        for _ in 0..GLANCES {
+            match tcgetattr(std::io::stdin()) {
+                Ok(now) if now.local_modes.contains(LocalModes::ICANON) => std::thread::sleep(GLANCE),
+                _ => break,
+            }
+        }
+        let _ = tcsetattr(std::io::stdin(), OptionalActions::Now, before);
+        let mut output = std::io::stdout().lock();
+        let _ = output.write_all(PASTES_UNMARKED);
+        let _ = output.flush();
     }
 }
 

@@ -15,7 +15,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 /// How long a process may be silent before a test gives it up. Only a broken program comes near it.
-pub const PATIENCE: Duration = Duration::from_secs(120);
+pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// How long to wait between two looks at something that cannot be waited for.
 pub const GLANCE: Duration = Duration::from_millis(2);
