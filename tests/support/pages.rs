@@ -41,7 +41,7 @@ impl Page {
         let mut links = Vec::new();
         let mut in_code = false;
         for line in self.text.lines() {
-            if line.trim_start().starts_with("```") {
+            if line.starts_with("```") {
                 in_code = !in_code;
             } else if !in_code {
                 let targets = line.split("](").skip(1).filter_map(|rest| rest.split(')').next());
@@ -53,7 +53,8 @@ impl Page {
 
     /// The anchors of its headings, as they are made on the web.
     pub(crate) fn anchors(&self) -> Vec<String> {
-        let headings = self.text.lines().filter(|line| line.starts_with('#')).map(|line| line.trim_start_matches('#').trim());
+        let headings =
+            self.text.lines().filter(|line| line.starts_with('#')).map(|line| line.trim_start_matches('#').trim());
         let anchor = |heading: &str| {
             let kept = heading.chars().filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));
             kept.collect::<String>().to_lowercase().replace(' ', "-")
@@ -83,7 +84,7 @@ fn blocks(text: &str) -> Vec<Block> {
     let mut open: Option<(String, Block)> = None;
     for (index, line) in text.lines().enumerate() {
         match open.take() {
-            Some((fence, block)) if line.trim() == fence => blocks.push(block),
+            Some((fence, block)) if line.trim_end() == fence => blocks.push(block),
             Some((fence, mut block)) => {
                 block.text.push_str(line);
                 block.text.push('\n');

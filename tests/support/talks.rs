@@ -48,7 +48,11 @@ pub(crate) async fn offline(file: &Path, answers: &[String], then: Option<&str>)
     let events = Arc::new(Events::default());
     let request = RunRequest { file: file.to_owned(), ..RunRequest::default() };
     let opened = engine.run(&request, events.clone()).await.unwrap();
-    assert!(opened.diagnostics.is_empty(), "{:?}", opened.diagnostics.iter().map(|found| &found.message).collect::<Vec<_>>());
+    assert!(
+        opened.diagnostics.is_empty(),
+        "{:?}",
+        opened.diagnostics.iter().map(|found| &found.message).collect::<Vec<_>>()
+    );
     let mut session = opened.session;
     let mut given = 0;
     loop {
