@@ -34,13 +34,13 @@ impl Observer for Transcript {
 }
 
 /// Runs the script in `file` with these answers; gives what was said, and whether the session came to its end.
-async fn talk(file: &Path, answers: &[&str]) -> Result<(Vec<String>, bool), Box<dyn Error>> {
+pub(crate) async fn talk(file: &Path, answers: &[&str]) -> Result<(Vec<String>, bool), Box<dyn Error>> {
     // Nothing of this process's environment, so no key and no model: the offline responder answers. To use what the
     // user has configured, take `Environment::of_process()`.
     let environment = Environment::default();
     let project = Project::of(file, None, false, &environment)?;
     // `Engine::with_store` keeps sessions in SQLite instead, and `Engine::resume` takes them up again.
-    let engine = Engine::new(project, environment, Arc::new(MemoryArchive::new()));
+    let engine = Engine::new(project, environment, Arc::new(MemoryArchive::default()));
 
     let transcript = Arc::new(Transcript::default());
     let request = RunRequest { file: file.to_owned(), ..RunRequest::default() };
@@ -67,7 +67,7 @@ async fn talk(file: &Path, answers: &[&str]) -> Result<(Vec<String>, bool), Box<
 fn main() -> Result<(), Box<dyn Error>> {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/embed.yaml");
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let (said, completed) = runtime.block_on(talk(&file, &["Ann", "never, zero times"]))?;
+    let (said, completed) = runtime.block_on(talk(&file, &["Ann", "0 times, my first visit"]))?;
     for line in said {
         println!("{line}");
     }

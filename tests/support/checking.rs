@@ -1,0 +1,28 @@
+//! Scripts checked as `run` checks them, without running.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use bcc_script::engine::files::TemplateFolders;
+use bcc_script::engine::pin::Pinned;
+use bcc_script::prompt::layers::collect;
+use bcc_script::source::diagnostic::Diagnostic;
+use bcc_script::source::text::SourceFile;
+
+/// Everything that the check of `text` finds, with the templates of the project at `project`.
+pub(crate) fn findings(project: &Path, text: &str) -> Vec<Diagnostic> {
+    let file = Arc::new(SourceFile::new("example.yaml", text));
+    let scheme = bcc_script::script::read::scheme(&file);
+    let templates = collect(&TemplateFolders::of(project), scheme.as_deref()).unwrap();
+    let (program, found) = Pinned::new(file, templates, BTreeMap::new()).check().unwrap();
+    assert_eq!(program.is_none(), found.iter().any(Diagnostic::is_error));
+    found
+}
+
+/// The findings in words, one a line.
+pub(crate) fn told(found: &[Diagnostic]) -> String {
+    let line =
+        |found: &Diagnostic| format!("[{}] {} ({})", found.rule, found.message, found.help.as_deref().unwrap_or("-"));
+    found.iter().map(line).collect::<Vec<_>>().join("\n")
+}
