@@ -65,8 +65,8 @@ pub static DIAGNOSTICS: &[Page] = &[
     page!(Error "unknown-kind"),
     page!(Error "unknown-name"),
     page!(Error "unknown-tag"),
-    page!(Error "unknown-template-name"),
     page!(Error "unknown-template"),
+    page!(Error "unknown-template-name"),
     page!(Error "wrong-type"),
     page!(Error "yaml-syntax"),
 ];
