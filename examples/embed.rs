@@ -10,7 +10,7 @@ use bcc_script::archive::memory::MemoryArchive;
 use bcc_script::engine::engine::{Engine, RunRequest};
 use bcc_script::engine::environment::Environment;
 use bcc_script::engine::project::Project;
-use bcc_script::program::event::Observer;
+use bcc_script::program::event::{Delta, Observer};
 use bcc_script::run::session::Pause;
 
 /// Reads events as they are committed: here, only what is said.
@@ -28,7 +28,7 @@ impl Observer for Transcript {
         }
     }
 
-    fn delta(&self, _message_id: &str, _text: &str) {
+    fn delta(&self, _delta: &Delta<'_>) {
         // A piece of a message that is still being written, for those who show words as they arrive.
     }
 }

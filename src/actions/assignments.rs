@@ -36,12 +36,14 @@ pub fn read_values(
 ) -> Option<Vec<Assignment>> {
     let NodeKind::Mapping(entries) = &node.kind else {
         let message = format!("what is set must be a mapping of names to values, but this is {}", node.describe());
-        fields.findings().report(Diagnostic::error("wrong-type", message, fields.file(), node.span));
+        let help = "write each variable on a line of its own, as `name: value`";
+        fields.findings().report(Diagnostic::error("wrong-type", message, fields.file(), node.span).with_help(help));
         return None;
     };
     if entries.is_empty() {
         let message = "nothing is set here";
-        fields.findings().report(Diagnostic::error("empty-list", message, fields.file(), node.span));
+        let help = "name at least one variable with its value, or remove what holds this";
+        fields.findings().report(Diagnostic::error("empty-list", message, fields.file(), node.span).with_help(help));
         return None;
     }
     let mut assignments = Vec::new();

@@ -54,6 +54,10 @@ const LATER_KINDS: [&str; 18] = [
 /// What every template gets from [`crate::program::exchange`] beyond [`PROMPT_NAMES`].
 const ANSWER_NAMES: [&str; 2] = ["answer", "opening"];
 
+/// What to do about a text that minijinja cannot read, where nothing more exact is known.
+const TEXT_HELP: &str = "every `{{` needs its `}}`, every `{%` its `%}`, every `{% if … %}` its `{% endif %}`; \
+                         braces that a person should read are written `{{ '{{' }}`";
+
 /// One walk over one script.
 pub struct Checker<'a> {
     /// The script's file.
@@ -120,7 +124,8 @@ impl Checker<'_> {
     fn unknown_kind(&self, kind: &Spanned<String>) {
         if LATER_KINDS.contains(&kind.value.as_str()) || kind.value == "ai_act" {
             let message = format!("`{}` is a kind of the language, but this release cannot run it yet", kind.value);
-            self.findings.report(Diagnostic::error("not-supported-yet", message, self.file, kind.span));
+            let help = "see docs/language.md for what this release runs";
+            self.findings.report(Diagnostic::error("not-supported-yet", message, self.file, kind.span).with_help(help));
             return;
         }
         let names: Vec<&str> = self.kinds.iter().map(|kind| kind.name()).collect();
@@ -203,11 +208,8 @@ impl Checking for Checker<'_> {
             Err(error) => {
                 let span = error.range.as_ref().map_or(words.node.span, place);
                 let message = format!("this text cannot be read: {}", error.message);
-                let mut diagnostic = Diagnostic::error("text-syntax", message, self.file, span);
-                if let Some(help) = error.help {
-                    diagnostic = diagnostic.with_help(help);
-                }
-                self.findings.report(diagnostic);
+                let help = error.help.unwrap_or_else(|| TEXT_HELP.to_owned());
+                self.findings.report(Diagnostic::error("text-syntax", message, self.file, span).with_help(help));
                 None
             }
         }
@@ -247,7 +249,9 @@ impl Checking for Checker<'_> {
                 if error.file.is_some() && !self.faults_of_templates.insert(error.to_string()) {
                     return;
                 }
-                let mut diagnostic = Diagnostic::error("unknown-template", error.to_string(), self.file, at.span());
+                // Asked for by number, or the one that the kind always takes.
+                let span = at.take("version").map_or(at.span(), |node| node.span);
+                let mut diagnostic = Diagnostic::error("unknown-template", error.to_string(), self.file, span);
                 if let Some(help) = &error.help {
                     diagnostic = diagnostic.with_help(help.clone());
                 }
@@ -267,11 +271,12 @@ impl Checking for Checker<'_> {
             if !self.faults_of_templates.insert(message.clone()) {
                 continue;
             }
-            let mut diagnostic = Diagnostic::error("unknown-template-name", message, self.file, at.span());
-            if let Some(near) = near_miss(name, engine.copied().chain(self.known.names())) {
-                diagnostic = diagnostic.with_help(format!("did you mean `{near}` in the template?"));
-            }
-            self.findings.report(diagnostic);
+            let help = match near_miss(name, engine.copied().chain(self.known.names())) {
+                Some(near) => format!("did you mean `{near}` in the template?"),
+                None => "declare it in the script, or let the template do without: `{{ … | default('') }}`".to_owned(),
+            };
+            let diagnostic = Diagnostic::error("unknown-template-name", message, self.file, at.span());
+            self.findings.report(diagnostic.with_help(help));
         }
     }
 

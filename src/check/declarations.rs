@@ -24,7 +24,8 @@ impl Collected {
         if let Some((_, first)) = self.places.iter().find(|(other, _)| other == name) {
             let message = format!("`{name}` is declared twice in the same scope");
             let diagnostic = Diagnostic::error("duplicate-variable", message, file, declared.span);
-            findings.report(diagnostic.with_related("first declared here", file, *first));
+            let help = "keep one of them, or give one another name";
+            findings.report(diagnostic.with_help(help).with_related("first declared here", file, *first));
             return;
         }
         self.places.push((name.clone(), declared.span));

@@ -3,5 +3,6 @@
 pub mod check;
 pub mod checker;
 pub mod declarations;
+pub mod diagnostics;
 pub mod known;
 pub mod placeholders;

@@ -281,6 +281,11 @@ impl Loaded {
             (None, diagnostics) => Err(EngineError::Invalid(diagnostics)),
         }
     }
+
+    /// What the check found; no errors among it.
+    pub fn diagnostics(&self) -> &[Diagnostic] {
+        &self.diagnostics
+    }
 }
 
 /// Where the sessions of a project are kept: `--store`, else `BCC_STORE`, else the project's own place.

@@ -54,7 +54,9 @@ fn one(fields: &Fields<'_>) -> Option<Declared> {
             None => {
                 let message =
                     format!("`{name}` is declared as {}, but its value is {}", declared.name(), node.describe());
-                fields.findings().report(Diagnostic::error("wrong-type", message, fields.file(), node.span));
+                let help = "change its value or its `type`; without a `value` it is empty at first";
+                let diagnostic = Diagnostic::error("wrong-type", message, fields.file(), node.span);
+                fields.findings().report(diagnostic.with_help(help));
             }
         }
     }
@@ -64,7 +66,9 @@ fn one(fields: &Fields<'_>) -> Option<Declared> {
         && !choices.contains(&value)
     {
         let message = format!("the value of `{name}` is none of its `enum`");
-        fields.findings().report(Diagnostic::error("not-a-choice", message, fields.file(), node.span));
+        let help = "take one of these values, add this one to them, or leave `value` out";
+        let diagnostic = Diagnostic::error("not-a-choice", message, fields.file(), node.span);
+        fields.findings().report(diagnostic.with_help(help));
     }
     let declaration = Declaration { name, value, declared, choices, define, sensitive, implied: false };
     Some(Declared { declaration, span: var.node.span, scope })

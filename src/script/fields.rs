@@ -139,13 +139,19 @@ impl<'a> Fields<'a> {
 
     /// The value of `name`; reports `missing-key` without one. A null counts as missing.
     pub fn required(&self, name: &'static str) -> Option<&'a Arc<Node>> {
-        let value = self.take(name).filter(|node| !is_null(node));
+        let entry = self.entry(name);
+        let value = entry.map(|entry| &entry.value).filter(|node| !is_null(node));
         // A misspelt key is reported as such by `finish`; that it is missing under its right name says nothing new.
         if value.is_none() && near_miss(name, self.unasked_keys()).is_none() {
             let message = format!("{} needs `{name}`", self.what);
+            let empty = entry.map(|entry| entry.key.span);
+            let help = match empty {
+                Some(_) => format!("write its value behind `{name}:`"),
+                None => format!("add it: `{name}: …`, in the column of the other fields"),
+            };
             // The first key is a better place than a mapping of many lines.
-            let span = self.entries.first().map_or(self.span, |entry| entry.key.span);
-            self.findings.report(Diagnostic::error("missing-key", message, self.file, span));
+            let span = empty.or(self.entries.first().map(|entry| entry.key.span)).unwrap_or(self.span);
+            self.findings.report(Diagnostic::error("missing-key", message, self.file, span).with_help(help));
         }
         value
     }
@@ -201,11 +207,13 @@ impl<'a> Fields<'a> {
             Some(n) if range.contains(&n) => Some(n),
             _ if number.is_number() => {
                 let message = format!("`{name}` must be a whole number from {} to {}", range.start(), range.end());
-                self.findings.report(Diagnostic::error("out-of-range", message, self.file, node.span));
+                let help = "take a number from that range, or leave the field out";
+                self.findings.report(Diagnostic::error("out-of-range", message, self.file, node.span).with_help(help));
                 None
             }
             _ => {
-                self.findings.report(self.wrong_type(name, "a whole number", node));
+                let help = "write it in digits, without quotes";
+                self.findings.report(self.wrong_type(name, "a whole number", node).with_help(help));
                 None
             }
         }
@@ -224,11 +232,11 @@ impl<'a> Fields<'a> {
         if choice.is_none() {
             let listed = choices.iter().map(|choice| format!("`{choice}`")).collect::<Vec<_>>().join(", ");
             let message = format!("`{name}` must be one of {listed}");
-            let mut diagnostic = Diagnostic::error("not-a-choice", message, self.file, node.span);
-            if let Some(near) = near_miss(text, choices.iter().copied()) {
-                diagnostic = diagnostic.with_help(format!("did you mean `{near}`?"));
-            }
-            self.findings.report(diagnostic);
+            let help = match near_miss(text, choices.iter().copied()) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => "write one of these words exactly so, or leave the field out".to_owned(),
+            };
+            self.findings.report(Diagnostic::error("not-a-choice", message, self.file, node.span).with_help(help));
         }
         choice
     }

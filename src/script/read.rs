@@ -8,6 +8,7 @@ use crate::script::findings::Findings;
 use crate::script::older::todays_spelling;
 use crate::script::script::{History, RawAction, Script, WrittenPhase, WrittenTopic};
 use crate::source::diagnostic::Diagnostic;
+use crate::source::misreading::help_for;
 use crate::source::span::Spanned;
 use crate::source::text::SourceFile;
 use crate::source::yaml::{Node, NodeKind, parse};
@@ -23,7 +24,9 @@ pub fn read(file: &Arc<SourceFile>, findings: &Findings) -> Option<Script> {
     let root = parsed.root?;
     let NodeKind::Mapping(entries) = &root.kind else {
         let message = format!("a script is a mapping that begins with `session:`, but this is {}", root.describe());
-        findings.report(Diagnostic::error("wrong-type", message, file, root.span));
+        let help = help_for(file, &root)
+            .unwrap_or_else(|| "begin with a line `session:`, and indent everything else below it".to_owned());
+        findings.report(Diagnostic::error("wrong-type", message, file, root.span).with_help(help));
         return None;
     };
     for (key, what) in [
@@ -36,7 +39,8 @@ pub fn read(file: &Arc<SourceFile>, findings: &Findings) -> Option<Script> {
             && !entries.iter().any(|entry| entry.key.value == "session")
         {
             let message = format!("this file is {what}");
-            findings.report(Diagnostic::error("not-a-session", message, file, entry.key.span));
+            let help = "run a file that begins with `session:`";
+            findings.report(Diagnostic::error("not-a-session", message, file, entry.key.span).with_help(help));
             return None;
         }
     }

@@ -153,6 +153,16 @@ impl Place<'_> {
         Some(Misreading::new(message, help, span))
     }
 
+    /// A comment that ends a text which goes on. What stands before it may be no text but a key with a full-width colon,
+    /// which YAML takes for one text with the keys below.
+    pub(crate) fn commented(&self) -> Misreading {
+        let spaces = self.line.indentation().len();
+        let above = self.line.above().next();
+        let continues = above.is_some_and(|line| !line.value().is_empty() && line.indentation().len() < spaces);
+        let comment = !continues && self.file.slice(self.line.content()).contains(" #");
+        comment.then(|| self.misread_line()).flatten().unwrap_or_else(|| self.comment_inside())
+    }
+
     pub(crate) fn comment_inside(&self) -> Misreading {
         let message = "this line goes on with a text that a comment has ended";
         let help = "move the comment above the key; a text that holds `#` must stand in quotes";

@@ -21,7 +21,7 @@ pub(crate) const MAX_DIAGNOSTICS: usize = 100;
 /// See [`crate::source::yaml::parse`].
 pub(crate) fn compose(file: &Arc<SourceFile>) -> Parsed {
     let refused = if file.text().len() > MAX_FILE_BYTES {
-        Some(text::too_large(file, file.text().len()))
+        Some(text::too_large(file))
     } else {
         memchr::memchr(0, file.text().as_bytes()).map(|byte| text::binary(file, byte))
     };

@@ -109,7 +109,7 @@ impl<'f> Place<'f> {
                 self.character(),
             )),
             Kind::InvalidBlockScalarIndent => Some(self.less_indented()),
-            Kind::CommentInterceptedScalar => Some(self.comment_inside()),
+            Kind::CommentInterceptedScalar => Some(self.commented()),
             Kind::CommentNotSeparated => self.template().or_else(|| {
                 let help =
                     "a comment begins with a space and `#`; a text that holds `#` behind a quote must stand in quotes";

@@ -36,7 +36,7 @@ impl SourceFile {
     pub fn from_bytes(name: impl Into<String>, bytes: Vec<u8>) -> Result<Self, Box<Diagnostic>> {
         let name = name.into();
         if bytes.len() > MAX_FILE_BYTES {
-            return Err(Box::new(too_large(&Arc::new(Self::new(name, "")), bytes.len())));
+            return Err(Box::new(too_large(&Arc::new(Self::new(name, "")))));
         }
         if let Some(order) = utf16_order(&bytes) {
             let file = Arc::new(Self::new(name, ""));
@@ -123,10 +123,10 @@ impl fmt::Debug for SourceFile {
     }
 }
 
-/// The diagnostic for a file of `bytes` bytes, more than [`MAX_FILE_BYTES`]. A reader may raise it before it reads.
-pub fn too_large(file: &Arc<SourceFile>, bytes: usize) -> Diagnostic {
+/// The diagnostic for a file of more than [`MAX_FILE_BYTES`]. A reader may raise it before it has read the whole.
+pub fn too_large(file: &Arc<SourceFile>) -> Diagnostic {
     let limit = MAX_FILE_BYTES / (1024 * 1024);
-    let message = format!("the file has {bytes} bytes, more than the {limit} MiB that are read");
+    let message = format!("the file is larger than {limit} MiB, the most that is read");
     Diagnostic::error("file-too-large", message, file, Span::default())
         .with_help("split it into several files; data that a script works on belongs into files of its own")
 }

@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::program::kind::Checking;
 use crate::program::output::Output;
 use crate::prompt::text::Text;
-use crate::reply::shape::{ReplyShape, Wanted};
+use crate::reply::shape::{ReplyShape, ShapeError, Wanted};
 use crate::script::fields::Fields;
 use crate::source::diagnostic::Diagnostic;
 
@@ -58,7 +58,14 @@ pub fn model_config(
         Ok(shape) => shape,
         Err(error) => {
             let message = format!("the reply that this action needs cannot be described: {error}");
-            fields.findings().report(Diagnostic::error("reply-shape", message, fields.file(), fields.span()));
+            let (place, help) = match &error {
+                ShapeError::Choice { .. } => {
+                    ("output", "change the `type`, or the `enum`, of the output or its variable")
+                }
+                _ => ("version", "mend the schema that the template names as its `output_schema`"),
+            };
+            let span = fields.take(place).map_or(fields.span(), |node| node.span);
+            fields.findings().report(Diagnostic::error("reply-shape", message, fields.file(), span).with_help(help));
             return None;
         }
     };

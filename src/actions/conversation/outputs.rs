@@ -66,7 +66,8 @@ pub fn read_outputs(fields: &Fields<'_>, reserved: &[String], checking: &mut dyn
         {
             let message = format!("`{}` is extracted twice by one action", output.get);
             let diagnostic = Diagnostic::error("duplicate-output", message, fields.file(), name.span);
-            fields.findings().report(diagnostic.with_related("first here", fields.file(), first.span));
+            let help = "give one of them another name, or say in one `define` all that is wanted";
+            fields.findings().report(diagnostic.with_help(help).with_related("first here", fields.file(), first.span));
             sound = false;
         }
         inherit.push(checking.declared(&output.get));
@@ -104,7 +105,7 @@ fn older_output(fields: &Fields<'_>) -> Option<(Spanned<String>, Output)> {
     let target = fields.words("target_variable");
     let define = fields.words("extraction_prompt");
     let warn = |name: &str, span| {
-        let message = format!("`{name}` is an older spelling");
+        let message = format!("`{name}` is an older spelling of `output`");
         let help = "write `output:` with an item `- get: …` and `define: …`";
         fields.findings().report(Diagnostic::warning("deprecated-field", message, fields.file(), span).with_help(help));
     };
