@@ -1,0 +1,131 @@
+//! The rows of a commit written with nothing but prepared statements: what a store of this shape cannot do without.
+
+use std::path::Path;
+
+use bcc_script::archive::contract::Archive;
+use bcc_script::archive::rows::Commit;
+use bcc_script::archive::sqlite::open::open;
+use rusqlite::{Connection, TransactionBehavior, params};
+use tokio::runtime::Runtime;
+
+use crate::support::recorder::Recorded;
+
+/// As in `archive/sqlite/schema.rs`: where the number of a row ends and the session begins.
+const SEQ_BITS: u32 = 36;
+
+/// As in `archive/sqlite/schema.rs`: the events that one entry of `journal_kind` stands for.
+const BLOCK_BITS: u32 = 6;
+
+/// A store with one session, written without any check.
+pub(crate) struct Bare {
+    connection: Connection,
+    session: i64,
+}
+
+impl Bare {
+    /// Makes the store and the session at `path`, closes it, and opens it again with the same pragmas.
+    pub(crate) fn new(runtime: &Runtime, path: &Path, recorded: &Recorded) -> Self {
+        let (new, documents) = recorded.created.first().expect("a session was made");
+        let first = recorded.commits.first().expect("with its first rows");
+        let archive = open(path).expect("a store");
+        runtime.block_on(archive.create(new, documents, first)).expect("the session is made");
+        drop(archive);
+        let connection = Connection::open(path).expect("the store opens");
+        connection.set_prepared_statement_cache_capacity(64);
+        connection
+            .execute_batch(
+                "PRAGMA foreign_keys = ON; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;
+                 PRAGMA wal_autocheckpoint = 1000; PRAGMA journal_size_limit = 8388608; PRAGMA secure_delete = FAST;",
+            )
+            .expect("the pragmas");
+        let session = connection.query_row("SELECT key FROM session", [], |row| row.get(0)).expect("the session");
+        Self { connection, session }
+    }
+
+    /// One commit, one transaction.
+    pub(crate) fn commit(&mut self, commit: &Commit) -> rusqlite::Result<()> {
+        let session = self.session;
+        let key = |number: u64| (session << SEQ_BITS) | i64::try_from(number).unwrap_or_default();
+        let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        transaction
+            .prepare_cached(
+                "UPDATE head SET revision = revision + 1, last_seq = last_seq + ?, last_message = last_message + ?,
+                 answers = ?, status = ?, updated_at = ?, location = ?, head = ? WHERE session = ?",
+            )?
+            .execute(params![
+                i64::try_from(commit.journal.len()).unwrap_or_default(),
+                i64::try_from(commit.messages.len()).unwrap_or_default(),
+                i64::try_from(commit.answers).unwrap_or_default(),
+                commit.status,
+                commit.updated_at,
+                commit.location,
+                commit.head,
+                session
+            ])?;
+        for row in &commit.variables_put {
+            transaction.prepare_cached("INSERT OR REPLACE INTO variable VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)")?.execute(
+                params![
+                    session,
+                    row.scope,
+                    row.path,
+                    row.name,
+                    row.value,
+                    row.source,
+                    row.round,
+                    row.at,
+                    row.sensitive
+                ],
+            )?;
+        }
+        for gone in &commit.frames_removed {
+            transaction
+                .prepare_cached("DELETE FROM frame WHERE session = ? AND key = ?")?
+                .execute(params![session, gone])?;
+        }
+        for row in &commit.frames_put {
+            transaction
+                .prepare_cached("INSERT OR REPLACE INTO frame VALUES (?, ?, ?)")?
+                .execute(params![session, row.key, row.state])?;
+        }
+        for row in &commit.journal {
+            transaction.prepare_cached("INSERT INTO journal VALUES (?, ?, ?, ?)")?.execute(params![
+                key(row.seq),
+                row.at,
+                row.kind,
+                row.body
+            ])?;
+            transaction.prepare_cached("INSERT OR IGNORE INTO journal_kind VALUES (?, ?, ?)")?.execute(params![
+                session,
+                row.kind,
+                i64::try_from(row.seq >> BLOCK_BITS).unwrap_or_default()
+            ])?;
+        }
+        for row in &commit.messages {
+            transaction.prepare_cached("INSERT INTO message VALUES (?, ?, ?, ?, ?, ?, ?)")?.execute(params![
+                key(row.number),
+                row.role,
+                row.text,
+                row.at,
+                row.action_id,
+                row.round,
+                row.message_id
+            ])?;
+        }
+        for answer in &commit.answer_ids {
+            transaction.prepare_cached("INSERT INTO answer VALUES (?, ?)")?.execute(params![session, answer])?;
+        }
+        transaction.commit()
+    }
+
+    /// How many bytes of events and messages the store holds.
+    pub(crate) fn bytes(&self) -> i64 {
+        bytes(&self.connection)
+    }
+}
+
+/// How many bytes of events and messages a store holds.
+pub(crate) fn bytes(connection: &Connection) -> i64 {
+    let sql = "SELECT (SELECT sum(length(CAST(body AS BLOB))) FROM journal)
+               + (SELECT sum(length(CAST(text AS BLOB))) FROM message)";
+    connection.query_row(sql, [], |row| row.get(0)).expect("the rows can be counted")
+}
