@@ -11,7 +11,7 @@ use bcc_script::archive::contract::Archive;
 use bcc_script::engine::engine::{Engine, RunRequest};
 use bcc_script::engine::environment::Environment;
 use bcc_script::engine::project::Project;
-use bcc_script::program::event::Observer;
+use bcc_script::program::event::{Delta, Observer};
 use bcc_script::run::session::{Pause, Session, Taken};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
@@ -32,7 +32,7 @@ struct Deaf;
 impl Observer for Deaf {
     fn committed(&self, _kind: &str, _line: &str) {}
 
-    fn delta(&self, _message_id: &str, _text: &str) {}
+    fn delta(&self, _delta: &Delta<'_>) {}
 }
 
 /// A directory that is removed with its value, below the target directory: on the disk that cargo builds on, where
