@@ -7,7 +7,7 @@ use bcc_script::archive::memory::MemoryArchive;
 use bcc_script::engine::engine::{Engine, RunRequest};
 use bcc_script::engine::environment::Environment;
 use bcc_script::engine::project::Project;
-use bcc_script::program::event::Observer;
+use bcc_script::program::event::{Delta, Observer};
 use bcc_script::run::session::Pause;
 use serde_json::Value;
 
@@ -36,7 +36,7 @@ impl Observer for Events {
         self.0.lock().unwrap().push(serde_json::from_str(line).unwrap());
     }
 
-    fn delta(&self, _message_id: &str, _text: &str) {}
+    fn delta(&self, _delta: &Delta<'_>) {}
 }
 
 /// Runs the script at `file` on the offline responder. When `answers` are used up, `then` answers for as long as the session asks.
