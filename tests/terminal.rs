@@ -289,3 +289,14 @@ fn nothing_is_coloured_under_no_color_and_no_reply_can_colour_the_screen() {
     assert!(!sets_colors, "{shown:?}");
     assert!(!shown.contains(['\u{7}', '\u{9b}']), "{shown:?}");
 }
+
+#[test]
+fn a_session_is_shown_at_a_terminal_without_what_would_move_the_cursor() {
+    let home = Home::new();
+    let script = home.script("two_phases.yaml");
+    home.finish(["run", script.to_str().unwrap(), "--session", "t"], "\u{1b}[31m小\u{7}\u{9b}2J林\n");
+    let mut terminal = Terminal::start(&home, &["sessions", "show", "t"], false);
+    terminal.until("- **user** [31m小2J林");
+    assert_eq!(terminal.end(), Some(0));
+    assert!(!terminal.everything().contains(['\u{1b}', '\u{7}', '\u{9b}']), "{:?}", terminal.everything());
+}

@@ -41,9 +41,12 @@ impl Observer for Terminal {
         let text = |name: &str| event.get(name).and_then(Value::as_str).unwrap_or_default();
         let place = |id: &str| event.pointer(&format!("/location/{id}")).and_then(Value::as_str).unwrap_or_default();
         let mut shown = self.shown();
-        if shown.topic.is_empty() && kind != "phase_entered" {
-            // A resumed session enters nothing again.
-            (shown.phase, shown.topic) = (place("phase_id").to_owned(), place("topic_id").to_owned());
+        // A resumed session enters nothing again, so ids stand in for names until it enters something.
+        if shown.phase.is_empty() {
+            place("phase_id").clone_into(&mut shown.phase);
+        }
+        if shown.topic.is_empty() {
+            place("topic_id").clone_into(&mut shown.topic);
         }
         match kind {
             "phase_entered" => name_of(&event, place("phase_id")).clone_into(&mut shown.phase),
