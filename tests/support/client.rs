@@ -76,6 +76,8 @@ pub struct Client<'h> {
     /// Whether the next process is started by `run --session` instead of `sessions resume --after`.
     pub by_run: bool,
     pub sends_twice: bool,
+    /// Whether it answers no new question, so that the conversation stands still until the kill.
+    pub holds_back: bool,
     /// Whether the client dies with the process: what was on its way is lost.
     pub loses_what_it_had_not_read: bool,
     pub kills: usize,
@@ -105,6 +107,7 @@ impl<'h> Client<'h> {
             last_sent: None,
             by_run: false,
             sends_twice: false,
+            holds_back: false,
             loses_what_it_had_not_read: false,
             kills: 0,
             moments: Moments::default(),
@@ -214,7 +217,11 @@ impl<'h> Client<'h> {
         if event["type"] == "waiting" {
             let id = event["answer_id"].as_str().unwrap().to_owned();
             // Told again, or told by a process that already knows the answer: it is on its way.
-            if life.sent.as_ref() != Some(&id) && self.is_newest_question(&id) {
+            let is_new = life.sent.as_ref() != Some(&id) && self.is_newest_question(&id);
+            if is_new && self.holds_back {
+                // Nothing more will come: whatever was planned to be waited for, the kill comes now.
+                life.kill_at = life.kill_at.or(Some(Instant::now()));
+            } else if is_new {
                 self.last_sent = Some(id.clone());
                 self.send(running, life, &id);
                 if let Plan::AfterAnswer(delay) = plan {
@@ -289,7 +296,12 @@ impl<'h> Client<'h> {
         }
         let last = rest.last().or_else(|| self.events.last_key_value().map(|(_, line)| line));
         let last: Value = serde_json::from_str(last.unwrap()).unwrap();
+        let known = self.events.last_key_value().map_or(0, |(seq, _)| *seq);
         match last["type"].as_str().unwrap() {
+            // It told of something that is long known, and had not come to the end of it.
+            kind if kind != "waiting" && last["seq"].as_u64().is_some_and(|seq| seq < known) => {
+                self.moments.while_output_was_written += 1;
+            }
             "waiting" | "warning" | "session_resumed" => self.moments.while_it_waited += 1,
             // The last of a turn's events is never one of these: more of its commit was to be written.
             "model_call" | "variable_set" | "outcome" | "routed" => self.moments.while_output_was_written += 1,
