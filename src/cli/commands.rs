@@ -19,6 +19,9 @@ const HELP: &str = "\
 /quit    save and leave (so does Ctrl-D; Ctrl-C too)
 //…      say a line that begins with a slash; a line that ends in \\ goes on in the next";
 
+/// How many events back `/why` looks: many more than one turn makes.
+const LOOK_BACK: u64 = 64;
+
 /// Carries out a command.
 ///
 /// # Errors
@@ -28,12 +31,8 @@ pub async fn command(words: &str, session: &Session, archive: &dyn Archive) -> R
         "help" | "h" | "?" => HELP.to_owned(),
         "vars" => variables(session),
         "where" => place(session),
-        "why" => {
-            why(last(archive, &session.id, "outcome").await?, last(archive, &session.id, "model_call").await?, false)
-        }
-        "why raw" => {
-            why(last(archive, &session.id, "outcome").await?, last(archive, &session.id, "model_call").await?, true)
-        }
+        "why" => why(session, archive, false).await?,
+        "why raw" => why(session, archive, true).await?,
         "prompt" => prompt(last(archive, &session.id, "outcome").await?),
         other => format!("there is no command /{other}; /help lists them, and //{other} says it to the AI"),
     };
@@ -43,8 +42,11 @@ pub async fn command(words: &str, session: &Session, archive: &dyn Archive) -> R
 
 async fn last(archive: &dyn Archive, id: &str, kind: &str) -> Result<Value, EngineError> {
     let Some(row) = archive.last_of(id, kind).await? else { return Ok(Value::Null) };
-    serde_json::from_str(&row.body)
-        .map_err(|error| EngineError::failed(format!("a stored event cannot be read: {error}")))
+    parse(&row.body)
+}
+
+fn parse(line: &str) -> Result<Value, EngineError> {
+    serde_json::from_str(line).map_err(|error| EngineError::failed(format!("a stored event cannot be read: {error}")))
 }
 
 fn variables(session: &Session) -> String {
@@ -74,10 +76,35 @@ fn place(session: &Session) -> String {
     )
 }
 
-fn why(outcome: Value, call: Value, raw: bool) -> String {
-    if outcome.is_null() {
-        return "nothing has come of anything yet".into();
-    }
+/// What came of the turns since the person's last answer: one answer may end an action and open the next.
+async fn why(session: &Session, archive: &dyn Archive, raw: bool) -> Result<String, EngineError> {
+    let since = session.last_seq().saturating_sub(LOOK_BACK);
+    let events = async |kind: &str| -> Result<Vec<Value>, EngineError> {
+        let rows = archive.journal_of(&session.id, kind, since, usize::from(u8::MAX)).await?;
+        rows.iter().map(|row| parse(&row.body)).collect()
+    };
+    let seq = |event: &Value| event.get("seq").and_then(Value::as_u64).unwrap_or(0);
+    let answered = events("message").await?;
+    let answered =
+        answered.iter().rev().find(|event| event.get("role").and_then(Value::as_str) == Some("user")).map(seq);
+    let mut outcomes = events("outcome").await?;
+    let last = outcomes.last().cloned();
+    outcomes.retain(|outcome| Some(seq(outcome)) > answered);
+    let calls = events("model_call").await?;
+    let shown = if outcomes.is_empty() { last.into_iter().collect() } else { outcomes };
+    let texts: Vec<String> = shown
+        .iter()
+        .map(|outcome| {
+            // Only a turn that read a reply has a call of its own, the last one before its outcome.
+            let read = outcome.pointer("/metadata/parse_retry_count").is_some();
+            let call = calls.iter().rev().find(|call| read && seq(call) < seq(outcome));
+            explained(outcome, call.unwrap_or(&Value::Null), raw)
+        })
+        .collect();
+    Ok(if texts.is_empty() { "nothing has come of anything yet".into() } else { texts.join("\n\n") })
+}
+
+fn explained(outcome: &Value, call: &Value, raw: bool) -> String {
     let text = |pointer: &str| match outcome.pointer(pointer) {
         None | Some(Value::Null) => "–".to_owned(),
         Some(Value::String(text)) => text.clone(),

@@ -1,9 +1,15 @@
 //! The front matter of a template: a `---` … `---` block of YAML at its very start (LANGUAGE.md section 7).
 
-use serde::{Deserialize, Serialize};
-use serde_yaml::Value as Yaml;
+use std::sync::Arc;
 
-use crate::prompt::near::did_you_mean;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::source::diagnostic::Diagnostic;
+use crate::source::near::near_miss;
+use crate::source::span::Span;
+use crate::source::text::SourceFile;
+use crate::source::yaml::{Entry, parse};
 
 /// How long a front matter may be, in bytes.
 pub const MAX_FRONT_BYTES: usize = 16 * 1024;
@@ -103,49 +109,58 @@ pub fn cut(file: &str) -> Result<Cut, FrontFault> {
 
 /// `yaml` begins on line 2 of the file.
 fn read(yaml: &str) -> Result<Front, FrontFault> {
-    let fault = |message: String, line: usize, help: Option<String>| FrontFault { message, line, help };
-    let told = |error: &serde_yaml::Error| {
-        let line = error.location().map_or(1, |location| location.line() + 1);
-        let message = error.to_string();
-        let message = message.split(" at line ").next().unwrap_or_default().to_owned();
-        fault(format!("the front matter cannot be read: {message}"), line, None)
+    let file = Arc::new(SourceFile::new("front matter", yaml));
+    let line_of = |span: Span| file.line_column(span.start).0 + 1;
+    let parsed = parse(&file);
+    if parsed.diagnostics.iter().any(|found| found.rule == "empty-document") {
+        return Ok(Front::default());
+    }
+    if let Some(found) = parsed.diagnostics.into_iter().find(Diagnostic::is_error) {
+        let message = format!("the front matter cannot be read: {}", found.message);
+        return Err(FrontFault { message, line: line_of(found.span), help: found.help });
+    }
+    let Some(root) = parsed.root.filter(|root| !root.to_json().is_null()) else { return Ok(Front::default()) };
+    let Some(entries) = root.as_mapping() else {
+        let message = "the front matter must be a table of keys and values".to_owned();
+        return Err(FrontFault { message, line: line_of(root.span), help: None });
     };
-    let value: Yaml = serde_yaml::from_str(yaml).map_err(|error| told(&error))?;
-    let table = match &value {
-        Yaml::Null => return Ok(Front::default()),
-        Yaml::Mapping(table) => table,
-        _ => return Err(fault("the front matter must be a table of keys and values".to_owned(), 2, None)),
-    };
-    for key in table.keys() {
-        let name = key.as_str().unwrap_or_default();
+    let mut table = serde_json::Map::new();
+    for Entry { key, value } in entries {
+        let name = key.value.as_str();
+        let fault = |message: String, help: Option<String>| FrontFault { message, line: line_of(key.span), help };
         if !KEYS.contains(&name) {
-            let help =
-                did_you_mean(name, KEYS.iter().copied()).unwrap_or_else(|| format!("keys are {}", KEYS.join(", ")));
-            return Err(fault(format!("the front matter has no key `{name}`"), line_of(yaml, name), Some(help)));
+            let help = near_miss(name, KEYS.iter().copied())
+                .map_or_else(|| format!("keys are {}", KEYS.join(", ")), |near| format!("did you mean `{near}`?"));
+            return Err(fault(format!("the front matter has no key `{name}`"), Some(help)));
         }
+        let value = value.to_json();
+        let alone = serde_json::Map::from_iter([(name.to_owned(), value.clone())]);
+        let front: Front = serde_json::from_value(Value::Object(alone))
+            .map_err(|error| fault(format!("the front matter cannot be read: `{name}`: {error}"), None))?;
+        check(&front).map_err(|message| fault(message.to_owned(), None))?;
+        table.insert(name.to_owned(), value);
     }
-    let front: Front = serde_yaml::from_str(yaml).map_err(|error| told(&error))?;
-    if front.temperature.is_some_and(|temperature| !(0.0..=2.0).contains(&temperature)) {
-        return Err(fault("`temperature` goes from 0 to 2".to_owned(), line_of(yaml, "temperature"), None));
-    }
-    if front.max_tokens == Some(0) {
-        return Err(fault("`max_tokens` is at least 1".to_owned(), line_of(yaml, "max_tokens"), None));
-    }
-    if front
-        .output_schema
-        .as_deref()
-        .is_some_and(|name| name.is_empty() || name.contains(['/', '\\']) || name.contains(".."))
-    {
-        let message = "`output_schema` names a file in schemas/replies/, without a folder".to_owned();
-        return Err(fault(message, line_of(yaml, "output_schema"), None));
-    }
-    Ok(front)
+    // Each of its keys was read alone before.
+    serde_json::from_value(Value::Object(table)).map_err(|error| FrontFault {
+        message: format!("the front matter cannot be read: {error}"),
+        line: 2,
+        help: None,
+    })
 }
 
-/// The line of the file on which `key` stands.
-fn line_of(yaml: &str, key: &str) -> usize {
-    let bare = |line: &str| line.trim_start_matches(['"', '\'', ' ']).strip_prefix(key).is_some();
-    2 + yaml.lines().position(bare).unwrap_or(0)
+/// Whether what was given may be.
+fn check(front: &Front) -> Result<(), &'static str> {
+    if front.temperature.is_some_and(|temperature| !(0.0..=2.0).contains(&temperature)) {
+        return Err("`temperature` goes from 0 to 2");
+    }
+    if front.max_tokens == Some(0) {
+        return Err("`max_tokens` is at least 1");
+    }
+    let outside = |name: &str| name.is_empty() || name.contains(['/', '\\']) || name.contains("..");
+    if front.output_schema.as_deref().is_some_and(outside) {
+        return Err("`output_schema` names a file in schemas/replies/, without a folder");
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -190,7 +205,7 @@ mod tests {
             ("---\nmodel: m\nother: 1\n---\n", 3, "no key `other`", "keys are"),
             ("---\nmodel: m\ntemperature: hot\n---\n", 3, "cannot be read", ""),
             ("---\nmodel: m\ntemperature: 3\n---\n", 3, "from 0 to 2", ""),
-            ("---\ntemperature: .nan\n---\n", 2, "from 0 to 2", ""),
+            ("---\ntemperature: .nan\n---\n", 2, "cannot be read", ""),
             ("---\nmax_tokens: 0\n---\n", 2, "at least 1", ""),
             ("---\nmodel: m\n\nhistory: both\n---\n", 4, "cannot be read", ""),
             ("---\noutput_schema: ../x.json\n---\n", 2, "without a folder", ""),

@@ -103,6 +103,11 @@ impl Session {
         self.answers
     }
 
+    /// The number of its newest event.
+    pub fn last_seq(&self) -> u64 {
+        self.last_seq
+    }
+
     /// The variables that are visible where it stands.
     pub fn scopes(&self) -> &Scopes {
         &self.scopes
