@@ -5,7 +5,7 @@
 use std::io::{Read, Write};
 use std::process::Child;
 use std::sync::{Arc, Mutex};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use pty_process::Size;
 use pty_process::blocking::{Command, Pts, Pty, open};
@@ -20,6 +20,9 @@ pub const BACKSPACE: &str = "\u{7f}";
 pub const LEFT: &str = "\u{1b}[D";
 pub const UP: &str = "\u{1b}[A";
 pub const HOME: &str = "\u{1b}[H";
+
+/// How long the last words of a program that has ended may take to be read, on a busy machine.
+const LAST_WORDS: Duration = Duration::from_secs(5);
 
 /// A terminal with the program in it.
 pub struct Terminal {
@@ -80,7 +83,7 @@ impl Terminal {
 
     /// Waits until `text` is shown, after what was looked at before. Gives all from there to its end.
     pub fn until(&mut self, text: &str) -> String {
-        let deadline = Instant::now() + PATIENCE;
+        let mut deadline = Instant::now() + PATIENCE;
         let mut ended = false;
         loop {
             {
@@ -91,11 +94,17 @@ impl Terminal {
                     self.seen += end;
                     return String::from_utf8_lossy(&new[..end]).into_owned();
                 }
-                let gone = ended || Instant::now() > deadline;
-                assert!(!gone, "`{text}` is not shown; after what was looked at: {:?}", String::from_utf8_lossy(new));
+                assert!(
+                    Instant::now() < deadline,
+                    "`{text}` is not shown; after what was looked at: {:?}",
+                    String::from_utf8_lossy(new)
+                );
             }
-            // One more look after the end: all that it wrote is in the terminal by then.
-            ended = self.child.try_wait().unwrap().is_some();
+            if !ended && self.child.try_wait().unwrap().is_some() {
+                // All that it wrote is in the terminal by now, but perhaps not read from it yet.
+                ended = true;
+                deadline = Instant::now() + LAST_WORDS;
+            }
             std::thread::sleep(GLANCE);
         }
     }
