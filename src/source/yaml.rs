@@ -16,7 +16,7 @@ use crate::source::text::SourceFile;
 pub const MAX_DEPTH: usize = 128;
 
 /// How many nodes a document may have, aliases expanded.
-pub const MAX_NODES: usize = 1_000_000;
+pub const MAX_NODES: usize = 500_000;
 
 /// How much text the scalars of a document may hold together, aliases expanded, in bytes (64 MiB).
 pub const MAX_TEXT_BYTES: usize = 64 * 1024 * 1024;
