@@ -67,8 +67,8 @@ impl Action for Think {
         let inputs: Vec<(String, Value)> =
             self.inputs.iter().map(|name| (name.clone(), turn.variable(name).unwrap_or(Value::Null))).collect();
         names.give_text("goal", goal.unwrap_or_default());
-        names.give_text("tone", String::new());
-        names.give_text("exit", String::new());
+        names.give_text("tone", "");
+        names.give_text("exit", "");
         names.give("understanding_threshold", Value::Null);
         let shown = inputs.iter().map(|(name, value)| json!({ "name": name, "value": as_text(value) }));
         names.give("inputs", shown.collect());

@@ -1,5 +1,7 @@
 //! One exchange with a model: render the prompt, ask, show words as they come, read the reply, record what it cost.
 
+use std::sync::Arc;
+
 use serde_json::{Map, Value, json};
 
 use crate::model::message::{Message, Role};
@@ -85,9 +87,10 @@ impl Turn<'_> {
     /// # Errors
     /// [`ActionError::Model`] when there is no reply at all; [`ActionError::Failed`] when the prompt cannot be rendered.
     /// A reply that cannot be read is no error: see [`Exchange::reading`].
-    pub async fn exchange(&self, ask: Ask<'_>) -> Result<Exchange, ActionError> {
+    pub async fn exchange(&self, mut ask: Ask<'_>) -> Result<Exchange, ActionError> {
         let template = self.program.templates.get(ask.template, ask.version).map_err(|error| prompt_failed(&error))?;
-        let mut messages = self.prompt(&template, &ask)?;
+        let names = std::mem::take(&mut ask.names);
+        let mut messages = self.prompt(&template, &ask, names)?;
         let mut exchange = self.ask_once(&template, &ask, &messages).await?;
         if let Some(reason) = exchange.reading.as_ref().ok().and_then(risk) {
             messages.push(Message { role: Role::Assistant, content: exchange.raw.clone() });
@@ -103,21 +106,22 @@ impl Turn<'_> {
         Ok(exchange)
     }
 
-    fn prompt(&self, template: &Template<'_>, ask: &Ask<'_>) -> Result<Vec<Message>, ActionError> {
-        let mut names = ask.names.clone();
+    fn prompt(&self, template: &Template<'_>, ask: &Ask<'_>, mut names: Names) -> Result<Vec<Message>, ActionError> {
         let as_messages = template.front().history == HistoryMode::Messages;
         let chat = if as_messages {
             String::new()
         } else {
             self.recent.as_text(self.program.history_chars, &self.program.who, &self.program.user)
         };
-        names.give_text("chat", chat.clone());
+        let chat: Arc<str> = chat.into();
+        names.give_text("chat", Arc::clone(&chat));
         names.give_text("chat_history", chat);
-        names.give_text("task", ask.content.to_owned());
-        names.give_text("content", ask.content.to_owned());
-        names.give_text("topic_content", ask.content.to_owned());
+        let content: Arc<str> = ask.content.into();
+        names.give_text("task", Arc::clone(&content));
+        names.give_text("content", Arc::clone(&content));
+        names.give_text("topic_content", content);
         // Monitors, which write the advice, come with a later release; templates keep its place.
-        names.give_text("strategy_suggestion", String::new());
+        names.give_text("strategy_suggestion", "");
         let lines: Vec<String> = ask.outputs.iter().map(Output::prompt_line).collect();
         names.give_text("output_list", lines.join(",\n"));
         names.give("outputs", Value::from(ask.outputs.iter().map(Output::as_value).collect::<Vec<_>>()));
@@ -159,7 +163,7 @@ impl Turn<'_> {
         let front = template.front();
         let request = ModelRequest {
             messages: messages.to_vec(),
-            schema: Some(std::sync::Arc::clone(ask.shape.schema())),
+            schema: Some(Arc::clone(ask.shape.schema())),
             temperature: front.temperature,
             max_tokens: front.max_tokens,
             task: task(self, ask, call),

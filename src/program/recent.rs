@@ -1,5 +1,6 @@
 //! The end of the conversation, as far as a prompt may see it (`history:` of LANGUAGE.md section 2).
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
 
 use crate::program::event::Speaker;
@@ -57,17 +58,23 @@ impl Recent {
     /// The newest messages that together have at most `chars` characters, oldest first. A message that alone is longer
     /// is cut in its middle, so that even then a prompt sees how it begins and ends.
     pub fn within(&self, chars: usize) -> Vec<Said> {
+        let owned = |(speaker, text): (Speaker, Cow<'_, str>)| Said { speaker, text: text.into_owned() };
+        self.seen(chars).into_iter().map(owned).collect()
+    }
+
+    /// [`Recent::within`], borrowed where a message is seen whole.
+    fn seen(&self, chars: usize) -> Vec<(Speaker, Cow<'_, str>)> {
         let mut left = chars;
-        let mut seen: Vec<Said> = Vec::new();
+        let mut seen = Vec::with_capacity(self.messages.len());
         for said in self.messages.iter().rev() {
             let length = said.text.chars().count();
             if length <= left {
                 left -= length;
-                seen.push(said.clone());
+                seen.push((said.speaker, Cow::Borrowed(said.text.as_str())));
                 continue;
             }
             if seen.is_empty() {
-                seen.push(Said { speaker: said.speaker, text: cut_in_the_middle(&said.text, chars) });
+                seen.push((said.speaker, Cow::Owned(cut_in_the_middle(&said.text, chars))));
             }
             break;
         }
@@ -79,16 +86,16 @@ impl Recent {
     /// indented, so that nobody can write a line that looks like the other's.
     pub fn as_text(&self, chars: usize, who: &str, user: &str) -> String {
         let mut text = String::new();
-        for said in self.within(chars) {
+        for (speaker, said) in self.seen(chars) {
             if !text.is_empty() {
                 text.push('\n');
             }
-            text.push_str(match said.speaker {
+            text.push_str(match speaker {
                 Speaker::Ai => who,
                 Speaker::User => user,
             });
             text.push_str(": ");
-            for (number, line) in said.text.lines().enumerate() {
+            for (number, line) in said.lines().enumerate() {
                 if number > 0 {
                     text.push_str("\n  ");
                 }

@@ -306,9 +306,9 @@ pub fn base_names(
         text.and_then(|text| program.texts.render(text, &plain).ok()).unwrap_or_default()
     };
     let mut names = Names::new(scopes);
-    names.give_text("who", program.who.clone());
-    names.give_text("user", program.user.clone());
-    names.give_text("last_user_message", recent.last_user_message().unwrap_or_default().to_owned());
+    names.give_text("who", program.who.as_str());
+    names.give_text("user", program.user.as_str());
+    names.give_text("last_user_message", recent.last_user_message().unwrap_or_default());
     names.give_text("global_goal", goal(program.goal.as_ref()));
     names.give_text("phase_goal", goal(phase.and_then(|phase| phase.goal.as_ref())));
     names.give_text("topic_goal", goal(topic.and_then(|topic| topic.goal.as_ref())));

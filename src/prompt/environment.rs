@@ -255,6 +255,9 @@ fn too_much() -> Error {
     Error::new(ErrorKind::WriteFailure, format!("more than {MAX_WRITTEN} bytes were written in one rendering"))
 }
 
+/// The room that a rendering begins with, in bytes: enough for most prompts, so that they are not moved as they grow.
+const FIRST_ROOM: usize = 8 * 1024;
+
 /// A buffer that refuses to grow over its bound.
 #[derive(Debug)]
 pub struct Bounded {
@@ -266,7 +269,7 @@ pub struct Bounded {
 impl Bounded {
     /// An empty buffer for at most `bound` bytes.
     pub fn new(bound: usize) -> Self {
-        Self { buffer: Vec::new(), bound, overflowed: false }
+        Self { buffer: Vec::with_capacity(bound.min(FIRST_ROOM)), bound, overflowed: false }
     }
 
     /// Whether something did not fit.

@@ -55,8 +55,8 @@ impl Names {
     }
 
     /// Gives a text under `name`, before every variable of that name.
-    pub fn give_text(&mut self, name: &'static str, text: impl Into<String>) {
-        Arc::make_mut(&mut self.given).insert(name, Given::Text(text.into().into()));
+    pub fn give_text(&mut self, name: &'static str, text: impl Into<Arc<str>>) {
+        Arc::make_mut(&mut self.given).insert(name, Given::Text(text.into()));
     }
 
     /// The value under `name`; `None` when nobody knows the name. A name that is declared and was never set is null.

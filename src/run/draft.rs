@@ -1,5 +1,7 @@
 //! What the next commit will hold, while it is being put together.
 
+use std::sync::Arc;
+
 use crate::archive::rows::VariableRow;
 use crate::program::event::Event;
 use crate::program::place::Place;
@@ -10,7 +12,7 @@ use crate::value::scopes::{Scope, Stored};
 #[derive(Debug, Default)]
 pub struct Draft {
     /// What happened, and where.
-    pub events: Vec<(Place, Event)>,
+    pub events: Vec<(Arc<Place>, Event)>,
     /// Variables of the session.
     pub variables: Vec<VariableRow>,
     /// Variables of the user.
@@ -22,9 +24,13 @@ pub struct Draft {
 }
 
 impl Draft {
-    /// Adds an event.
+    /// Adds an event. Those of one place, which mostly come together, share it.
     pub fn event(&mut self, place: &Place, event: Event) {
-        self.events.push((place.clone(), event));
+        let place = match self.events.last() {
+            Some((last, _)) if last.as_ref() == place => Arc::clone(last),
+            _ => Arc::new(place.clone()),
+        };
+        self.events.push((place, event));
     }
 
     /// Adds what a turn wrote.

@@ -134,6 +134,17 @@ pub fn child(parent: &str, component: &str) -> String {
     if parent == ROOT { component.to_owned() } else { format!("{parent}/{component}") }
 }
 
+/// The keys of the frames from the phase down to the frame `key` itself; none for the root.
+pub fn lineage(key: &str) -> impl Iterator<Item = &str> {
+    let ends = key.match_indices('/').map(|(end, _)| end).chain([key.len()]);
+    ends.filter_map(|end| key.get(..end)).filter(|key| *key != ROOT)
+}
+
+/// The last component of a key.
+pub fn component(key: &str) -> &str {
+    key.rsplit_once('/').map_or(key, |(_, component)| component)
+}
+
 /// The component of a block in a key.
 pub fn block_component(block: &str) -> String {
     format!("{BLOCK}{block}")
@@ -162,7 +173,11 @@ mod tests {
             key = child(&key, component);
             frames.put(key.clone(), Frame::default());
             assert_eq!(frames.leaf(), key);
+            assert_eq!(super::component(&key), component);
         }
+        let above: Vec<&str> = lineage("phase/topic#2/check").collect();
+        assert_eq!(above, ["phase", "phase/topic#2", "phase/topic#2/check"]);
+        assert_eq!(lineage(ROOT).count(), 0);
         assert_eq!(public_path(&key), "topic#2/check/ask");
         assert_eq!(parent(&key), "phase/topic#2/check/=case.0");
         assert_eq!(parent("phase"), ROOT);

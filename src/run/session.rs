@@ -15,7 +15,7 @@ use crate::program::services::Services;
 use crate::prompt::names::MAX_VALUE_BYTES;
 use crate::run::draft::Draft;
 use crate::run::error::RunError;
-use crate::run::frames::{At, Frames, ROOT, public_path};
+use crate::run::frames::{At, Frames, ROOT, component, lineage, public_path};
 use crate::run::head::{Head, Status};
 use crate::value::mask::Masker;
 use crate::value::scopes::Scopes;
@@ -196,19 +196,18 @@ impl Session {
     /// The place of the frame `key`.
     pub(crate) fn place_of(&self, key: &str) -> Place {
         let mut place = Place { path: public_path(key), ..Place::default() };
-        let mut walked = ROOT.to_owned();
-        for (depth, component) in key.split('/').enumerate().filter(|_| key != ROOT) {
-            walked = crate::run::frames::child(&walked, component);
-            let Some(frame) = self.frames.get(&walked) else { break };
-            let id = component.split('#').next().unwrap_or(component).to_owned();
-            match (&frame.at, depth) {
-                (At::Phase, _) => place.phase_id = Some(id),
-                (At::Topic, _) => place.topic_id = Some(id),
-                (At::Action, _) => {
-                    place.action_id = Some(id);
-                    place.round = frame.round;
+        for key in lineage(key) {
+            let Some(frame) = self.frames.get(key) else { break };
+            let id = component(key).split('#').next().unwrap_or_default();
+            match &frame.at {
+                At::Phase => place.phase_id = Some(id.to_owned()),
+                At::Topic => place.topic_id = Some(id.to_owned()),
+                At::Action => {
+                    place.action_id = Some(id.to_owned());
+                    place.round =
+                        frame.state.get("round").and_then(Value::as_u64).and_then(|round| u32::try_from(round).ok());
                 }
-                _ => {}
+                At::Session | At::Block(_) => {}
             }
         }
         place
@@ -217,14 +216,12 @@ impl Session {
     /// What the frame `key`, an action, points at.
     pub(crate) fn position<'p>(&self, program: &'p Program, key: &str) -> Option<Position<'p>> {
         let phase = program.phases.get(self.frames.get(ROOT)?.next)?;
-        let mut walked = ROOT.to_owned();
+        let mut above = self.frames.get(ROOT)?;
         let mut topic: Option<&'p Topic> = None;
         let mut steps: Option<&'p Steps> = None;
         let mut step: Option<&'p Step> = None;
-        for component in key.split('/') {
-            let above = self.frames.get(&walked)?;
-            walked = crate::run::frames::child(&walked, component);
-            let frame = self.frames.get(&walked)?;
+        for key in lineage(key) {
+            let frame = self.frames.get(key)?;
             match &frame.at {
                 At::Session | At::Phase => {}
                 At::Topic => {
@@ -234,6 +231,7 @@ impl Session {
                 At::Block(block) => steps = step.and_then(|step| step.action.steps(block)),
                 At::Action => step = steps.and_then(|steps| steps.get(above.next)),
             }
+            above = frame;
         }
         Some(Position { phase, topic: topic?, step: step? })
     }

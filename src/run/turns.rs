@@ -50,7 +50,7 @@ impl Session {
         let program = Arc::clone(&self.program);
         let key = self.frames.leaf();
         let unreadable = |what: &str| RunError::Unreadable { id: self.id.clone(), what: what.to_owned() };
-        let frame = self.frames.get(&key).cloned().ok_or_else(|| unreadable("it has no frame"))?;
+        let frame = self.frames.get(&key).ok_or_else(|| unreadable("it has no frame"))?;
         let position = self.position(&program, &key).ok_or_else(|| unreadable("its frames point at no action"))?;
         let place = self.place_of(&key);
         let kind = position.step.kind;
@@ -132,8 +132,10 @@ impl Session {
                 .map_err(|error| RunError::Unreadable { id: self.id.clone(), what: error.to_string() })?;
         }
         self.scopes = work.scopes;
+        let mut place = here.place.clone();
         for (round, event) in work.events {
-            draft.events.push((Place { round, ..here.place.clone() }, event));
+            place.round = round;
+            draft.event(&place, event);
         }
         if let Some(frame) = self.frames.change(here.key) {
             frame.calls += work.calls;
@@ -223,9 +225,11 @@ impl Session {
 
     /// Of a turn that came to nothing, what it cost is kept, and the notes that it made.
     fn only_calls(&mut self, place: &Place, work: Work, draft: &mut Draft) {
+        let mut place = place.clone();
         for (round, event) in work.events {
+            place.round = round;
             if matches!(event, Event::ModelCall(_) | Event::Warning { .. } | Event::MessageDiscarded { .. }) {
-                draft.events.push((Place { round, ..place.clone() }, event));
+                draft.event(&place, event);
             }
         }
     }

@@ -78,6 +78,18 @@ async fn what_was_committed_is_there_after_reopening() {
 }
 
 #[tokio::test]
+async fn a_statement_is_planned_once_whatever_is_bound() {
+    let (_home, archive) = fresh();
+    start(&archive, "s").await;
+    let connection = archive.connection();
+    let mut statement = connection.prepare("SELECT key FROM session WHERE id = ?").unwrap();
+    for id in ["s", "t", "s"] {
+        let _ = statement.query_row([id], |row| row.get::<_, i64>(0));
+    }
+    assert_eq!(statement.get_status(rusqlite::StatementStatus::RePrepare), 0);
+}
+
+#[tokio::test]
 async fn commits_are_durable_and_keys_are_enforced() {
     let (_home, archive) = fresh();
     let connection = archive.connection();
