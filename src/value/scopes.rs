@@ -134,6 +134,11 @@ impl Layer {
         self.values.get(name).map(Arc::as_ref)
     }
 
+    /// Whether the author declared `name` in this layer.
+    fn declares(&self, name: &str) -> bool {
+        self.declarations.get(name).is_some_and(|declaration| !declaration.implied)
+    }
+
     /// The declaration of `name` in this layer.
     pub fn declaration(&self, name: &str) -> Option<&Declaration> {
         self.declarations.get(name)
@@ -159,12 +164,11 @@ impl Scopes {
     /// The value of `name`, looked up in topic, phase, session, global. A name that a scope declares and that was never
     /// set there is null, whatever wider scopes hold.
     pub fn get(&self, name: &str) -> Option<&Stored> {
-        let declared = |layer: &Layer| layer.declaration(name).is_some_and(|declaration| !declaration.implied);
-        self.layers.iter().rev().find(|layer| layer.get(name).is_some() || declared(layer))?.get(name)
+        self.layers.iter().rev().find(|layer| layer.get(name).is_some() || layer.declares(name))?.get(name)
     }
 
-    /// The layer that a write of `name` goes to: that of `scope` when given, else the nearest that declares it, else the
-    /// session's. `None` when no layer of that scope is open.
+    /// The layer that a write of `name` goes to: that of `scope` when given, else the nearest that declares it or holds it,
+    /// else the session's. `None` when no layer of that scope is open.
     pub fn target(&self, name: &str, scope: Option<Scope>) -> Option<&Layer> {
         self.layers.get(self.target_position(name, scope)?).map(Arc::as_ref)
     }
@@ -175,7 +179,7 @@ impl Scopes {
             None => self
                 .layers
                 .iter()
-                .rposition(|layer| layer.declarations.contains_key(name))
+                .rposition(|layer| layer.get(name).is_some() || layer.declares(name))
                 .or_else(|| self.layers.iter().rposition(|layer| layer.scope == Scope::Session)),
         }
     }
@@ -198,7 +202,7 @@ impl Scopes {
         names
     }
 
-    /// Writes `name`: to `scope` when given, else to the nearest scope that declares it, else to the session.
+    /// Writes `name`: to `scope` when given, else to the nearest scope that declares it or holds it, else to the session.
     ///
     /// Gives where it went; `None` when no layer of that scope is open (a `scope: topic` outside a topic).
     pub fn write(&mut self, name: &str, stored: Stored, scope: Option<Scope>) -> Option<Written> {
