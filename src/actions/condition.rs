@@ -76,6 +76,7 @@ impl Kind for Condition {
 }
 
 fn consequence(fields: &Fields<'_>, checking: &mut dyn Checking) -> Option<Consequence> {
+    let goes = fields.take("goto").is_some();
     fields.not_yet("goto", true);
     let has_actions = fields.take("actions").is_some();
     let set = fields.entry("set");
@@ -89,6 +90,7 @@ fn consequence(fields: &Fields<'_>, checking: &mut dyn Checking) -> Option<Conse
             fields.findings().report(diagnostic.with_help(help));
             None
         }
+        (false, None) if goes => None,
         (false, None) => {
             let message = format!("{} says nothing to do", fields.what());
             let help = "give it `actions:` or `set:`";

@@ -155,6 +155,7 @@ fn unique_ids<'a>(
     findings: &Findings,
 ) {
     let mut seen: BTreeMap<&str, Span> = BTreeMap::new();
+    // An empty id is one that is missing, which was reported.
     for id in ids.filter(|id| !id.value.is_empty()) {
         if let Some(first) = seen.get(id.value.as_str()) {
             let message = format!("the `{name}` `{}` is used twice", id.value);

@@ -25,7 +25,7 @@ use crate::source::diagnostic::{Diagnostic, Edit};
 use crate::source::near::near_miss;
 use crate::source::span::{Span, Spanned};
 use crate::source::text::SourceFile;
-use crate::source::yaml::{Node, locate_bytes};
+use crate::source::yaml::{Entry, Node, NodeKind, ScalarStyle, locate_bytes};
 use crate::value::declared::DeclaredType;
 use crate::value::scopes::Scope;
 
@@ -86,22 +86,54 @@ impl Checker<'_> {
         self.unique(&raw.id, "action_id");
         let condition = raw.condition.as_ref().map(|words| self.expression(words));
         let Some(kind) = self.kinds.iter().copied().find(|kind| kind.name() == raw.kind.value) else {
-            self.unknown_kind(&raw.kind);
+            if !raw.kind.value.is_empty() {
+                self.unknown_kind(&raw.kind);
+            }
+            if let Some(config) = &raw.config {
+                self.learn_what_it_may(config);
+            }
             return None;
         };
-        let what = format!("`{}`", raw.id.value);
+        let what = if raw.id.value.is_empty() { "this action".into() } else { format!("`{}`", raw.id.value) };
         let fields = match &raw.config {
             Some(config) => Fields::of(config, format!("the config of {what}"), self.file, self.findings)?,
             None => Fields::none(raw.id.span, format!("the config of {what}"), self.file, self.findings),
         };
         let action = kind.check(&fields, self);
-        fields.finish();
+        fields.finish_with(|key| {
+            let outside = ["condition", "action_type", "action_id", "on_exit", "on_interrupted"];
+            outside.contains(&key).then(|| format!("`{key}` stands beside `config`, not inside of it"))
+        });
         let condition = match condition {
             Some(None) => return None,
             Some(Some(condition)) => Some(condition),
             None => None,
         };
         Some(Step { id: raw.id.value.clone(), kind: kind.name(), condition, action: action? })
+    }
+
+    /// Takes for known what an action of an unknown kind would probably set, so that one mistake is not reported wherever
+    /// its consequences show.
+    fn learn_what_it_may(&mut self, node: &Node) {
+        match &node.kind {
+            NodeKind::Sequence(items) => items.iter().for_each(|item| self.learn_what_it_may(item)),
+            NodeKind::Mapping(entries) => {
+                for Entry { key, value } in entries {
+                    match key.value.as_str() {
+                        "get" | "target_variable" => {
+                            value.as_scalar().into_iter().for_each(|name| self.known.learn(&name.text, None));
+                        }
+                        "values" | "set" => {
+                            for entry in value.as_mapping().unwrap_or_default() {
+                                self.known.learn(&entry.key.value, None);
+                            }
+                        }
+                        _ => self.learn_what_it_may(value),
+                    }
+                }
+            }
+            NodeKind::Scalar(_) => {}
+        }
     }
 
     fn unique(&mut self, id: &Spanned<String>, name: &str) {
@@ -122,13 +154,13 @@ impl Checker<'_> {
     }
 
     fn unknown_kind(&self, kind: &Spanned<String>) {
+        let names: Vec<&str> = self.kinds.iter().map(|kind| kind.name()).collect();
         if LATER_KINDS.contains(&kind.value.as_str()) || kind.value == "ai_act" {
             let message = format!("`{}` is a kind of the language, but this release cannot run it yet", kind.value);
-            let help = "see docs/language.md for what this release runs";
+            let help = format!("this release runs {}", names.join(", "));
             self.findings.report(Diagnostic::error("not-supported-yet", message, self.file, kind.span).with_help(help));
             return;
         }
-        let names: Vec<&str> = self.kinds.iter().map(|kind| kind.name()).collect();
         let help = match near_miss(&kind.value, names.iter().copied()) {
             Some(near) => format!("did you mean `{near}`?"),
             None => format!("kinds are {}", names.join(", ")),
@@ -140,22 +172,26 @@ impl Checker<'_> {
     /// Reports the unknown among `names`; `place` says where in the file a use stands.
     fn check_names(&self, names: &[NameUse], place: impl Fn(&Range<usize>) -> Span) {
         for name in names.iter().filter(|name| !name.optional) {
-            self.report_unknown(&name.name, place(&name.range));
+            self.report_unknown(&name.name, place(&name.range), true);
         }
     }
 
-    fn report_unknown(&self, name: &str, span: Span) {
+    /// `fixable`: whether the name alone stands at `span`.
+    fn report_unknown(&self, name: &str, span: Span, fixable: bool) {
         if self.known.knows(name) || ENGINE_NAMES.contains(&name) {
             return;
         }
         let message = format!("`{}` is not known here", shortened(name));
         let near = near_miss(name, self.known.names().chain(ENGINE_NAMES));
         let help = match near {
+            _ if ["null", "Null", "NULL", "nil", "undefined"].contains(&name) => {
+                "null is written `none` here, and asked for with `x is none`".into()
+            }
             Some(near) => format!("did you mean `{near}`?"),
             None => "declare it, or let an action before this one extract it".into(),
         };
         let mut diagnostic = Diagnostic::error("unknown-name", message, self.file, span).with_help(help);
-        if let Some(near) = near {
+        if let Some(near) = near.filter(|_| fixable) {
             let edits = vec![Edit { span, text: near.to_owned() }];
             diagnostic = diagnostic.with_fix(format!("use `{near}`"), edits);
         }
@@ -177,38 +213,81 @@ impl Checker<'_> {
                 let span = error.range.as_ref().map_or(words.node.span, place);
                 let message = format!("this expression cannot be read: {}", error.message);
                 let mut diagnostic = Diagnostic::error("expression-syntax", message, self.file, span);
-                if let Some(help) = &error.help {
-                    diagnostic = diagnostic.with_help(help.clone());
+                let advice = || expression_advice(&error.message).map(str::to_owned);
+                if let Some(help) = error.help.clone().or_else(advice) {
+                    diagnostic = diagnostic.with_help(help);
                 }
                 self.findings.report(diagnostic);
                 None
             }
         }
     }
+
+    fn older_placeholder(&self, words: &Words, range: &Range<usize>, today: &str) {
+        let older = words.text.get(range.clone()).unwrap_or_default();
+        let span = locate_bytes(self.file, &words.node, range.clone());
+        let message = format!("`{older}` is an older spelling of `{today}`");
+        let diagnostic = Diagnostic::warning("deprecated-placeholder", message, self.file, span);
+        let plain = words.node.as_scalar().is_some_and(|scalar| scalar.style == ScalarStyle::Plain);
+        // YAML reads a plain text that begins with `{` as a mapping.
+        let diagnostic = if plain && range.start == 0 {
+            diagnostic.with_help(format!("write `{today}`, and put quotes around the whole text"))
+        } else {
+            let edits = vec![Edit { span, text: today.to_owned() }];
+            diagnostic.with_help(format!("write `{today}`")).with_fix(format!("write `{today}`"), edits)
+        };
+        self.findings.report(diagnostic);
+    }
+}
+
+/// What to do about a text that minijinja cannot read, by what it says.
+fn text_advice(message: &str) -> Option<&'static str> {
+    if message.contains("unexpected end of variable block") {
+        return Some("put a name between the braces, as in `{{ user_name }}`");
+    }
+    if message.contains("expected end of variable block") {
+        return Some("a placeholder is one name or expression between `{{` and `}}`");
+    }
+    message
+        .contains("unexpected end of input")
+        .then_some("close `{% if … %}` with `{% endif %}`, `{% for … %}` with `{% endfor %}`")
+}
+
+/// The same for an expression.
+fn expression_advice(message: &str) -> Option<&'static str> {
+    if message.contains("end of string") {
+        return Some("close the text with the quote that opens it");
+    }
+    if message.contains("is empty") {
+        return Some("write what must hold, as in `age >= 18`, or leave the field out");
+    }
+    message.contains("unexpected end of input").then_some("something is missing at the end")
 }
 
 impl Checking for Checker<'_> {
     fn text(&mut self, words: &Words) -> Option<Text> {
-        let modern = modernise(&words.text, |name| self.known.knows(name) || ENGINE_NAMES.contains(&name));
+        let known = |name: &str| self.known.knows(name) || ENGINE_NAMES.contains(&name);
+        let modern = modernise(&words.text, known);
         for (range, today) in &modern.replaced {
-            let older = words.text.get(range.clone()).unwrap_or_default();
-            let span = locate_bytes(self.file, &words.node, range.clone());
-            let message = format!("`{older}` is an older spelling of `{today}`");
-            let diagnostic = Diagnostic::warning("deprecated-placeholder", message, self.file, span);
-            let edits = vec![Edit { span, text: today.clone() }];
-            self.findings
-                .report(diagnostic.with_help(format!("write `{today}`")).with_fix(format!("write `{today}`"), edits));
+            // An unknown name is an error of its own, and its remedy is another name.
+            if known(today.trim_matches(['{', '}', ' '])) {
+                self.older_placeholder(words, range, today);
+            }
         }
         let place = |range: &Range<usize>| locate_bytes(self.file, &words.node, modern.original(range));
         match self.texts.add(&modern.text) {
             Ok(text) => {
-                self.check_names(text.names(), place);
+                for name in text.names().iter().filter(|name| !name.optional) {
+                    let original = modern.original(&name.range);
+                    let older = modern.replaced.iter().any(|(range, _)| *range == original);
+                    self.report_unknown(&name.name, place(&name.range), !older);
+                }
                 Some(text)
             }
             Err(error) => {
                 let span = error.range.as_ref().map_or(words.node.span, place);
                 let message = format!("this text cannot be read: {}", error.message);
-                let help = error.help.unwrap_or_else(|| TEXT_HELP.to_owned());
+                let help = error.help.unwrap_or_else(|| text_advice(&error.message).unwrap_or(TEXT_HELP).to_owned());
                 self.findings.report(Diagnostic::error("text-syntax", message, self.file, span).with_help(help));
                 None
             }
@@ -239,7 +318,7 @@ impl Checking for Checker<'_> {
     }
 
     fn must_know(&mut self, name: &Spanned<String>) {
-        self.report_unknown(&name.value, name.span);
+        self.report_unknown(&name.value, name.span, true);
     }
 
     fn template(&mut self, name: &'static str, version: u32, given: &[&'static str], at: &Fields<'_>) {

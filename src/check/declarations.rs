@@ -52,8 +52,8 @@ pub fn check_list(list: &[Declared], place: Scope, file: &Arc<SourceFile>, findi
     for declared in list {
         let name = &declared.declaration.name;
         if let Some(scope) = declared.scope.filter(|scope| *scope > place) {
-            let message = format!("`{name}` is declared at a {place}, but asks for the narrower scope `{scope}`");
-            let help = format!("declare it at that {scope}, or leave `scope` out");
+            let message = format!("`{name}` is declared for a {place}, but asks for the narrower scope `{scope}`");
+            let help = format!("put it into the `declare` of that {scope}, or leave `scope` out");
             findings.report(Diagnostic::error("scope-too-narrow", message, file, declared.span).with_help(help));
         }
         reserved(name, declared.span, file, findings);

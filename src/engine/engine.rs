@@ -24,7 +24,7 @@ use crate::prompt::layers::collect;
 use crate::run::head::Status;
 use crate::run::session::Session;
 use crate::run::start::{Birth, Parts};
-use crate::source::diagnostic::Diagnostic;
+use crate::source::diagnostic::{Diagnostic, sort};
 
 /// How many times a new id is tried when it is taken already.
 const MOST_IDS: u32 = 8;
@@ -272,11 +272,26 @@ impl Loaded {
     pub fn of(project: &Project, request: &RunRequest) -> Result<Self, EngineError> {
         let file = script(&request.file)?;
         // The scheme must be known before the templates are, and the templates before the check.
-        let written = crate::script::read::scheme(&file);
-        let scheme = request.scheme.clone().or(written).or_else(|| project.config.project.scheme.clone());
-        let templates = collect(&TemplateFolders::of(&project.directory), scheme.as_deref())?;
+        let written = crate::script::read::scheme(&file).filter(|_| request.scheme.is_none());
+        let asked = request.scheme.clone().or_else(|| written.as_ref().map(|written| written.value.clone()));
+        let scheme = asked.or_else(|| project.config.project.scheme.clone());
+        let folders = TemplateFolders::of(&project.directory);
+        let (templates, wrong_scheme) = match (collect(&folders, scheme.as_deref()), &written) {
+            // Without its scheme the rest of the script can still be checked.
+            (Err(error), Some(written)) if error.file.is_none() => {
+                let diagnostic = Diagnostic::error("unknown-scheme", error.message, &file, written.span);
+                (collect(&folders, None)?, Some(diagnostic.with_help(error.help.unwrap_or_default())))
+            }
+            (templates, _) => (templates?, None),
+        };
         let pinned = Pinned::new(file, templates, reply_schemas(&project.directory)?);
-        match pinned.check()? {
+        let (program, mut diagnostics) = pinned.check()?;
+        if let Some(wrong_scheme) = wrong_scheme {
+            diagnostics.push(wrong_scheme);
+            sort(&mut diagnostics);
+            return Err(EngineError::Invalid(diagnostics));
+        }
+        match (program, diagnostics) {
             (Some(program), diagnostics) => Ok(Self { pinned, program, diagnostics, scheme }),
             (None, diagnostics) => Err(EngineError::Invalid(diagnostics)),
         }

@@ -20,12 +20,36 @@ pub struct Declared {
     pub scope: Option<Scope>,
 }
 
+/// What other languages call the types.
+const OTHER_NAMES: [(&str, &str); 12] = [
+    ("int", "integer"),
+    ("str", "string"),
+    ("text", "string"),
+    ("bool", "boolean"),
+    ("float", "number"),
+    ("double", "number"),
+    ("array", "list"),
+    ("dict", "object"),
+    ("map", "object"),
+    ("json", "object"),
+    ("datetime", "date"),
+    ("time", "date"),
+];
+
+/// Words of the template language, which cannot be read as names.
+const TEMPLATE_WORDS: [&str; 13] =
+    ["true", "false", "none", "True", "False", "None", "and", "or", "not", "in", "is", "if", "else"];
+
 /// Reads the `declare` list of the node whose fields these are; what is wrong with an item is reported and the item left out.
 pub fn declare(fields: &Fields<'_>) -> Vec<Declared> {
     let Some(items) = fields.list("declare") else { return vec![] };
     items
         .iter()
         .filter_map(|item| {
+            if let Some(scalar) = item.as_scalar() {
+                fields.name_alone("declare", "var", &scalar.text, item.span);
+                return None;
+            }
             let inner = Fields::of(item, "an item of `declare`", fields.file(), fields.findings())?;
             let declared = one(&inner);
             inner.finish();
@@ -37,7 +61,7 @@ pub fn declare(fields: &Fields<'_>) -> Vec<Declared> {
 fn one(fields: &Fields<'_>) -> Option<Declared> {
     let var = fields.required_words("var");
     let declared = declared_type(fields);
-    let choices = choices(fields);
+    let choices = choices(fields, declared);
     let value_node = fields.take("value");
     let define = fields.words("define").map(|words| words.text);
     let sensitive = fields.boolean("sensitive").unwrap_or(false);
@@ -52,9 +76,16 @@ fn one(fields: &Fields<'_>) -> Option<Declared> {
         match declared.coerce(&value) {
             Some(coerced) => value = coerced,
             None => {
-                let message =
-                    format!("`{name}` is declared as {}, but its value is {}", declared.name(), node.describe());
-                let help = "change its value or its `type`; without a `value` it is empty at first";
+                let written = match node.as_scalar() {
+                    Some(scalar) => format!("`{}`", crate::script::fields::shortened(&scalar.text)),
+                    None => node.describe().to_string(),
+                };
+                let wanted = declared.name();
+                let message = format!("`{name}` is declared as {wanted}, but its value {written} is no {wanted}");
+                let help = match declared {
+                    DeclaredType::Date => "write a day of the calendar, as in 2026-11-21",
+                    _ => "change its value or its `type`; without a `value` it is empty at first",
+                };
                 let diagnostic = Diagnostic::error("wrong-type", message, fields.file(), node.span);
                 fields.findings().report(diagnostic.with_help(help));
             }
@@ -66,7 +97,8 @@ fn one(fields: &Fields<'_>) -> Option<Declared> {
         && !choices.contains(&value)
     {
         let message = format!("the value of `{name}` is none of its `enum`");
-        let help = "take one of these values, add this one to them, or leave `value` out";
+        let listed: Vec<String> = choices.iter().map(|choice| format!("`{}`", plain(choice))).collect();
+        let help = format!("take one of {}, add this one to them, or leave `value` out", listed.join(", "));
         let diagnostic = Diagnostic::error("not-a-choice", message, fields.file(), node.span);
         fields.findings().report(diagnostic.with_help(help));
     }
@@ -81,7 +113,9 @@ pub fn declared_type(fields: &Fields<'_>) -> Option<DeclaredType> {
     if declared.is_none() {
         let names = DeclaredType::ALL.map(DeclaredType::name);
         let message = format!("`{}` is no type", crate::script::fields::shortened(&words.text));
-        let help = match near_miss(&words.text, names) {
+        let elsewhere = OTHER_NAMES.iter().find(|(other, _)| *other == words.text.to_ascii_lowercase());
+        let near = elsewhere.map(|(_, ours)| *ours).or_else(|| near_miss(&words.text, names));
+        let help = match near {
             Some(near) => format!("did you mean `{near}`?"),
             None => format!("types are {}", names.join(", ")),
         };
@@ -91,9 +125,26 @@ pub fn declared_type(fields: &Fields<'_>) -> Option<DeclaredType> {
     declared
 }
 
-/// The `enum:` of a declaration or an output.
-pub fn choices(fields: &Fields<'_>) -> Vec<Value> {
-    fields.list("enum").map(|items| items.iter().map(|item| item.to_json()).collect()).unwrap_or_default()
+/// The `enum:` of a declaration or an output of this type; reports what is not of it.
+pub fn choices(fields: &Fields<'_>, declared: Option<DeclaredType>) -> Vec<Value> {
+    let mut choices = Vec::new();
+    for item in fields.list("enum").unwrap_or_default() {
+        let choice = item.to_json();
+        match declared {
+            Some(declared) if !choice.is_null() && declared.coerce(&choice).is_none() => {
+                let message = format!("`{}` is no {}, so it cannot be chosen", plain(&choice), declared.name());
+                let help = "change the `type` or the choice";
+                let diagnostic = Diagnostic::error("wrong-type", message, fields.file(), item.span).with_help(help);
+                fields.findings().report(diagnostic);
+            }
+            _ => choices.push(choice),
+        }
+    }
+    choices
+}
+
+fn plain(value: &Value) -> String {
+    crate::script::fields::shortened(&value.as_str().map_or_else(|| value.to_string(), str::to_owned))
 }
 
 /// Reports a name that no expression could ever use: letters (of any script), digits and `_`, not beginning with a digit.
@@ -101,12 +152,27 @@ pub fn variable_name(name: &Spanned<String>, fields: &Fields<'_>) -> Option<Stri
     const LONGEST: usize = 100;
     let mut characters = name.value.chars();
     let begins = characters.next().is_some_and(|c| c.is_alphabetic() || c == '_');
-    if begins && characters.all(|c| c.is_alphanumeric() || c == '_') && name.value.len() <= LONGEST {
+    let sound = begins && characters.all(|c| c.is_alphanumeric() || c == '_') && name.value.len() <= LONGEST;
+    let word = TEMPLATE_WORDS.contains(&name.value.as_str());
+    if sound && !word {
         return Some(name.value.clone());
     }
-    let message = format!("`{}` cannot be the name of a variable", crate::script::fields::shortened(&name.value));
-    let help =
-        "names are letters of any script, digits and `_`, and begin with a letter, so that `{{ name }}` can use them";
+    let message = match () {
+        () if name.value.is_empty() => "the name of a variable is empty".to_owned(),
+        () if word => {
+            format!("`{}` is a word of the template language and cannot be the name of a variable", name.value)
+        }
+        () => format!("`{}` cannot be the name of a variable", crate::script::fields::shortened(&name.value)),
+    };
+    let joined: String = name.value.chars().map(|c| if matches!(c, '-' | ' ' | '.') { '_' } else { c }).collect();
+    let help = match () {
+        () if word => format!("choose another name, as in `{}_`", name.value),
+        () if begins && joined != name.value && joined.chars().all(|c| c.is_alphanumeric() || c == '_') => {
+            format!("write `{joined}`: names are letters of any script, digits and `_`")
+        }
+        () => "names are letters of any script, digits and `_`, and begin with a letter, so that `{{ name }}` can use them"
+            .to_owned(),
+    };
     let diagnostic = Diagnostic::error("invalid-name", message, fields.file(), name.span).with_help(help);
     fields.findings().report(diagnostic);
     None

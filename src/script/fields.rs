@@ -4,6 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
+use crate::script::examples::example;
 use crate::script::findings::Findings;
 use crate::script::older::todays_spelling;
 use crate::source::diagnostic::{Diagnostic, Edit};
@@ -31,6 +32,10 @@ pub struct Fields<'a> {
     entries: &'a [Entry],
     used: Vec<Cell<bool>>,
     asked: RefCell<Vec<&'static str>>,
+    /// Those among `asked` that no release before a later one does anything with.
+    later: RefCell<Vec<&'static str>>,
+    /// Required fields that are not there, each with the report. A misspelt one is reported once, as an unknown key.
+    missing: RefCell<Vec<(&'static str, Diagnostic)>>,
 }
 
 impl<'a> Fields<'a> {
@@ -61,7 +66,8 @@ impl<'a> Fields<'a> {
 
     fn over(entries: &'a [Entry], span: Span, what: String, file: &'a Arc<SourceFile>, findings: &'a Findings) -> Self {
         let used = entries.iter().map(|_| Cell::new(false)).collect();
-        Self { file, findings, what, span, entries, used, asked: RefCell::default() }
+        let (asked, later, missing) = (RefCell::default(), RefCell::default(), RefCell::default());
+        Self { file, findings, what, span, entries, used, asked, later, missing }
     }
 
     /// The file that is being read.
@@ -92,40 +98,44 @@ impl<'a> Fields<'a> {
     /// The whole entry of `name`: key and value.
     pub fn entry(&self, name: &'static str) -> Option<&'a Entry> {
         self.asked.borrow_mut().push(name);
-        let mut found: Option<&'a Entry> = None;
+        let spelt = |entry: &Entry| entry.key.value == name;
+        let mut found: Vec<&'a Entry> = Vec::new();
+        let mut asked_before = false;
         for (entry, used) in self.entries.iter().zip(&self.used) {
-            let exact = entry.key.value == name;
-            if !exact && todays_spelling(&entry.key.value).as_deref() != Some(name) {
-                continue;
-            }
-            used.set(true);
-            if !exact {
-                self.warn_older(entry, name);
-            }
-            match found {
-                None => found = Some(entry),
-                Some(first) if first.value.to_json() == entry.value.to_json() => {
-                    let message = format!("`{}` says `{name}` again, with the same value", entry.key.value);
-                    self.findings.report(
-                        Diagnostic::warning("deprecated-field", message, self.file, entry.key.span)
-                            .with_help("remove it")
-                            .with_related("first said here", self.file, first.key.span),
-                    );
-                }
-                Some(first) => {
-                    let message = format!(
-                        "`{}` and `{}` are two spellings of `{name}`, with different values",
-                        first.key.value, entry.key.value
-                    );
-                    self.findings.report(
-                        Diagnostic::error("conflicting-spellings", message, self.file, entry.key.span)
-                            .with_help(format!("keep the one that you mean, under the name `{name}`"))
-                            .with_related("the other one", self.file, first.key.span),
-                    );
-                }
+            if spelt(entry) || todays_spelling(&entry.key.value).as_deref() == Some(name) {
+                asked_before |= used.replace(true);
+                found.push(entry);
             }
         }
-        found
+        let kept = found.iter().copied().find(|entry| spelt(entry)).or(found.first().copied())?;
+        // Renaming one of several would only make a key that stands twice.
+        match found.as_slice() {
+            _ if asked_before => {}
+            [only] if !spelt(only) => self.warn_older(only, name),
+            _ => found
+                .iter()
+                .filter(|other| !std::ptr::eq(**other, kept))
+                .for_each(|other| self.again(kept, other, name)),
+        }
+        Some(kept)
+    }
+
+    /// Reports a second spelling of a field.
+    fn again(&self, kept: &Entry, other: &Entry, name: &str) {
+        if kept.value.to_json() == other.value.to_json() {
+            let message = format!("`{}` says `{name}` again, with the same value", other.key.value);
+            let diagnostic = Diagnostic::warning("deprecated-field", message, self.file, other.key.span);
+            let diagnostic = diagnostic.with_help("remove it");
+            self.findings.report(diagnostic.with_related("it is said here", self.file, kept.key.span));
+            return;
+        }
+        let message = format!(
+            "`{}` and `{}` are two spellings of `{name}`, with different values",
+            kept.key.value, other.key.value
+        );
+        let diagnostic = Diagnostic::error("conflicting-spellings", message, self.file, other.key.span);
+        let diagnostic = diagnostic.with_help(format!("keep the one that you mean, under the name `{name}`"));
+        self.findings.report(diagnostic.with_related("the other one", self.file, kept.key.span));
     }
 
     fn warn_older(&self, entry: &Entry, name: &str) {
@@ -141,17 +151,21 @@ impl<'a> Fields<'a> {
     pub fn required(&self, name: &'static str) -> Option<&'a Arc<Node>> {
         let entry = self.entry(name);
         let value = entry.map(|entry| &entry.value).filter(|node| !is_null(node));
-        // A misspelt key is reported as such by `finish`; that it is missing under its right name says nothing new.
-        if value.is_none() && near_miss(name, self.unasked_keys()).is_none() {
-            let message = format!("{} needs `{name}`", self.what);
-            let empty = entry.map(|entry| entry.key.span);
-            let help = match empty {
-                Some(_) => format!("write its value behind `{name}:`"),
+        if value.is_none() {
+            let (message, span) = match entry {
+                Some(entry) => (format!("`{name}` of {} is empty", self.what), entry.key.span),
+                // The first key is a better place than a mapping of many lines.
+                None => (
+                    format!("{} needs `{name}`", self.what),
+                    self.entries.first().map_or(self.span, |entry| entry.key.span),
+                ),
+            };
+            let diagnostic = Diagnostic::error("missing-key", message, self.file, span);
+            let help = match example(name) {
+                Some(example) => example.to_owned(),
                 None => format!("add it: `{name}: …`, in the column of the other fields"),
             };
-            // The first key is a better place than a mapping of many lines.
-            let span = empty.or(self.entries.first().map(|entry| entry.key.span)).unwrap_or(self.span);
-            self.findings.report(Diagnostic::error("missing-key", message, self.file, span).with_help(help));
+            self.missing.borrow_mut().push((name, diagnostic.with_help(help)));
         }
         value
     }
@@ -191,7 +205,12 @@ impl<'a> Fields<'a> {
         match node.to_json().as_bool() {
             Some(truth) => Some(truth),
             None => {
-                let help = "write `true` or `false`, without quotes";
+                let text = node.as_scalar().map(|scalar| scalar.text.to_ascii_lowercase()).unwrap_or_default();
+                let help = match text.as_str() {
+                    "yes" | "on" | "y" => "write `true`",
+                    "no" | "off" | "n" => "write `false`",
+                    _ => "write `true` or `false`, without quotes",
+                };
                 self.findings.report(self.wrong_type(name, "`true` or `false`", node).with_help(help));
                 None
             }
@@ -212,8 +231,10 @@ impl<'a> Fields<'a> {
                 None
             }
             _ => {
-                let help = "write it in digits, without quotes";
-                self.findings.report(self.wrong_type(name, "a whole number", node).with_help(help));
+                let digits = node.as_scalar().is_some_and(|scalar| scalar.text.trim().parse::<u32>().is_ok());
+                let help = if digits { "remove the quotes" } else { "write it in digits" };
+                let wanted = format!("a whole number from {} to {}", range.start(), range.end());
+                self.findings.report(self.wrong_type(name, &wanted, node).with_help(help));
                 None
             }
         }
@@ -247,7 +268,7 @@ impl<'a> Fields<'a> {
         match &node.kind {
             NodeKind::Sequence(items) => Some(items),
             _ => {
-                let help = "begin each item on a line of its own, with `- `";
+                let help = example(name).unwrap_or("begin each item on a line of its own, with `- `");
                 self.findings.report(self.wrong_type(name, "a list", node).with_help(help));
                 None
             }
@@ -271,6 +292,7 @@ impl<'a> Fields<'a> {
     ///
     /// A field that changes the flow of a conversation must not be passed over in silence, so `error` is the rule.
     pub fn not_yet(&self, name: &'static str, error: bool) {
+        self.later.borrow_mut().push(name);
         let Some(entry) = self.entry(name) else { return };
         let message = if error {
             format!("`{name}` is part of the language, but this release cannot run it yet")
@@ -282,6 +304,13 @@ impl<'a> Fields<'a> {
         self.findings.report(make("not-supported-yet", message, self.file, entry.key.span).with_help(help));
     }
 
+    /// Reports an item of the list `name` that is a text where a mapping with this text under `key` is meant.
+    pub fn name_alone(&self, name: &str, key: &str, text: &str, span: Span) {
+        let message = format!("an item of `{name}` must be a mapping of fields, but this is a name alone");
+        let help = format!("write `- {key}: {}`", shortened(text));
+        self.findings.report(Diagnostic::error("wrong-type", message, self.file, span).with_help(help));
+    }
+
     /// Marks `name` as known without reading it.
     pub fn ignore(&self, name: &'static str) {
         let _ = self.take(name);
@@ -289,43 +318,60 @@ impl<'a> Fields<'a> {
 
     /// Reports every key that nobody asked for. Keys that begin with `x-` are the author's own.
     pub fn finish(self) {
+        self.finish_with(|_| None);
+    }
+
+    /// [`Fields::finish`] with advice for keys that belong elsewhere.
+    pub fn finish_with(self, elsewhere: impl Fn(&str) -> Option<String>) {
         let asked = self.asked.borrow();
         for (entry, used) in self.entries.iter().zip(&self.used) {
             let key = entry.key.value.as_str();
             if used.get() || key.starts_with("x-") {
                 continue;
             }
-            let message = format!("{} has no field `{}`", self.what, shortened(key));
-            let near = near_miss(key, asked.iter().copied());
-            let mut known: Vec<&str> = asked.to_vec();
-            known.sort_unstable();
-            known.dedup();
-            let help = match near {
-                Some(near) => format!("did you mean `{near}`?"),
-                // `{ define: one thing, and another }`: what follows the comma is a key without a value.
-                None if key.contains(char::is_whitespace) && is_absent(&entry.value) => {
-                    "inside `{ }` and `[ ]` a comma ends a text: put the text before it in quotes, up to here".into()
-                }
-                None => format!("known here: {}; keys of your own begin with `x-`", known.join(", ")),
-            };
-            let mut diagnostic = Diagnostic::error("unknown-key", message, self.file, entry.key.span).with_help(help);
-            if let Some(near) = near {
-                diagnostic = diagnostic.with_fix(
-                    format!("rename to `{near}`"),
-                    vec![Edit { span: entry.key.span, text: near.to_owned() }],
-                );
-            }
-            self.findings.report(diagnostic);
+            // A key that must be there and is not is what was most likely meant.
+            let missing = near_miss(key, self.missing.borrow().iter().map(|(name, _)| *name));
+            let near = missing.or_else(|| near_miss(key, asked.iter().copied()));
+            self.missing.borrow_mut().retain(|(name, _)| missing != Some(*name));
+            self.unknown(entry, near, elsewhere(key));
         }
+        // What is left is reported by `drop`.
     }
 
-    fn unasked_keys(&self) -> impl Iterator<Item = &str> {
-        self.entries.iter().zip(&self.used).filter(|(_, used)| !used.get()).map(|(entry, _)| entry.key.value.as_str())
+    fn unknown(&self, entry: &Entry, near: Option<&str>, elsewhere: Option<String>) {
+        let message = format!("{} has no field `{}`", self.what, shortened(&entry.key.value));
+        let help = elsewhere.unwrap_or_else(|| match near {
+            Some(near) => format!("did you mean `{near}`?"),
+            // `{ define: one thing, and another }`: what follows the comma is a key without a value.
+            None if entry.key.value.contains(char::is_whitespace) && is_absent(&entry.value) => {
+                "inside `{ }` and `[ ]` a comma ends a text: put the text before it in quotes, up to here".into()
+            }
+            None => {
+                let later = self.later.borrow();
+                let mut known: Vec<&str> =
+                    self.asked.borrow().iter().copied().filter(|name| !later.contains(name)).collect();
+                known.sort_unstable();
+                known.dedup();
+                format!("known here: {}; keys of your own begin with `x-`", known.join(", "))
+            }
+        });
+        let mut diagnostic = Diagnostic::error("unknown-key", message, self.file, entry.key.span).with_help(help);
+        if let Some(near) = near {
+            let edits = vec![Edit { span: entry.key.span, text: near.to_owned() }];
+            diagnostic = diagnostic.with_fix(format!("rename to `{near}`"), edits);
+        }
+        self.findings.report(diagnostic);
     }
 
     fn wrong_type(&self, name: &str, expected: &str, node: &Node) -> Diagnostic {
         let message = format!("`{name}` must be {expected}, but this is {}", node.describe());
         Diagnostic::error("wrong-type", message, self.file, node.span)
+    }
+}
+
+impl Drop for Fields<'_> {
+    fn drop(&mut self) {
+        self.findings.extend(self.missing.take().into_iter().map(|(_, diagnostic)| diagnostic));
     }
 }
 

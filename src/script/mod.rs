@@ -1,6 +1,7 @@
 //! A script as its author wrote it: read, every part with its place, nothing resolved yet.
 
 pub mod declare;
+pub mod examples;
 pub mod fields;
 pub mod findings;
 pub mod older;

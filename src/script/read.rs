@@ -9,6 +9,7 @@ use crate::script::older::todays_spelling;
 use crate::script::script::{History, RawAction, Script, WrittenPhase, WrittenTopic};
 use crate::source::diagnostic::Diagnostic;
 use crate::source::misreading::help_for;
+use crate::source::near::near_miss;
 use crate::source::span::Spanned;
 use crate::source::text::SourceFile;
 use crate::source::yaml::{Node, NodeKind, parse};
@@ -48,7 +49,8 @@ pub fn read(file: &Arc<SourceFile>, findings: &Findings) -> Option<Script> {
     fields.ignore("metadata");
     let session = fields.required("session");
     fields.finish();
-    session_script(session?, file, findings)
+    let session = session?;
+    session_script(session, file, findings)
 }
 
 fn session_script(node: &Node, file: &Arc<SourceFile>, findings: &Findings) -> Option<Script> {
@@ -126,8 +128,13 @@ pub fn action(node: &Node, file: &Arc<SourceFile>, findings: &Findings) -> Optio
     // Only kinds with outside effects are interrupted, and this release has none.
     let _ = fields.choice("on_interrupted", &["ask", "retry", "fail"]);
     let config = fields.take("config").filter(|node| !is_null(node)).map(Arc::clone);
-    fields.finish();
-    Some(RawAction { kind: kind?, id, condition, config, span: node.span })
+    fields.finish_with(|key| {
+        let foreign = near_miss(key, ["action_type", "action_id", "condition", "config"]).is_none();
+        foreign.then(|| "what the kind itself needs stands under `config:`; keys of your own begin with `x-`".into())
+    });
+    // What a kind that is not there would read is still looked through for the names that it sets.
+    let kind = kind.unwrap_or_else(|| Spanned { value: String::new(), span: node.span });
+    Some(RawAction { kind, id, condition, config, span: node.span })
 }
 
 fn condition(fields: &Fields<'_>) -> Option<Words> {
@@ -153,7 +160,10 @@ fn id(fields: &Fields<'_>, name: &'static str) -> Spanned<String> {
     let allowed = |c: char| c.is_alphanumeric() || matches!(c, '_' | '.' | '-');
     let length = id.value.chars().count();
     if length == 0 || length > LONGEST_ID || !id.value.chars().all(allowed) {
-        let message = format!("`{}` cannot be a `{name}`", shortened(&id.value));
+        let message = match length {
+            0 => format!("`{name}` is empty"),
+            _ => format!("`{}` cannot be used as `{name}`", shortened(&id.value)),
+        };
         let help = format!("ids are 1 to {LONGEST_ID} letters (of any script), digits, `_`, `.` and `-`");
         let diagnostic = Diagnostic::error("invalid-id", message, fields.file(), id.span);
         fields.findings().report(diagnostic.with_help(help));
@@ -163,11 +173,11 @@ fn id(fields: &Fields<'_>, name: &'static str) -> Spanned<String> {
 
 /// The `template_scheme` of the script in `file`, when it can be found at all: the templates must be known before the
 /// script can be checked against them. What is wrong with the script is not this function's to say.
-pub fn scheme(file: &Arc<SourceFile>) -> Option<String> {
+pub fn scheme(file: &Arc<SourceFile>) -> Option<Spanned<String>> {
     let root = parse(file).root?;
     let session = root.as_mapping()?.iter().find(|entry| entry.key.value == "session")?;
     let is_scheme = |key: &str| key == "template_scheme" || todays_spelling(key).as_deref() == Some("template_scheme");
     let scheme = session.value.as_mapping()?.iter().find(|entry| is_scheme(&entry.key.value))?;
     let scalar = scheme.value.as_scalar().filter(|_| !is_null(&scheme.value))?;
-    Some(scalar.text.clone())
+    Some(Spanned { value: scalar.text.clone(), span: scheme.value.span })
 }

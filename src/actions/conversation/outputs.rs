@@ -23,6 +23,12 @@ pub fn read_outputs(fields: &Fields<'_>, reserved: &[String], checking: &mut dyn
     let mut outputs: Vec<Output> = Vec::new();
     let mut sound = true;
     for item in fields.list("output").unwrap_or_default() {
+        if let Some(scalar) = item.as_scalar() {
+            fields.name_alone("output", "get", &scalar.text, item.span);
+            checking.learn(&Spanned { value: scalar.text.clone(), span: item.span }, None);
+            sound = false;
+            continue;
+        }
         let Some(inner) = Fields::of(item, "an item of `output`", fields.file(), fields.findings()) else {
             sound = false;
             continue;
@@ -91,7 +97,7 @@ fn one(fields: &Fields<'_>) -> Option<(Spanned<String>, Output)> {
     let get = fields.required_words("get");
     let define = fields.words("define").map(|words| words.text);
     let declared = declared_type(fields);
-    let choices = choices(fields);
+    let choices = choices(fields, declared);
     let required = fields.boolean("required").unwrap_or(false);
     let scope = fields.choice("scope", &["global", "session", "phase", "topic"]).and_then(Scope::parse);
     let append = fields.boolean("append").unwrap_or(false);
@@ -104,16 +110,17 @@ fn one(fields: &Fields<'_>) -> Option<(Spanned<String>, Output)> {
 fn older_output(fields: &Fields<'_>) -> Option<(Spanned<String>, Output)> {
     let target = fields.words("target_variable");
     let define = fields.words("extraction_prompt");
-    let warn = |name: &str, span| {
+    let warn = |name: &'static str| {
+        let Some(span) = fields.entry(name).map(|entry| entry.key.span) else { return };
         let message = format!("`{name}` is an older spelling of `output`");
         let help = "write `output:` with an item `- get: …` and `define: …`";
         fields.findings().report(Diagnostic::warning("deprecated-field", message, fields.file(), span).with_help(help));
     };
-    if let Some(words) = &define {
-        warn("extraction_prompt", words.node.span);
+    if define.is_some() {
+        warn("extraction_prompt");
     }
     let target = target?;
-    warn("target_variable", target.node.span);
+    warn("target_variable");
     let name = Spanned { span: target.node.span, value: target.text };
     let get = variable_name(&name, fields)?;
     let define = define.map(|words| words.text);

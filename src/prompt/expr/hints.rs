@@ -96,6 +96,7 @@ pub fn hint(source: &str) -> Option<Hint> {
             '{' if rest.starts_with("{{") || rest.starts_with("{%") => {
                 return found(2, "an expression stands without `{{ }}`", "leave the braces out");
             }
+            '$' if rest.starts_with("${") => return found(2, "an expression stands without `${ }`", "leave them out"),
             '&' if rest.starts_with("&&") => return found(2, "`&&` is no operator here", "write `and`"),
             '|' if rest.starts_with("||") => return found(2, "`||` is no operator here", "write `or`"),
             '=' if rest.starts_with("===") => return found(3, "`===` is no operator here", "write `==`"),
@@ -129,6 +130,7 @@ mod tests {
             ("name == “小林”", Some(("“", "write \" (half-width)"))),
             ("年龄 ＞ 18", Some(("＞", "write > (half-width)"))),
             ("a　b", Some(("　", "write a space (half-width)"))),
+            ("${a} > 1", Some(("${", "leave them out"))),
             ("a === b", Some(("===", "write `==`"))),
             ("'a = b && “c”' b", None),
             ("'it\\'s = ' b", None),
