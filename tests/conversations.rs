@@ -24,6 +24,8 @@ use crate::mortal::Death;
 pub(crate) struct Expect {
     /// Parts of the report, when the script is refused; then nothing else is looked at.
     refused: Option<Vec<String>>,
+    /// How many errors that report has, if it matters.
+    faults: Option<usize>,
     /// Status of the session.
     #[serde(default)]
     status: String,
@@ -62,6 +64,9 @@ fn every_conversation_goes_as_its_file_says() {
         (Err(Refused(report)), Some(parts)) => {
             for part in parts {
                 assert!(report.contains(part), "{name}: not in the report: {part}\n{report}");
+            }
+            if let Some(faults) = case.expect.faults {
+                assert_eq!(faults, report.matches("error[").count(), "{name}\n{report}");
             }
         }
         (Ok(_), Some(_)) => panic!("{name}: was not refused"),

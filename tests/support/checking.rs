@@ -14,7 +14,8 @@ use bcc_script::source::text::SourceFile;
 pub(crate) fn findings(project: &Path, text: &str) -> Vec<Diagnostic> {
     let file = Arc::new(SourceFile::new("example.yaml", text));
     let scheme = bcc_script::script::read::scheme(&file);
-    let templates = collect(&TemplateFolders::of(project), scheme.as_deref()).unwrap();
+    let templates =
+        collect(&TemplateFolders::of(project), scheme.as_ref().map(|scheme| scheme.value.as_str())).unwrap();
     let (program, found) = Pinned::new(file, templates, BTreeMap::new()).check().unwrap();
     assert_eq!(program.is_none(), found.iter().any(Diagnostic::is_error));
     found

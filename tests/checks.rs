@@ -1,0 +1,133 @@
+//! Scripts as authors write them. Those in `tests/checks/err/` must be refused with exactly the report that stands beside
+//! them, those in `tests/checks/ok/` must begin with exactly the warnings that do.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, missing_docs)]
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use bcc_script::archive::memory::MemoryArchive;
+use bcc_script::engine::engine::{Engine, RunRequest};
+use bcc_script::engine::environment::Environment;
+use bcc_script::engine::error::EngineError;
+use bcc_script::engine::project::Project;
+use bcc_script::program::event::{Delta, Observer};
+use bcc_script::source::render::human;
+
+struct Nobody;
+
+impl Observer for Nobody {
+    fn committed(&self, _kind: &str, _line: &str) {}
+
+    fn delta(&self, _delta: &Delta<'_>) {}
+}
+
+/// Begins a session of the script and gives what was found.
+fn begin(file: &Path) -> Result<String, String> {
+    let environment = Environment::default();
+    let project = Project::in_directory(file.parent().unwrap().to_path_buf(), false, &environment).unwrap();
+    let engine = Engine::new(project, environment, Arc::new(MemoryArchive::default()));
+    let request = RunRequest { file: file.to_path_buf(), model: Some("offline".to_owned()), ..RunRequest::default() };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    match runtime.block_on(engine.run(&request, Arc::new(Nobody))) {
+        Ok(opened) => Ok(human(&opened.diagnostics, false)),
+        Err(EngineError::Invalid(diagnostics)) => Err(human(&diagnostics, false)),
+        Err(error) => Err(match error.help() {
+            Some(help) => format!("{error}\nhelp: {help}\n"),
+            None => format!("{error}\n"),
+        }),
+    }
+}
+
+/// Every script of a folder, by a path that is the same on every machine.
+fn scripts(folder: &str, least: usize) -> Vec<PathBuf> {
+    // Tests run in the directory of the package.
+    let folder = Path::new("tests/checks").join(folder);
+    let mut files: Vec<PathBuf> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.retain(|path| path.extension().is_some_and(|extension| extension == "yaml"));
+    files.sort();
+    assert!(files.len() >= least, "only {} scripts", files.len());
+    files
+}
+
+/// Compares with the snapshot beside the script.
+fn compare(folder: &str, file: &Path, report: &str) {
+    let mut settings = insta::Settings::clone_current();
+    settings.set_snapshot_path(Path::new("checks").join(folder));
+    settings.set_prepend_module_to_snapshot(false);
+    settings.set_omit_expression(true);
+    settings.bind(|| insta::assert_snapshot!(file.file_stem().unwrap().to_string_lossy().into_owned(), report));
+}
+
+#[test]
+fn every_mistake_is_reported_as_its_snapshot_says() {
+    for file in scripts("err", 80) {
+        let Err(report) = begin(&file) else {
+            eprintln!("NOT REFUSED {}", file.display());
+            continue;
+        };
+        compare("err", &file, &report);
+    }
+}
+
+#[test]
+fn every_sound_script_begins_with_the_warnings_of_its_snapshot() {
+    for file in scripts("ok", 9) {
+        let report = begin(&file).unwrap_or_else(|report| panic!("{} was refused\n{report}", file.display()));
+        compare("ok", &file, &report);
+    }
+}
+
+/// Files that are too large or too odd to be kept.
+#[test]
+fn hostile_files_are_refused_with_a_short_report() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = |name: &str, bytes: &[u8]| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, bytes).unwrap();
+        path
+    };
+    let huge = script("huge.yaml", b"session:\n");
+    // A hundred megabytes that take no room on the disk.
+    std::fs::OpenOptions::new().write(true).open(&huge).unwrap().set_len(100 * 1024 * 1024).unwrap();
+    let bomb: String = std::iter::once("a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n".to_owned())
+        .chain((1..10).map(|n| format!("a{n}: &a{n} [{}]\n", vec![format!("*a{}", n - 1); 10].join(", "))))
+        .chain(["session: *a9\n".to_owned()])
+        .collect();
+    let nested_actions = (0..10_000).fold("x".to_owned(), |inner, _| format!("{{ actions: [{inner}] }}"));
+    let indented: String = (0..2_000).map(|depth| format!("{}a:\n", " ".repeat(depth))).collect();
+    let table = [
+        (huge, "file-too-large"),
+        (script("binary.yaml", b"\x7fELF\x02\x01\x01\0\0\0\0\0session:"), "not-text"),
+        (script("latin1.yaml", b"session:\n  session_name: Andr\xe9\n"), "UTF-8"),
+        (script("utf16.yaml", b"\xff\xfes\0e\0s\0s\0i\0o\0n\0:\0"), "UTF-8"),
+        (script("bomb.yaml", bomb.as_bytes()), "too"),
+        (script("flow.yaml", "[".repeat(10_000).as_bytes()), "too-deep"),
+        (script("closed.yaml", format!("session: {nested_actions}").as_bytes()), "too-deep"),
+        (script("block.yaml", indented.as_bytes()), "too-deep"),
+        (script("loop.yaml", b"session: &s { phases: *s }"), ""),
+        (folder.path().join("nowhere.yaml"), "there is no file"),
+        (folder.path().to_path_buf(), "not a regular file"),
+    ];
+    for (path, part) in table {
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        let Err(report) = begin(&path) else { panic!("{name} was not refused") };
+        assert!(report.contains(part), "{name}: {report}");
+        assert!(report.len() < 4_000, "{name}: a report of {} bytes", report.len());
+    }
+}
+
+#[test]
+fn a_thousand_mistakes_make_a_report_that_can_be_read() {
+    let actions: String =
+        (0..1_000).map(|n| format!("            - {{ action_type: nope, action_id: a{n} }}\n")).collect();
+    let text = format!(
+        "session:\n  session_id: s\n  phases:\n    - phase_id: p\n      topics:\n        - topic_id: t\n          actions:\n{actions}"
+    );
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("many.yaml");
+    std::fs::write(&path, text).unwrap();
+    let report = begin(&path).unwrap_err();
+    assert_eq!(report.matches("error[unknown-kind]").count(), 1_000, "none is lost");
+    assert!(report.contains(":8:") && report.contains(":1007:"), "in their order");
+}
