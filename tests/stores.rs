@@ -136,3 +136,19 @@ fn editing_the_files_changes_no_session_that_began_before() {
     let export = String::from_utf8(export.stdout).unwrap();
     assert!(export.contains("以前：好吗？") && !export.contains("以后"), "{export}");
 }
+
+#[test]
+fn a_reply_schema_of_the_project_must_hold_what_the_kind_reads() {
+    let directory = project();
+    let folder = directory.path().join("schemas/replies");
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("ai_ask.json"), r#"{"type": "object", "properties": {"content": {"type": "string"}}}"#)
+        .unwrap();
+    let refused = program(directory.path(), &["run", "talk.yaml"], "");
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(error(&refused).contains("lacks safety_risk, EXIT"), "{}", error(&refused));
+    std::fs::write(folder.join("ai_ask.json"), "{").unwrap();
+    let refused = program(directory.path(), &["run", "talk.yaml"], "");
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(error(&refused).contains("`ai_ask` in schemas/replies/ is no JSON"), "{}", error(&refused));
+}

@@ -17,6 +17,7 @@ use crate::prompt::expr::parse::Expr;
 use crate::prompt::templates::Templates;
 use crate::prompt::text::{Text, Texts};
 use crate::prompt::uses::NameUse;
+use crate::schema::embedded;
 use crate::script::fields::{Fields, Words, shortened};
 use crate::script::findings::Findings;
 use crate::script::read;
@@ -169,16 +170,23 @@ impl Checker<'_> {
         self.findings.report(Diagnostic::error("unknown-kind", message, self.file, kind.span).with_help(help));
     }
 
+    fn is_known(&self, name: &str) -> bool {
+        self.known.knows(name) || ENGINE_NAMES.contains(&name)
+    }
+
     /// Reports the unknown among `names`; `place` says where in the file a use stands.
     fn check_names(&self, names: &[NameUse], place: impl Fn(&Range<usize>) -> Span) {
         for name in names.iter().filter(|name| !name.optional) {
-            self.report_unknown(&name.name, place(&name.range), true);
+            // Finding the place reads the text up to it, so it is looked for only where something is to be reported.
+            if !self.is_known(&name.name) {
+                self.report_unknown(&name.name, place(&name.range), true);
+            }
         }
     }
 
     /// `fixable`: whether the name alone stands at `span`.
     fn report_unknown(&self, name: &str, span: Span, fixable: bool) {
-        if self.known.knows(name) || ENGINE_NAMES.contains(&name) {
+        if self.is_known(name) {
             return;
         }
         let message = format!("`{}` is not known here", shortened(name));
@@ -338,13 +346,17 @@ impl Checking for Checker<'_> {
                 return;
             }
         };
-        for used in template.names().iter().filter(|used| !used.optional) {
-            let name = used.name.as_str();
+        // Also what it extends or includes must be known; only its own uses have lines here.
+        for (name, _) in template.mentioned().filter(|(_, needed)| *needed) {
             let engine = ENGINE_NAMES.iter().chain(&PROMPT_NAMES).chain(&ANSWER_NAMES).chain(given);
             if engine.clone().any(|known| *known == name) || self.known.knows(name) {
                 continue;
             }
-            let place = format!("{}:{}", template.file(), template.line(used));
+            let used = template.names().iter().find(|used| used.name == name && !used.optional);
+            let place = match used {
+                Some(used) => format!("{}:{}", template.file(), template.line(used)),
+                None => format!("{} (in what it includes)", template.file()),
+            };
             let message = format!("the template {place} uses `{}`, which is not known here", shortened(name));
             // Other actions with this template would only say the same again.
             if !self.faults_of_templates.insert(message.clone()) {
@@ -367,28 +379,24 @@ impl Checking for Checker<'_> {
         let report = |message: String, help: &str| {
             self.findings.report(Diagnostic::error("reply-schema", message, self.file, at.span()).with_help(help));
         };
-        let own = self.reply_schemas.get(kind);
         let template = self.templates.get(kind, version).ok();
-        let Some(asked) = template.as_ref().and_then(|template| template.front().output_schema.as_deref()) else {
-            if own.is_none() {
-                report(
-                    format!("there is no reply schema for `{kind}`"),
-                    "this release is incomplete; please report it",
-                );
-            }
-            return own.cloned();
+        let asked = template.as_ref().and_then(|template| template.front().output_schema.as_deref());
+        let name = asked.map_or(kind, |asked| asked.strip_suffix(".json").unwrap_or(asked));
+        let by = match (&template, asked) {
+            (Some(template), Some(_)) => format!("of the template {}", template.file()),
+            _ => format!("of `{kind}`"),
         };
-        let name = asked.strip_suffix(".json").unwrap_or(asked);
-        let file = template.as_ref().map_or("", |template| template.file());
         let Some(schema) = self.reply_schemas.get(name) else {
             let near = near_miss(name, self.reply_schemas.keys().map(String::as_str));
             let help = near.map_or_else(
                 || "put it into schemas/replies/ of the project".into(),
                 |near| format!("did you mean `{near}`?"),
             );
-            report(format!("the template {file} asks for the reply schema `{asked}`, which does not exist"), &help);
+            report(format!("the reply schema `{name}` {by} does not exist"), &help);
             return None;
         };
+        // One of the project may stand in for the kind's own, as long as it has what the kind reads.
+        let own: Option<Value> = embedded::reply(kind).and_then(|text| serde_json::from_str(text).ok());
         let names = |schema: &Value| -> Vec<String> {
             schema
                 .get("properties")
@@ -400,9 +408,9 @@ impl Checking for Checker<'_> {
         };
         let offered = names(schema);
         let missing: Vec<String> =
-            own.map(names).unwrap_or_default().into_iter().filter(|name| !offered.contains(name)).collect();
+            own.as_ref().map(names).unwrap_or_default().into_iter().filter(|name| !offered.contains(name)).collect();
         if !missing.is_empty() {
-            let message = format!("the reply schema `{asked}` of the template {file} lacks {}", missing.join(", "));
+            let message = format!("the reply schema `{name}` {by} lacks {}", missing.join(", "));
             report(message, &format!("`{kind}` reads these fields; add them to the schema's `properties`"));
             return None;
         }

@@ -125,7 +125,7 @@ impl Pinned {
         let mut reply_schemas: BTreeMap<String, Value> = BTreeMap::new();
         for (kind, text) in &self.schemas {
             let schema = serde_json::from_str(text).map_err(|error| {
-                EngineError::failed(format!("the reply schema of `{kind}` cannot be read: {error}"))
+                EngineError::usage(format!("the reply schema `{kind}` in schemas/replies/ is no JSON: {error}"))
             })?;
             reply_schemas.insert(kind.clone(), schema);
         }

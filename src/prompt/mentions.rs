@@ -1,7 +1,7 @@
 //! Which names a template really writes or uses, through everything that it extends, includes and imports: a block that
 //! a child replaced without `super()` does not count, nor does what a child writes outside of its blocks.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeMap, HashSet};
 
 use crate::prompt::uses::{Place, Pull, Uses};
 
@@ -15,13 +15,15 @@ pub trait Library {
 
 /// The names that rendering `template` may look up. Names of templates that are computed (`{% include x %}`) are not
 /// followed.
-pub fn mentioned(library: &impl Library, template: usize) -> BTreeSet<String> {
-    let mut found = BTreeSet::new();
+///
+/// `true` stands with those that must be known, `false` with those that the template does without.
+pub fn mentioned(library: &impl Library, template: usize) -> BTreeMap<String, bool> {
+    let mut found = BTreeMap::new();
     collect(library, template, &mut HashSet::new(), &mut found);
     found
 }
 
-fn collect(library: &impl Library, template: usize, seen: &mut HashSet<usize>, found: &mut BTreeSet<String>) {
+fn collect(library: &impl Library, template: usize, seen: &mut HashSet<usize>, found: &mut BTreeMap<String, bool>) {
     if !seen.insert(template) {
         return;
     }
@@ -35,7 +37,7 @@ fn collect(library: &impl Library, template: usize, seen: &mut HashSet<usize>, f
         };
         for (used, place) in uses.names.iter().zip(&uses.places) {
             if counts(place) {
-                found.insert(used.name.clone());
+                *found.entry(used.name.clone()).or_insert(false) |= !used.optional;
             }
         }
         for target in uses.targets.iter().filter(|target| target.pull != Pull::Extends && counts(&target.place)) {

@@ -46,12 +46,13 @@ impl<'a> Template<'a> {
 
     /// Whether rendering it may look `name` up, in itself or in what it extends, includes and imports by literal names.
     pub fn mentions(&self, name: &str) -> bool {
-        self.loaded.mentioned.contains(name)
+        self.loaded.mentioned.contains_key(name)
     }
 
     /// Every name that [`mentions`](Self::mentions) says yes to.
-    pub fn mentioned(&self) -> impl Iterator<Item = &'a str> {
-        self.loaded.mentioned.iter().map(String::as_str)
+    /// With each, whether it must be known.
+    pub fn mentioned(&self) -> impl Iterator<Item = (&'a str, bool)> {
+        self.loaded.mentioned.iter().map(|(name, needed)| (name.as_str(), *needed))
     }
 
     /// The messages of the prompt with these names in place.

@@ -1,7 +1,7 @@
 //! The prompt templates of a session: compiled once, found by name and version (LANGUAGE.md section 7).
 
 use std::borrow::Cow;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -52,7 +52,7 @@ pub(crate) struct Loaded {
     uses: Uses,
     /// The names of `uses`, with their places in the whole file.
     pub(crate) names: Vec<NameUse>,
-    pub(crate) mentioned: BTreeSet<String>,
+    pub(crate) mentioned: BTreeMap<String, bool>,
     problem: Option<TemplateError>,
 }
 
@@ -103,7 +103,7 @@ impl Templates {
             line_ends: file.text.match_indices('\n').map(|(at, _)| at).collect(),
             uses: Uses::default(),
             names: Vec::new(),
-            mentioned: BTreeSet::new(),
+            mentioned: BTreeMap::new(),
             problem: None,
         };
         loaded.problem = self.read(file, &mut loaded).err();
@@ -176,7 +176,8 @@ impl Templates {
                 None => Ok(None),
             }
         });
-        let mentions: Vec<BTreeSet<String>> = (0..self.loaded.len()).map(|number| mentioned(&*self, number)).collect();
+        let mentions: Vec<BTreeMap<String, bool>> =
+            (0..self.loaded.len()).map(|number| mentioned(&*self, number)).collect();
         let problems: Vec<Option<TemplateError>> =
             (0..self.loaded.len()).map(|number| self.problem(number, &mut Vec::new())).collect();
         for (loaded, (mentioned, problem)) in self.loaded.iter_mut().zip(mentions.into_iter().zip(problems)) {
@@ -425,7 +426,7 @@ mod tests {
             ("default/macros.md", "{{ lost_in_import }}{% macro m() %}{{ in_macro }}{% endmacro %}"),
         ]);
         let template = templates.get("t", 1).unwrap();
-        let mentioned: Vec<&str> = template.mentioned().collect();
+        let mentioned: Vec<&str> = template.mentioned().map(|(name, _)| name).collect();
         assert_eq!(mentioned, ["in_b", "in_macro", "in_part", "lost_in_import", "own_a", "root", "used"]);
         assert!(template.mentions("root") && !template.mentions("in_inner"));
     }
