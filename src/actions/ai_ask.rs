@@ -35,9 +35,9 @@ impl Kind for AiAsk {
         let required = fields.boolean("required").unwrap_or(false);
         let verbatim = fields.choice("delivery", &["model", "verbatim"]) == Some("verbatim");
         let mut model = model_config(self.name(), &[], true, fields, checking)?;
-        for output in &mut model.outputs {
-            // `required` on the action is said of each output, so that the prompt asks for it too.
-            output.required |= required;
+        if required {
+            // Said of each output, so that the prompt asks for it too.
+            model.outputs = model.outputs.into_required();
         }
         Some(Box::new(Ask(Talk {
             model,

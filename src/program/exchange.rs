@@ -9,7 +9,7 @@ use crate::model::provider::Live;
 use crate::model::request::{ModelRequest, Purpose, Task, WantedOutput};
 use crate::program::action::ActionError;
 use crate::program::event::{Delta, Event, ModelCall, Speaker};
-use crate::program::output::Output;
+use crate::program::output::Outputs;
 use crate::program::recent::cut_in_the_middle;
 use crate::program::turn::Turn;
 use crate::prompt::fault::TemplateError;
@@ -52,7 +52,7 @@ pub struct Ask<'a> {
     /// The rendered content of the action.
     pub content: &'a str,
     /// What is to be extracted.
-    pub outputs: &'a [Output],
+    pub outputs: &'a Outputs,
     /// Names that the kind gives to the template.
     pub names: Names,
     /// What the person just said; none on an opening turn.
@@ -122,9 +122,8 @@ impl Turn<'_> {
         names.give_text("topic_content", content);
         // Monitors, which write the advice, come with a later release; templates keep its place.
         names.give_text("strategy_suggestion", "");
-        let lines: Vec<String> = ask.outputs.iter().map(Output::prompt_line).collect();
-        names.give_text("output_list", lines.join(",\n"));
-        names.give("outputs", Value::from(ask.outputs.iter().map(Output::as_value).collect::<Vec<_>>()));
+        names.give_shared("output_list", ask.outputs.lines());
+        names.give_shared("outputs", ask.outputs.values());
         // What a prompt may see of the talk is bounded, and an answer is part of the talk.
         let visible = |text: &str| cut_in_the_middle(text, self.program.history_chars);
         names.give_text("answer", visible(ask.answer.unwrap_or_default()));

@@ -1,7 +1,10 @@
 //! `output`: what an action takes out of a reply into the author's variables (LANGUAGE.md section 5).
 
+use std::ops::Deref;
+
 use serde_json::{Value, json};
 
+use crate::prompt::names::Shared;
 use crate::value::declared::DeclaredType;
 use crate::value::scopes::Scope;
 
@@ -24,9 +27,49 @@ pub struct Output {
     pub append: bool,
 }
 
+/// The outputs of an action, with what its prompts show of them, which is the same in every turn.
+pub struct Outputs {
+    items: Vec<Output>,
+    lines: Shared,
+    values: Shared,
+}
+
+impl Outputs {
+    /// The outputs `items`, in the author's order.
+    pub fn new(items: Vec<Output>) -> Self {
+        let lines: Vec<String> = items.iter().map(Output::prompt_line).collect();
+        let lines = Shared::new(Value::from(lines.join(",\n")));
+        let values = Shared::new(items.iter().map(Output::as_value).collect());
+        Self { items, lines, values }
+    }
+
+    /// The same, each of them required.
+    pub fn into_required(self) -> Self {
+        Self::new(self.items.into_iter().map(|item| Output { required: true, ..item }).collect())
+    }
+
+    /// The lines that ask a model for them: `output_list` of a prompt.
+    pub fn lines(&self) -> &Shared {
+        &self.lines
+    }
+
+    /// The items that templates can walk: `outputs` of a prompt.
+    pub fn values(&self) -> &Shared {
+        &self.values
+    }
+}
+
+impl Deref for Outputs {
+    type Target = [Output];
+
+    fn deref(&self) -> &[Output] {
+        &self.items
+    }
+}
+
 impl Output {
     /// `"name": "what it means (number | null)"`: the line that asks a model for it.
-    pub fn prompt_line(&self) -> String {
+    fn prompt_line(&self) -> String {
         let shape = if self.choices.is_empty() {
             self.declared.map(|declared| declared.name().to_owned())
         } else {
@@ -41,7 +84,7 @@ impl Output {
     }
 
     /// The item as a value that templates can walk.
-    pub fn as_value(&self) -> Value {
+    fn as_value(&self) -> Value {
         json!({
             "get": self.get, "define": self.define, "type": self.declared.map(DeclaredType::name),
             "enum": self.choices, "required": self.required,

@@ -29,6 +29,20 @@ enum Given {
     Json(Arc<(Json, OnceLock<Value>)>),
 }
 
+/// A value that many sets of names are given: kept, and converted, once.
+#[derive(Clone)]
+pub struct Shared(Given);
+
+impl Shared {
+    /// A value to be shared.
+    pub fn new(value: Json) -> Self {
+        Self(match value {
+            Json::String(text) => Given::Text(text.into()),
+            other => Given::Json(Arc::new((other, OnceLock::new()))),
+        })
+    }
+}
+
 /// What the engine gives wins, then the variables, narrowest scope first. Values are converted only when used; cloning
 /// is cheap.
 #[derive(Clone, Default)]
@@ -47,11 +61,12 @@ impl Names {
 
     /// Gives `value` under `name`, before every variable of that name.
     pub fn give(&mut self, name: &'static str, value: Json) {
-        let given = match value {
-            Json::String(text) => Given::Text(text.into()),
-            other => Given::Json(Arc::new((other, OnceLock::new()))),
-        };
-        Arc::make_mut(&mut self.given).insert(name, given);
+        self.give_shared(name, &Shared::new(value));
+    }
+
+    /// Gives a shared value under `name`, before every variable of that name.
+    pub fn give_shared(&mut self, name: &'static str, value: &Shared) {
+        Arc::make_mut(&mut self.given).insert(name, value.0.clone());
     }
 
     /// Gives a text under `name`, before every variable of that name.

@@ -76,12 +76,15 @@ impl Session {
         self.head.model_calls += u64::from(work.calls);
         self.head.tokens_in += work.tokens_in;
         self.head.tokens_out += work.tokens_out;
-        let here = Here { key: &key, place: Place { round: work.round, ..place.clone() }, kind };
         let mut draft = Draft::default();
         match result {
-            Ok(flow) => self.flowed(&program, &here, flow, work, &mut draft)?,
+            Ok(flow) => {
+                let here = Here { key: &key, place: Place { round: work.round, ..place }, kind };
+                self.flowed(&program, &here, flow, work, &mut draft)?;
+            }
             Err(ActionError::Model(error)) => self.stopped(&place, &error, work, &mut draft),
             Err(ActionError::Failed { code, message, help }) => {
+                let here = Here { key: &key, place: Place { round: work.round, ..place }, kind };
                 self.action_failed(&here, Lost { code, message, help }, work, &mut draft);
             }
         }

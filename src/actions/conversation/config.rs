@@ -4,7 +4,7 @@ use crate::actions::conversation::outputs::read_outputs;
 use serde_json::Value;
 
 use crate::program::kind::Checking;
-use crate::program::output::Output;
+use crate::program::output::Outputs;
 use crate::prompt::text::Text;
 use crate::reply::shape::{ReplyShape, ShapeError, Wanted};
 use crate::script::fields::Fields;
@@ -17,7 +17,7 @@ pub struct ModelConfig {
     /// `version`: which `N` of `<kind>_v<N>.md`.
     pub version: u32,
     /// `output`.
-    pub outputs: Vec<Output>,
+    pub outputs: Outputs,
     /// The reply that is expected.
     pub shape: ReplyShape,
     /// `fallback`: what the author wants said when a reply cannot be read.
@@ -70,5 +70,5 @@ pub fn model_config(
         }
     };
     let apology = checking.template_fallback(kind, version).unwrap_or_default();
-    Some(ModelConfig { kind, version, outputs, shape, fallback, apology })
+    Some(ModelConfig { kind, version, outputs: Outputs::new(outputs), shape, fallback, apology })
 }

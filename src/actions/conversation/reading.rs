@@ -4,6 +4,7 @@ use serde_json::{Map, Value, json};
 
 use crate::program::exchange::Exchange;
 use crate::program::outcome::{ExitReason, Outcome, ProgressSuggestion};
+use crate::reply::read::Reply;
 use crate::reply::shape::ReplyShape;
 
 /// What every metric says when the reply could not be read (004, "默认值定义").
@@ -17,9 +18,9 @@ pub struct Judged {
     pub metrics: Map<String, Value>,
 }
 
-/// The metrics and the suggestion of a reply; those of an unreadable one when there is none.
-pub fn judged(exchange: &Exchange, shape: &ReplyShape) -> Judged {
-    match &exchange.reading {
+/// The metrics, taken out of the reply, and its suggestion; those of an unreadable one when there is none.
+pub fn judged(exchange: &mut Exchange, shape: &ReplyShape) -> Judged {
+    match &mut exchange.reading {
         Ok(reply) => Judged {
             suggestion: reply
                 .object
@@ -27,10 +28,15 @@ pub fn judged(exchange: &Exchange, shape: &ReplyShape) -> Judged {
                 .and_then(Value::as_str)
                 .map(ProgressSuggestion::parse)
                 .unwrap_or_default(),
-            metrics: reply.object.get("metrics").and_then(Value::as_object).cloned().unwrap_or_default(),
+            metrics: take_object(reply, "metrics"),
         },
         Err(_) => Judged { suggestion: ProgressSuggestion::ContinueNeeded, metrics: unreadable_metrics(shape) },
     }
+}
+
+/// What stands under `name`, taken out; nothing when it is no object.
+fn take_object(reply: &mut Reply, name: &str) -> Map<String, Value> {
+    reply.object.get_mut(name).and_then(Value::as_object_mut).map(std::mem::take).unwrap_or_default()
 }
 
 fn unreadable_metrics(shape: &ReplyShape) -> Map<String, Value> {
@@ -53,14 +59,16 @@ pub fn exit_reason(exit: bool, last_round: bool, suggestion: ProgressSuggestion)
     }
 }
 
-/// The `metadata` of an outcome: the reply's own, then the engine's, which wins.
-pub fn metadata(exchange: Option<&Exchange>, rounds: (u32, u32), reason: Option<ExitReason>) -> Map<String, Value> {
-    let mut metadata = Map::new();
-    if let Some(Exchange { reading: Ok(reply), .. }) = exchange
-        && let Some(own) = reply.object.get("metadata").and_then(Value::as_object)
-    {
-        metadata.extend(own.clone());
-    }
+/// The `metadata` of an outcome: the reply's own, taken out of it, then the engine's, which wins.
+pub fn metadata(
+    mut exchange: Option<&mut Exchange>,
+    rounds: (u32, u32),
+    reason: Option<ExitReason>,
+) -> Map<String, Value> {
+    let mut metadata = match exchange.as_deref_mut() {
+        Some(Exchange { reading: Ok(reply), .. }) => take_object(reply, "metadata"),
+        _ => Map::new(),
+    };
     metadata.insert("current_round".into(), json!(rounds.0));
     metadata.insert("max_rounds".into(), json!(rounds.1));
     metadata.insert("exit_reason".into(), json!(reason));
@@ -88,14 +96,14 @@ pub fn metadata(exchange: Option<&Exchange>, rounds: (u32, u32), reason: Option<
 
 /// The outcome of a turn that asked a model.
 pub fn outcome(
-    exchange: Exchange,
+    mut exchange: Exchange,
     rounds: (u32, u32),
     reason: Option<ExitReason>,
     completed: bool,
     judged: Option<Judged>,
     extracted: Map<String, Value>,
 ) -> Outcome {
-    let metadata = metadata(Some(&exchange), rounds, reason);
+    let metadata = metadata(Some(&mut exchange), rounds, reason);
     let ai_message = content(&exchange).map(str::to_owned);
     let (progress_suggestion, metrics) = judged.map(|judged| (judged.suggestion, judged.metrics)).unwrap_or_default();
     Outcome {

@@ -90,7 +90,7 @@ impl Talk {
             return self.opened(turn, outcome, question);
         }
         let ask = self.ask(turn, names, &question, None, 1, true)?;
-        let exchange = turn.exchange(ask).await?;
+        let mut exchange = turn.exchange(ask).await?;
         self.note_what_an_opening_ignores(turn, &exchange, done);
         let unreadable = exchange.reading.is_err();
         let said = match content(&exchange) {
@@ -99,7 +99,7 @@ impl Talk {
             _ => self.own_fallback(turn)?.unwrap_or(question),
         };
         turn.say(Some(exchange.message_id.clone()), &said);
-        let judged = (done && unreadable).then(|| judged(&exchange, &self.model.shape));
+        let judged = (done && unreadable).then(|| judged(&mut exchange, &self.model.shape));
         let outcome = outcome(exchange, (1, self.max_rounds), reason, done, judged, Map::new());
         self.opened(turn, outcome, said)
     }
@@ -133,7 +133,7 @@ impl Talk {
         let exit =
             exchange.held_back.is_none() && reply.get("EXIT").is_some_and(is_yes) && self.nothing_is_missing(turn);
         let last = round >= self.max_rounds;
-        let judged = judged(&exchange, &self.model.shape);
+        let judged = judged(&mut exchange, &self.model.shape);
         let reason = exit_reason(exit, last, judged.suggestion);
         let words = content(&exchange).filter(|words| !words.trim().is_empty()).map(str::to_owned);
         let message_id = exchange.message_id.clone();
