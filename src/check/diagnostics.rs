@@ -64,6 +64,7 @@ pub static DIAGNOSTICS: &[Page] = &[
     page!(Error "unknown-key"),
     page!(Error "unknown-kind"),
     page!(Error "unknown-name"),
+    page!(Error "unknown-scheme"),
     page!(Error "unknown-tag"),
     page!(Error "unknown-template"),
     page!(Error "unknown-template-name"),

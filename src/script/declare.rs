@@ -61,7 +61,7 @@ pub fn declare(fields: &Fields<'_>) -> Vec<Declared> {
 fn one(fields: &Fields<'_>) -> Option<Declared> {
     let var = fields.required_words("var");
     let declared = declared_type(fields);
-    let choices = choices(fields, declared);
+    let choices = choices(fields, declared, "wrong-type");
     let value_node = fields.take("value");
     let define = fields.words("define").map(|words| words.text);
     let sensitive = fields.boolean("sensitive").unwrap_or(false);
@@ -125,8 +125,8 @@ pub fn declared_type(fields: &Fields<'_>) -> Option<DeclaredType> {
     declared
 }
 
-/// The `enum:` of a declaration or an output of this type; reports what is not of it.
-pub fn choices(fields: &Fields<'_>, declared: Option<DeclaredType>) -> Vec<Value> {
+/// The `enum:` of a declaration or an output of this type; reports what is not of it as `rule`.
+pub fn choices(fields: &Fields<'_>, declared: Option<DeclaredType>, rule: &'static str) -> Vec<Value> {
     let mut choices = Vec::new();
     for item in fields.list("enum").unwrap_or_default() {
         let choice = item.to_json();
@@ -134,7 +134,7 @@ pub fn choices(fields: &Fields<'_>, declared: Option<DeclaredType>) -> Vec<Value
             Some(declared) if !choice.is_null() && declared.coerce(&choice).is_none() => {
                 let message = format!("`{}` is no {}, so it cannot be chosen", plain(&choice), declared.name());
                 let help = "change the `type` or the choice";
-                let diagnostic = Diagnostic::error("wrong-type", message, fields.file(), item.span).with_help(help);
+                let diagnostic = Diagnostic::error(rule, message, fields.file(), item.span).with_help(help);
                 fields.findings().report(diagnostic);
             }
             _ => choices.push(choice),

@@ -97,7 +97,7 @@ fn one(fields: &Fields<'_>) -> Option<(Spanned<String>, Output)> {
     let get = fields.required_words("get");
     let define = fields.words("define").map(|words| words.text);
     let declared = declared_type(fields);
-    let choices = choices(fields, declared);
+    let choices = choices(fields, declared, "reply-shape");
     let required = fields.boolean("required").unwrap_or(false);
     let scope = fields.choice("scope", &["global", "session", "phase", "topic"]).and_then(Scope::parse);
     let append = fields.boolean("append").unwrap_or(false);
