@@ -26,6 +26,9 @@ use undisturbed::{Told, first_difference, journal, without_resumes};
 /// How often the long conversation is killed at least.
 const KILLS: usize = 200;
 
+/// How many are planned: on a busy machine a process may come further than its plan meant it to, and those are missing then.
+const PLANNED: usize = 280;
+
 /// Where the clock of every run starts. It moves 1 ms an event, so that all times can be compared.
 const CLOCK: &str = "2026-11-21T20:00:00Z";
 
@@ -150,9 +153,9 @@ fn killed_200_times_a_conversation_comes_to_the_same_transcript_and_variables() 
     while end != End::Completed {
         // The kills are spread over the whole conversation, however fast the machine is: who is ahead of them asks and
         // answers nothing new before the next kill.
-        let ahead = client.answered() * KILLS >= client.kills * answers.len();
-        client.holds_back = ahead && client.kills < KILLS;
-        let plan = if client.kills >= KILLS {
+        let ahead = client.answered() * PLANNED >= client.kills * answers.len();
+        client.holds_back = ahead && client.kills < PLANNED;
+        let plan = if client.kills >= PLANNED {
             Plan::Undisturbed
         } else if ahead {
             match chance.u32(..4) {

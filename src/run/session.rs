@@ -204,8 +204,7 @@ impl Session {
                 At::Topic => place.topic_id = Some(id.to_owned()),
                 At::Action => {
                     place.action_id = Some(id.to_owned());
-                    place.round =
-                        frame.state.get("round").and_then(Value::as_u64).and_then(|round| u32::try_from(round).ok());
+                    place.round = frame.round;
                 }
                 At::Session | At::Block(_) => {}
             }
