@@ -11,6 +11,7 @@
 //! templates and scripts are files of the project and as trusted as its commands. What a *person* or a *model* says
 //! cannot do it: it is never parsed.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::io;
 
@@ -239,7 +240,7 @@ fn write_value(out: &mut Output<'_>, state: &mut State<'_, '_>, value: &Value) -
                 }
                 return Err(Error::new(ErrorKind::BadSerialization, "this cannot be written as text"));
             }
-            let text = bounded.into_text();
+            let text = bounded.text();
             room = room.saturating_sub(text.len());
             out.write_str(&text)?;
         }
@@ -278,8 +279,12 @@ impl Bounded {
     }
 
     /// What was written. minijinja and `serde_json` write UTF-8 only; anything else would be replaced.
-    pub fn into_text(self) -> String {
-        String::from_utf8(self.buffer).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
+    pub fn text(&self) -> Cow<'_, str> {
+        // The standard library takes half of the time of a rendering for this where the text is Chinese.
+        match simdutf8::basic::from_utf8(&self.buffer) {
+            Ok(text) => Cow::Borrowed(text),
+            Err(_) => String::from_utf8_lossy(&self.buffer),
+        }
     }
 }
 

@@ -67,7 +67,7 @@ impl<'a> Template<'a> {
             .get_template(&self.loaded.key)
             .and_then(|template| template.render_captured_to(Value::from_object(names.clone()), &mut bounded).map(drop))
             .map_err(|error| self.told(&error, names))?;
-        Ok(self.templates.sentinels.split(&bounded.into_text()))
+        Ok(self.templates.sentinels.split(&bounded.text()))
     }
 
     /// minijinja's error with its file, line and near names.

@@ -167,7 +167,7 @@ impl Texts {
         template
             .and_then(|template| template.render_captured_to(Value::from_object(names.clone()), &mut bounded).map(drop))
             .map_err(|error| failed(TextErrorKind::Rendering, fault(&error)))?;
-        Ok(bounded.into_text())
+        Ok(bounded.text().into_owned())
     }
 }
 
