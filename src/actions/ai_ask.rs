@@ -5,9 +5,10 @@ use async_trait::async_trait;
 use crate::actions::conversation::config::model_config;
 use crate::actions::conversation::talk::{Listens, Talk};
 use crate::program::action::{Action, ActionError, Flow};
-use crate::program::kind::{Checking, Kind};
+use crate::program::kind::{Checking, Described, Kind};
 use crate::program::turn::Turn;
 use crate::script::fields::Fields;
+use crate::source::span::Span;
 
 /// The kind.
 pub struct AiAsk;
@@ -27,6 +28,10 @@ impl Kind for AiAsk {
         include_str!("../../docs/actions/ai_ask.md")
     }
 
+    fn exits(&self) -> &'static [&'static str] {
+        &["exit_criteria_met", "max_rounds_reached", "user_blocked", "off_topic"]
+    }
+
     fn check(&self, fields: &Fields<'_>, checking: &mut dyn Checking) -> Option<Box<dyn Action>> {
         let content = fields.required_words("content").and_then(|words| checking.text(&words));
         let tone = fields.words("tone").and_then(|words| checking.text(&words));
@@ -35,6 +40,10 @@ impl Kind for AiAsk {
         let required = fields.boolean("required").unwrap_or(false);
         let verbatim = fields.choice("delivery", &["model", "verbatim"]) == Some("verbatim");
         let mut model = model_config(self.name(), &[], true, fields, checking)?;
+        let mut marks: Vec<Span> = Vec::new();
+        marks.extend(fields.take("required").filter(|_| required).map(|node| node.span));
+        marks.extend(model.required.iter().copied());
+        checking.describe(Described { max_rounds, listens: true, required: marks });
         if required {
             // Said of each output, so that the prompt asks for it too.
             model.outputs = model.outputs.into_required();

@@ -5,7 +5,7 @@ use async_trait::async_trait;
 use crate::actions::conversation::config::model_config;
 use crate::actions::conversation::talk::{Listens, Talk};
 use crate::program::action::{Action, ActionError, Flow};
-use crate::program::kind::{Checking, Kind};
+use crate::program::kind::{Checking, Described, Kind};
 use crate::program::turn::Turn;
 use crate::script::fields::Fields;
 
@@ -27,6 +27,10 @@ impl Kind for AiSay {
         include_str!("../../docs/actions/ai_say.md")
     }
 
+    fn exits(&self) -> &'static [&'static str] {
+        &["exit_criteria_met", "max_rounds_reached", "user_blocked"]
+    }
+
     fn check(&self, fields: &Fields<'_>, checking: &mut dyn Checking) -> Option<Box<dyn Action>> {
         let content = fields.required_words("content").and_then(|words| checking.text(&words));
         let goal = fields.words("goal").and_then(|words| checking.text(&words));
@@ -37,6 +41,7 @@ impl Kind for AiSay {
         let verbatim = fields.choice("delivery", &["model", "verbatim"]) == Some("verbatim");
         let understanding_threshold = fields.integer("understanding_threshold", 0..=100).unwrap_or(80);
         let model = model_config(self.name(), &["goal"], false, fields, checking)?;
+        checking.describe(Described { max_rounds, listens: acknowledgment, required: vec![] });
         let listens = match (acknowledgment, max_rounds) {
             (false, _) => Listens::Not,
             (true, 1) => Listens::ForAnyAnswer,

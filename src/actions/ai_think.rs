@@ -39,6 +39,10 @@ impl Kind for AiThink {
         include_str!("../../docs/actions/ai_think.md")
     }
 
+    fn exits(&self) -> &'static [&'static str] {
+        &["exit_criteria_met"]
+    }
+
     fn check(&self, fields: &Fields<'_>, checking: &mut dyn Checking) -> Option<Box<dyn Action>> {
         let content = fields.required_words("content").and_then(|words| checking.text(&words));
         let goal = fields.words("goal").and_then(|words| checking.text(&words));

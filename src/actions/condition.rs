@@ -4,8 +4,8 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::Map;
 
-use crate::actions::assignments::{Assignment, assign, read_values};
 use crate::program::action::{Action, ActionError, Block, Flow};
+use crate::program::assignments::{Assignment, assign, read_values};
 use crate::program::kind::{Checking, Kind};
 use crate::program::outcome::{ExitReason, Outcome};
 use crate::program::program::Steps;
@@ -51,6 +51,10 @@ impl Kind for Condition {
         include_str!("../../docs/actions/condition.md")
     }
 
+    fn exits(&self) -> &'static [&'static str] {
+        &["exit_criteria_met"]
+    }
+
     fn check(&self, fields: &Fields<'_>, checking: &mut dyn Checking) -> Option<Box<dyn Action>> {
         let items = fields.required_list("cases").unwrap_or_default();
         let mut cases = Vec::new();
@@ -76,7 +80,10 @@ impl Kind for Condition {
 }
 
 fn consequence(fields: &Fields<'_>, checking: &mut dyn Checking) -> Option<Consequence> {
-    let goes = fields.take("goto").is_some();
+    let goes = fields.name("goto");
+    if let Some(id) = &goes {
+        checking.goto(id);
+    }
     fields.not_yet("goto", true);
     let has_actions = fields.take("actions").is_some();
     let set = fields.entry("set");
@@ -90,7 +97,7 @@ fn consequence(fields: &Fields<'_>, checking: &mut dyn Checking) -> Option<Conse
             fields.findings().report(diagnostic.with_help(help));
             None
         }
-        (false, None) if goes => None,
+        (false, None) if goes.is_some() => None,
         (false, None) => {
             let message = format!("{} says nothing to do", fields.what());
             let help = "give it `actions:` or `set:`";

@@ -3,13 +3,13 @@
 pub mod ai_ask;
 pub mod ai_say;
 pub mod ai_think;
-pub mod assignments;
 pub mod condition;
 pub mod conversation;
 pub mod set;
+pub mod use_skill;
 
 use crate::program::kind::Kind;
 
 /// Every kind that a script may use. Adding one is a file, a line here, a schema and a page.
 pub static KINDS: &[&dyn Kind] =
-    &[&ai_say::AiSay, &ai_ask::AiAsk, &ai_think::AiThink, &set::Set, &condition::Condition];
+    &[&ai_say::AiSay, &ai_ask::AiAsk, &ai_think::AiThink, &set::Set, &condition::Condition, &use_skill::UseSkill];

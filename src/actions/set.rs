@@ -2,8 +2,8 @@
 
 use async_trait::async_trait;
 
-use crate::actions::assignments::{Assignment, assign, read_values};
 use crate::program::action::{Action, ActionError, Flow};
+use crate::program::assignments::{Assignment, assign, read_values};
 use crate::program::kind::{Checking, Kind};
 use crate::program::outcome::{ExitReason, Outcome};
 use crate::program::turn::Turn;
@@ -25,6 +25,10 @@ impl Kind for Set {
 
     fn page(&self) -> &'static str {
         include_str!("../../docs/actions/set.md")
+    }
+
+    fn exits(&self) -> &'static [&'static str] {
+        &["exit_criteria_met"]
     }
 
     fn check(&self, fields: &Fields<'_>, checking: &mut dyn Checking) -> Option<Box<dyn Action>> {

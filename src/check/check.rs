@@ -1,168 +1,151 @@
-//! The walk: a script from its first phase to its last action, in the order in which it would run.
+//! From a parsed file to a [`Program`], or to all that is wrong with it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::Value;
 
 use crate::check::checker::Checker;
-use crate::check::declarations::{Collected, check_list, collect};
-use crate::check::known::Known;
-use crate::program::kind::{Checking, Kind};
-use crate::program::program::{Phase, Program, Topic};
-use crate::prompt::expr::parse::Expr;
+use crate::check::facts::Facts;
+use crate::check::library::Library;
+use crate::check::rules::RULES;
+use crate::check::walk;
+use crate::program::kind::Kind;
+use crate::program::program::Program;
 use crate::prompt::templates::Templates;
-use crate::prompt::text::{Text, Texts};
-use crate::script::fields::Words;
 use crate::script::findings::Findings;
-use crate::script::read::read;
-use crate::script::script::{Script, WrittenPhase, WrittenTopic};
+use crate::script::read::{Document, document, read};
+use crate::script::script::Script;
+use crate::script::skill::{SkillItem, WrittenSkill};
 use crate::source::diagnostic::{Diagnostic, sort};
-use crate::source::span::{Span, Spanned};
 use crate::source::text::SourceFile;
-use crate::value::scopes::Scope;
+use crate::source::yaml::Parsed;
 
-/// What the check of a script needs besides its text.
+/// What the check of a document needs besides its text.
 pub struct Against<'a> {
     /// The kinds that there are.
     pub kinds: &'a [&'a dyn Kind],
     /// The templates of the session's scheme.
-    pub templates: Templates,
+    pub templates: Arc<Templates>,
     /// The schemas of replies, by kind.
     pub reply_schemas: &'a BTreeMap<String, Value>,
+    /// The skills of the project.
+    pub library: &'a Library,
 }
 
-/// Reads and checks the script in `file`. Gives the program when there is no error, and everything that was found, in
-/// the order of the file.
-pub fn check(file: &Arc<SourceFile>, against: Against<'_>) -> (Option<Program>, Vec<Diagnostic>) {
+/// Checks the script in a parsed file, as `run` does: what could not be run is an error. Gives the program when there is no
+/// error, and everything that was found, in the order of the file.
+pub fn check(file: &Arc<SourceFile>, parsed: Parsed, against: &Against<'_>) -> (Option<Program>, Vec<Diagnostic>) {
     let findings = Findings::new();
-    let program = read(file, &findings).and_then(|script| program(&script, against, &findings));
+    findings.extend(parsed.diagnostics);
+    let script = parsed.root.and_then(|root| read(file, &root, &findings));
+    let program = script.and_then(|script| session(&script, against, &findings, Asked::Essential));
     let program = program.filter(|_| !findings.has_errors());
     let mut diagnostics = findings.into_vec();
     sort(&mut diagnostics);
     (program, diagnostics)
 }
 
-fn program(script: &Script, against: Against<'_>, findings: &Findings) -> Option<Program> {
-    let Against { kinds, templates, reply_schemas } = against;
-    let file = &script.file;
-    let (mut globals, mut session) = (Collected::default(), Collected::default());
-    for (list, place) in all_lists(script) {
-        check_list(list, place, file, findings);
-        collect(&mut globals, list, place, Scope::Global, file, findings);
-        collect(&mut session, list, place, Scope::Session, file, findings);
+/// Checks whatever document a parsed file holds with every rule, as `validate` does. Everything that was found, in the
+/// order of the file.
+pub fn examine(file: &Arc<SourceFile>, parsed: Parsed, against: &Against<'_>) -> Vec<Diagnostic> {
+    let findings = Findings::new();
+    findings.extend(parsed.diagnostics);
+    match parsed.root.and_then(|root| document(file, &root, &findings)) {
+        Some(Document::Session(script)) => {
+            session(&script, against, &findings, Asked::All);
+        }
+        Some(Document::Skill(skill)) => lone_skill(file, &skill, against, &findings),
+        Some(Document::Workflow(span)) => {
+            let message = "this file is a workflow state file, which this release cannot check or run yet";
+            let help = "docs/language.md tells what this release runs";
+            findings.report(Diagnostic::error("not-supported-yet", message, file, span).with_help(help));
+        }
+        // What it says about its script is checked where the script is known.
+        Some(Document::Test(_)) | None => {}
     }
-    let mut checker = Checker {
-        file,
-        findings,
-        kinds,
-        reply_schemas,
-        texts: Texts::new(),
-        templates: &templates,
-        known: Known::default(),
-        faults_of_templates: BTreeSet::new(),
-        action_ids: BTreeMap::new(),
+    let mut diagnostics = findings.into_vec();
+    sort(&mut diagnostics);
+    diagnostics
+}
+
+/// Which rules are asked.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Asked {
+    /// Those without which nothing could run.
+    Essential,
+    /// All of them.
+    All,
+}
+
+fn session(script: &Script, against: &Against<'_>, findings: &Findings, asked: Asked) -> Option<Program> {
+    let skills: Vec<&WrittenSkill> = script
+        .skills
+        .iter()
+        .filter_map(|item| match item {
+            SkillItem::Inline(skill) => Some(skill.as_ref()),
+            SkillItem::Path(_) => None,
+        })
+        .collect();
+    let mut checker = Checker::new(&script.file, against, findings);
+    let tree = walk::script(&mut checker, script, &skills);
+    let Checker { texts, seen, .. } = checker;
+    let facts = Facts {
+        file: &script.file,
+        script: Some(script),
+        skills: &skills,
+        kinds: against.kinds,
+        templates: &against.templates,
+        library: against.library,
+        seen,
     };
-    checker.known.enter(Scope::Global, globals.declarations);
-    checker.known.enter(Scope::Session, session.declarations);
-    let goal = optional_text(&mut checker, script.goal.as_ref());
-    unique_ids(script.phases.iter().map(|phase| &phase.id), "phase_id", file, findings);
-    unique_ids(script.phases.iter().flat_map(|phase| &phase.topics).map(|topic| &topic.id), "topic_id", file, findings);
-    let phases: Vec<Option<Phase>> = script.phases.iter().map(|written| phase(&mut checker, written)).collect();
-    let declarations = checker.known.leave();
-    let globals = checker.known.leave();
-    let texts = checker.texts;
+    ask(&facts, findings, asked);
+    let (globals, declarations, goal, phases) = tree?;
     Some(Program {
         id: script.id.value.clone(),
         name: script.name.clone(),
         who: script.who.clone().unwrap_or_else(|| "咨询师".into()),
         user: script.user.clone().unwrap_or_else(|| "来访者".into()),
-        goal: goal.flatten(),
+        goal,
         model: script.model.as_ref().map(|model| model.value.clone()),
         history_messages: script.history.messages as usize,
         history_chars: script.history.chars as usize,
         globals,
         declarations,
-        phases: phases.into_iter().collect::<Option<_>>()?,
+        phases,
         texts,
-        templates,
+        templates: Arc::clone(&against.templates),
     })
 }
 
-fn all_lists(script: &Script) -> Vec<(&[crate::script::declare::Declared], Scope)> {
-    let mut lists = vec![(script.declare.as_slice(), Scope::Session)];
-    for phase in &script.phases {
-        lists.push((&phase.declare, Scope::Phase));
-        lists.extend(phase.topics.iter().map(|topic| (topic.declare.as_slice(), Scope::Topic)));
+fn lone_skill(file: &Arc<SourceFile>, skill: &WrittenSkill, against: &Against<'_>, findings: &Findings) {
+    let mut checker = Checker::new(file, against, findings);
+    walk::skill(&mut checker, 0, skill);
+    let facts = Facts {
+        file,
+        script: None,
+        skills: &[skill],
+        kinds: against.kinds,
+        templates: &against.templates,
+        library: against.library,
+        seen: checker.seen,
+    };
+    ask(&facts, findings, Asked::All);
+}
+
+/// Asks the rules. What they find inside of something that is already reported as an error is not said: the first mistake
+/// explains it.
+fn ask(facts: &Facts<'_>, findings: &Findings, asked: Asked) {
+    let broken = findings.error_spans();
+    let found = Findings::new();
+    for rule in RULES.iter().filter(|rule| asked == Asked::All || rule.essential()) {
+        rule.check(facts, &found);
     }
-    lists
-}
-
-fn phase(checker: &mut Checker<'_>, written: &WrittenPhase) -> Option<Phase> {
-    let condition = optional_expression(checker, written.condition.as_ref());
-    let mut collected = Collected::default();
-    collect(&mut collected, &written.declare, Scope::Phase, Scope::Phase, checker.file, checker.findings);
-    for topic in &written.topics {
-        collect(&mut collected, &topic.declare, Scope::Topic, Scope::Phase, checker.file, checker.findings);
-    }
-    checker.known.enter(Scope::Phase, collected.declarations);
-    let goal = optional_text(checker, written.goal.as_ref());
-    let topics: Vec<Option<Topic>> = written.topics.iter().map(|written| topic(checker, written)).collect();
-    let declarations = checker.known.leave();
-    Some(Phase {
-        id: written.id.value.clone(),
-        name: written.name.clone(),
-        goal: goal?,
-        declarations,
-        condition: condition?,
-        topics: topics.into_iter().collect::<Option<_>>()?,
-    })
-}
-
-fn topic(checker: &mut Checker<'_>, written: &WrittenTopic) -> Option<Topic> {
-    let condition = optional_expression(checker, written.condition.as_ref());
-    let mut collected = Collected::default();
-    collect(&mut collected, &written.declare, Scope::Topic, Scope::Topic, checker.file, checker.findings);
-    checker.known.enter(Scope::Topic, collected.declarations);
-    let goal = optional_text(checker, written.goal.as_ref());
-    let steps = written.actions.iter().map(|raw| checker.step(raw)).collect::<Vec<_>>();
-    let declarations = checker.known.leave();
-    Some(Topic {
-        id: written.id.value.clone(),
-        name: written.name.clone(),
-        goal: goal?,
-        declarations,
-        condition: condition?,
-        steps: Arc::new(steps.into_iter().collect::<Option<_>>()?),
-    })
-}
-
-/// `Some(None)` when nothing was written, `None` when what was written is wrong.
-#[allow(clippy::option_option)] // the two levels say different things
-fn optional_text(checker: &mut Checker<'_>, words: Option<&Words>) -> Option<Option<Text>> {
-    words.map_or(Some(None), |words| checker.text(words).map(Some))
-}
-
-#[allow(clippy::option_option)] // as above
-fn optional_expression(checker: &mut Checker<'_>, words: Option<&Words>) -> Option<Option<Expr>> {
-    words.map_or(Some(None), |words| checker.expression(words).map(Some))
-}
-
-fn unique_ids<'a>(
-    ids: impl Iterator<Item = &'a Spanned<String>>,
-    name: &str,
-    file: &Arc<SourceFile>,
-    findings: &Findings,
-) {
-    let mut seen: BTreeMap<&str, Span> = BTreeMap::new();
-    // An empty id is one that is missing, which was reported.
-    for id in ids.filter(|id| !id.value.is_empty()) {
-        if let Some(first) = seen.get(id.value.as_str()) {
-            let message = format!("the `{name}` `{}` is used twice", id.value);
-            let diagnostic = Diagnostic::error("duplicate-id", message, file, id.span);
-            findings.report(diagnostic.with_help("give each its own").with_related("first used here", file, *first));
-            continue;
-        }
-        seen.insert(&id.value, id.span);
-    }
+    let follows = |diagnostic: &Diagnostic| {
+        let inside = |span: &crate::source::span::Span| {
+            span.start <= diagnostic.span.start && diagnostic.span.end <= span.end && !span.is_empty()
+        };
+        Arc::ptr_eq(&diagnostic.file, facts.file) && broken.iter().any(inside)
+    };
+    findings.extend(found.into_vec().into_iter().filter(|diagnostic| !follows(diagnostic)));
 }

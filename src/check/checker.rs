@@ -6,18 +6,20 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use crate::check::check::Against;
 use crate::check::declarations::reserved;
+use crate::check::facts::{
+    ActionFact, At, Body, By, CallFact, Definition, ExpressionFact, How, Place, PromptFact, Role, Seen, TextFact, Use,
+};
 use crate::check::known::Known;
 use crate::check::placeholders::modernise;
-use crate::program::exchange::PROMPT_NAMES;
-use crate::program::kind::{Checking, Kind};
+use crate::program::kind::{Checking, Described, Kind};
 use crate::program::program::{Step, Steps};
 use crate::program::turn::ENGINE_NAMES;
 use crate::prompt::expr::parse::Expr;
 use crate::prompt::templates::Templates;
 use crate::prompt::text::{Text, Texts};
 use crate::prompt::uses::NameUse;
-use crate::schema::embedded;
 use crate::script::fields::{Fields, Words, shortened};
 use crate::script::findings::Findings;
 use crate::script::read;
@@ -31,8 +33,7 @@ use crate::value::declared::DeclaredType;
 use crate::value::scopes::Scope;
 
 /// Kinds of the language that come with later releases.
-const LATER_KINDS: [&str; 18] = [
-    "use_skill",
+const LATER_KINDS: [&str; 17] = [
     "parallel",
     "approval",
     "command",
@@ -51,9 +52,6 @@ const LATER_KINDS: [&str; 18] = [
     "next_event",
     "behavior_loop",
 ];
-
-/// What every template gets from [`crate::program::exchange`] beyond [`PROMPT_NAMES`].
-const ANSWER_NAMES: [&str; 2] = ["answer", "opening"];
 
 /// What to do about a text that minijinja cannot read, where nothing more exact is known.
 const TEXT_HELP: &str = "every `{{` needs its `}}`, every `{%` its `%}`, every `{% if … %}` its `{% endif %}`; \
@@ -79,13 +77,72 @@ pub struct Checker<'a> {
     pub faults_of_templates: BTreeSet<String>,
     /// Action ids with their places.
     pub action_ids: BTreeMap<String, Span>,
+    /// What was seen so far.
+    pub seen: Seen,
+    /// The part of the document where the walk stands.
+    pub body: Body,
+    /// The actions inside of which it stands, outermost first.
+    pub inside: Vec<usize>,
+}
+
+impl<'a> Checker<'a> {
+    /// A walk that has not begun.
+    pub fn new(file: &'a Arc<SourceFile>, against: &'a Against<'_>, findings: &'a Findings) -> Self {
+        Self {
+            file,
+            findings,
+            kinds: against.kinds,
+            reply_schemas: against.reply_schemas,
+            texts: Texts::new(),
+            templates: &against.templates,
+            known: Known::default(),
+            faults_of_templates: BTreeSet::new(),
+            action_ids: BTreeMap::new(),
+            seen: Seen::default(),
+            body: Body::Session,
+            inside: Vec::new(),
+        }
+    }
 }
 
 impl Checker<'_> {
+    /// Where the walk stands.
+    pub fn here(&self) -> At {
+        At { body: self.body, action: self.inside.last().copied() }
+    }
+
     /// Checks one action.
     pub fn step(&mut self, raw: &RawAction) -> Option<Step> {
         self.unique(&raw.id, "action_id");
+        let number = self.seen.actions.len();
+        self.seen.actions.push(ActionFact {
+            id: raw.id.clone(),
+            kind: raw.kind.clone(),
+            span: raw.span,
+            body: self.body,
+            parent: self.inside.last().copied(),
+            condition: None,
+            conditional: raw.condition.is_some(),
+            on_exit: raw.on_exit.clone(),
+            described: None,
+            sound: false,
+        });
+        self.inside.push(number);
+        let step = self.checked(raw, number);
+        if let Some(on_exit) = &raw.on_exit {
+            self.routes(on_exit);
+        }
+        self.inside.pop();
+        self.seen.whole &= step.is_some() || self.seen.actions.get(number).is_some_and(|action| action.sound);
+        step
+    }
+
+    fn checked(&mut self, raw: &RawAction, number: usize) -> Option<Step> {
+        let before = self.seen.expressions.len();
         let condition = raw.condition.as_ref().map(|words| self.expression(words));
+        if let Some(action) = self.seen.actions.get_mut(number).filter(|_| matches!(condition, Some(Some(_)))) {
+            action.condition = Some(before);
+        }
         let Some(kind) = self.kinds.iter().copied().find(|kind| kind.name() == raw.kind.value) else {
             if !raw.kind.value.is_empty() {
                 self.unknown_kind(&raw.kind);
@@ -100,7 +157,11 @@ impl Checker<'_> {
             Some(config) => Fields::of(config, format!("the config of {what}"), self.file, self.findings)?,
             None => Fields::none(raw.id.span, format!("the config of {what}"), self.file, self.findings),
         };
+        let mistakes = self.findings.mistakes();
         let action = kind.check(&fields, self);
+        if let Some(fact) = self.seen.actions.get_mut(number) {
+            fact.sound = action.is_some() || self.findings.mistakes() == mistakes;
+        }
         fields.finish_with(|key| {
             let outside = ["condition", "action_type", "action_id", "on_exit", "on_interrupted"];
             outside.contains(&key).then(|| format!("`{key}` stands beside `config`, not inside of it"))
@@ -158,7 +219,7 @@ impl Checker<'_> {
         let names: Vec<&str> = self.kinds.iter().map(|kind| kind.name()).collect();
         if LATER_KINDS.contains(&kind.value.as_str()) || kind.value == "ai_act" {
             let message = format!("`{}` is a kind of the language, but this release cannot run it yet", kind.value);
-            let help = format!("this release runs {}", names.join(", "));
+            let help = format!("this release knows {}", names.join(", "));
             self.findings.report(Diagnostic::error("not-supported-yet", message, self.file, kind.span).with_help(help));
             return;
         }
@@ -172,6 +233,14 @@ impl Checker<'_> {
 
     fn is_known(&self, name: &str) -> bool {
         self.known.knows(name) || ENGINE_NAMES.contains(&name)
+    }
+
+    /// Keeps a use of a name, wherever it is known.
+    fn used(&mut self, name: &NameUse, node: &Arc<Node>, range: Range<usize>, by: By) {
+        let place = Place::Within(Arc::clone(node), range);
+        let defined_before = self.seen.definitions.len();
+        let (name, optional, at) = (name.name.clone(), name.optional, self.here());
+        self.seen.uses.push(Use { name, place, at, by, optional, defined_before });
     }
 
     /// Reports the unknown among `names`; `place` says where in the file a use stands.
@@ -206,7 +275,8 @@ impl Checker<'_> {
         self.findings.report(diagnostic);
     }
 
-    fn compile(&mut self, words: &Words, within: Range<usize>) -> Option<Expr> {
+    /// Compiles the expression in `within` of `words`.
+    pub(crate) fn compile(&mut self, words: &Words, within: Range<usize>, role: Role) -> Option<Expr> {
         let source = words.text.get(within.clone()).unwrap_or_default();
         let place = |range: &Range<usize>| {
             let range = range.start + within.start..range.end + within.start;
@@ -215,6 +285,7 @@ impl Checker<'_> {
         match Expr::parse(source) {
             Ok(expression) => {
                 self.check_names(expression.names(), place);
+                self.keep(words, within.start, role, &expression);
                 Some(expression)
             }
             Err(error) => {
@@ -229,6 +300,18 @@ impl Checker<'_> {
                 None
             }
         }
+    }
+
+    fn keep(&mut self, words: &Words, start: usize, role: Role, expression: &Expr) {
+        let mut declared = BTreeMap::new();
+        for name in expression.names() {
+            self.used(name, &words.node, name.range.start + start..name.range.end + start, By::Expression);
+            if let Some(known) = self.known.declaration(&name.name) {
+                declared.entry(name.name.clone()).or_insert_with(|| (known.declared, known.choices.clone()));
+            }
+        }
+        let (expression, node, at) = (expression.clone(), Arc::clone(&words.node), self.here());
+        self.seen.expressions.push(ExpressionFact { expression, node, start, role, at, declared });
     }
 
     fn older_placeholder(&self, words: &Words, range: &Range<usize>, today: &str) {
@@ -285,11 +368,16 @@ impl Checking for Checker<'_> {
         let place = |range: &Range<usize>| locate_bytes(self.file, &words.node, modern.original(range));
         match self.texts.add(&modern.text) {
             Ok(text) => {
-                for name in text.names().iter().filter(|name| !name.optional) {
+                for name in text.names() {
                     let original = modern.original(&name.range);
-                    let older = modern.replaced.iter().any(|(range, _)| *range == original);
-                    self.report_unknown(&name.name, place(&name.range), !older);
+                    if !name.optional && !self.is_known(&name.name) {
+                        let older = modern.replaced.iter().any(|(range, _)| *range == original);
+                        self.report_unknown(&name.name, place(&name.range), !older);
+                    }
+                    self.used(name, &words.node, original, By::Text);
                 }
+                let at = self.here();
+                self.seen.texts.push(TextFact { text: text.clone(), node: Arc::clone(&words.node), at });
                 Some(text)
             }
             Err(error) => {
@@ -303,11 +391,11 @@ impl Checking for Checker<'_> {
     }
 
     fn expression(&mut self, words: &Words) -> Option<Expr> {
-        self.compile(words, 0..words.text.len())
+        self.compile(words, 0..words.text.len(), Role::Condition)
     }
 
     fn expression_within(&mut self, words: &Words, within: Range<usize>) -> Option<Expr> {
-        self.compile(words, within)
+        self.compile(words, within, Role::Value)
     }
 
     fn steps(&mut self, nodes: &[Arc<Node>]) -> Steps {
@@ -318,7 +406,33 @@ impl Checking for Checker<'_> {
 
     fn learn(&mut self, name: &Spanned<String>, scope: Option<Scope>) {
         reserved(&name.value, name.span, self.file, self.findings);
+        let at = self.here();
+        self.seen.definitions.push(Definition {
+            name: name.value.clone(),
+            span: name.span,
+            at,
+            how: How::Written,
+            scope,
+            declared: None,
+            has_value: false,
+        });
         self.known.learn(&name.value, scope);
+    }
+
+    fn describe(&mut self, described: Described) {
+        if let Some(action) = self.inside.last().and_then(|number| self.seen.actions.get_mut(*number)) {
+            action.described = Some(described);
+        }
+    }
+
+    fn goto(&mut self, id: &Spanned<String>) {
+        let at = self.here();
+        self.seen.gotos.push((id.clone(), at));
+    }
+
+    fn skill(&mut self, skill: &Spanned<String>, inputs: Vec<Spanned<String>>, outputs: Vec<Spanned<String>>) {
+        let at = self.here();
+        self.seen.calls.push(CallFact { skill: skill.clone(), inputs, outputs, at });
     }
 
     fn declared(&self, name: &str) -> Option<(Option<DeclaredType>, Vec<Value>)> {
@@ -327,48 +441,22 @@ impl Checking for Checker<'_> {
 
     fn must_know(&mut self, name: &Spanned<String>) {
         self.report_unknown(&name.value, name.span, true);
+        let (defined_before, at) = (self.seen.definitions.len(), self.here());
+        let place = Place::Whole(name.span);
+        self.seen.uses.push(Use {
+            name: name.value.clone(),
+            place,
+            at,
+            by: By::Field,
+            optional: false,
+            defined_before,
+        });
     }
 
     fn template(&mut self, name: &'static str, version: u32, given: &[&'static str], at: &Fields<'_>) {
-        let template = match self.templates.get(name, version) {
-            Ok(template) => template,
-            Err(error) => {
-                if error.file.is_some() && !self.faults_of_templates.insert(error.to_string()) {
-                    return;
-                }
-                // Asked for by number, or the one that the kind always takes.
-                let span = at.take("version").map_or(at.span(), |node| node.span);
-                let mut diagnostic = Diagnostic::error("unknown-template", error.to_string(), self.file, span);
-                if let Some(help) = &error.help {
-                    diagnostic = diagnostic.with_help(help.clone());
-                }
-                self.findings.report(diagnostic);
-                return;
-            }
-        };
-        // Also what it extends or includes must be known; only its own uses have lines here.
-        for (name, _) in template.mentioned().filter(|(_, needed)| *needed) {
-            let engine = ENGINE_NAMES.iter().chain(&PROMPT_NAMES).chain(&ANSWER_NAMES).chain(given);
-            if engine.clone().any(|known| *known == name) || self.known.knows(name) {
-                continue;
-            }
-            let used = template.names().iter().find(|used| used.name == name && !used.optional);
-            let place = match used {
-                Some(used) => format!("{}:{}", template.file(), template.line(used)),
-                None => format!("{} (in what it includes)", template.file()),
-            };
-            let message = format!("the template {place} uses `{}`, which is not known here", shortened(name));
-            // Other actions with this template would only say the same again.
-            if !self.faults_of_templates.insert(message.clone()) {
-                continue;
-            }
-            let help = match near_miss(name, engine.copied().chain(self.known.names())) {
-                Some(near) => format!("did you mean `{near}` in the template?"),
-                None => "declare it in the script, or let the template do without: `{{ … | default('') }}`".to_owned(),
-            };
-            let diagnostic = Diagnostic::error("unknown-template-name", message, self.file, at.span());
-            self.findings.report(diagnostic.with_help(help));
-        }
+        let here = self.here();
+        self.seen.prompts.push(PromptFact { name, version, at: here });
+        self.prompt(name, version, given, at);
     }
 
     fn template_fallback(&self, name: &'static str, version: u32) -> Option<String> {
@@ -376,44 +464,6 @@ impl Checking for Checker<'_> {
     }
 
     fn reply_schema(&self, kind: &'static str, version: u32, at: &Fields<'_>) -> Option<Value> {
-        let report = |message: String, help: &str| {
-            self.findings.report(Diagnostic::error("reply-schema", message, self.file, at.span()).with_help(help));
-        };
-        let template = self.templates.get(kind, version).ok();
-        let asked = template.as_ref().and_then(|template| template.front().output_schema.as_deref());
-        let name = asked.map_or(kind, |asked| asked.strip_suffix(".json").unwrap_or(asked));
-        let by = match (&template, asked) {
-            (Some(template), Some(_)) => format!("of the template {}", template.file()),
-            _ => format!("of `{kind}`"),
-        };
-        let Some(schema) = self.reply_schemas.get(name) else {
-            let near = near_miss(name, self.reply_schemas.keys().map(String::as_str));
-            let help = near.map_or_else(
-                || "put it into schemas/replies/ of the project".into(),
-                |near| format!("did you mean `{near}`?"),
-            );
-            report(format!("the reply schema `{name}` {by} does not exist"), &help);
-            return None;
-        };
-        // One of the project may stand in for the kind's own, as long as it has what the kind reads.
-        let own: Option<Value> = embedded::reply(kind).and_then(|text| serde_json::from_str(text).ok());
-        let names = |schema: &Value| -> Vec<String> {
-            schema
-                .get("properties")
-                .and_then(Value::as_object)
-                .into_iter()
-                .flatten()
-                .map(|(name, _)| name.clone())
-                .collect()
-        };
-        let offered = names(schema);
-        let missing: Vec<String> =
-            own.as_ref().map(names).unwrap_or_default().into_iter().filter(|name| !offered.contains(name)).collect();
-        if !missing.is_empty() {
-            let message = format!("the reply schema `{name}` {by} lacks {}", missing.join(", "));
-            report(message, &format!("`{kind}` reads these fields; add them to the schema's `properties`"));
-            return None;
-        }
-        Some(schema.clone())
+        self.schema_of_reply(kind, version, at)
     }
 }

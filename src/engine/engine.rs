@@ -24,7 +24,9 @@ use crate::prompt::layers::collect;
 use crate::run::head::Status;
 use crate::run::session::Session;
 use crate::run::start::{Birth, Parts};
+use crate::script::read::scheme;
 use crate::source::diagnostic::{Diagnostic, sort};
+use crate::source::yaml::parse;
 
 /// How many times a new id is tried when it is taken already.
 const MOST_IDS: u32 = 8;
@@ -188,7 +190,7 @@ impl Engine {
             .map_err(|error| EngineError::failed(format!("the settings of session `{id}` cannot be read: {error}")))?;
         let lock = self.archive.lock(id, &holder()).await?;
         let pinned = Pinned::load(self.archive.as_ref(), &row.manifest).await?;
-        let (program, diagnostics) = pinned.check()?;
+        let (program, diagnostics) = pinned.check(parse(&pinned.script))?;
         let program = Arc::new(program.ok_or(EngineError::Invalid(diagnostics))?);
         let project = self.project_of(&settings)?;
         // What is asked for now wins over what the session was started with.
@@ -272,7 +274,8 @@ impl Loaded {
     pub fn of(project: &Project, request: &RunRequest) -> Result<Self, EngineError> {
         let file = script(&request.file)?;
         // The scheme must be known before the templates are, and the templates before the check.
-        let written = crate::script::read::scheme(&file).filter(|_| request.scheme.is_none());
+        let parsed = parse(&file);
+        let written = parsed.root.as_deref().and_then(scheme).filter(|_| request.scheme.is_none());
         let asked = request.scheme.clone().or_else(|| written.as_ref().map(|written| written.value.clone()));
         let scheme = asked.or_else(|| project.config.project.scheme.clone());
         let folders = TemplateFolders::of(&project.directory);
@@ -285,7 +288,7 @@ impl Loaded {
             (templates, _) => (templates?, None),
         };
         let pinned = Pinned::new(file, templates, reply_schemas(&project.directory)?);
-        let (program, mut diagnostics) = pinned.check()?;
+        let (program, mut diagnostics) = pinned.check(parsed)?;
         if let Some(wrong_scheme) = wrong_scheme {
             diagnostics.push(wrong_scheme);
             sort(&mut diagnostics);

@@ -11,6 +11,7 @@ use crate::actions::KINDS;
 use crate::archive::contract::Archive;
 use crate::archive::rows::DocumentRow;
 use crate::check::check::{Against, check};
+use crate::check::library::Library;
 use crate::engine::error::EngineError;
 use crate::program::program::Program;
 use crate::prompt::layers::TemplateFile;
@@ -18,6 +19,7 @@ use crate::prompt::templates::Templates;
 use crate::schema::embedded;
 use crate::source::diagnostic::Diagnostic;
 use crate::source::text::SourceFile;
+use crate::source::yaml::Parsed;
 
 /// The hash by which a document is kept, as lower-case hexadecimal.
 pub fn sha256(bytes: &[u8]) -> String {
@@ -114,11 +116,12 @@ impl Pinned {
         Ok(Self { script: Arc::new(SourceFile::new(manifest.script.name, script)), templates, schemas })
     }
 
-    /// Checks the script against the rest. Gives the program when there is no error, and all that was found.
+    /// Checks the script, which was `parsed` before, against the rest. Gives the program when there is no error, and all
+    /// that was found.
     ///
     /// # Errors
     /// When a template or a schema cannot be read at all.
-    pub fn check(&self) -> Result<(Option<Program>, Vec<Diagnostic>), EngineError> {
+    pub fn check(&self, parsed: Parsed) -> Result<(Option<Program>, Vec<Diagnostic>), EngineError> {
         // Nobody can write a line that is taken for a role marker without knowing this.
         let mark = uuid::Uuid::now_v7().simple().to_string();
         let templates = Templates::new(&self.templates, &mark)?;
@@ -129,6 +132,12 @@ impl Pinned {
             })?;
             reply_schemas.insert(kind.clone(), schema);
         }
-        Ok(check(&self.script, Against { kinds: KINDS, templates, reply_schemas: &reply_schemas }))
+        let against = Against {
+            kinds: KINDS,
+            templates: Arc::new(templates),
+            reply_schemas: &reply_schemas,
+            library: &Library::default(),
+        };
+        Ok(check(&self.script, parsed, &against))
     }
 }

@@ -10,7 +10,7 @@ use crate::program::program::Steps;
 use crate::prompt::expr::parse::Expr;
 use crate::prompt::text::Text;
 use crate::script::fields::{Fields, Words};
-use crate::source::span::Spanned;
+use crate::source::span::{Span, Spanned};
 use crate::source::yaml::Node;
 use crate::value::declared::DeclaredType;
 use crate::value::scopes::Scope;
@@ -26,14 +26,38 @@ pub trait Kind: Sync {
     /// Its page of documentation, as markdown.
     fn page(&self) -> &'static str;
 
+    /// The exit reasons with which an action of this kind can end, besides `error`, which every kind has (LANGUAGE.md
+    /// section 6).
+    fn exits(&self) -> &'static [&'static str];
+
     /// Reads and checks its `config`. Unknown keys are reported by the caller, which finishes `fields`.
     ///
     /// Gives `None` when something was wrong; all that was found is reported through `fields`.
     fn check(&self, fields: &Fields<'_>, checking: &mut dyn Checking) -> Option<Box<dyn Action>>;
 }
 
+/// What a kind tells of one action, for rules that look at more than its config.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Described {
+    /// `max_rounds`; 1 for a kind that has no rounds.
+    pub max_rounds: u32,
+    /// Whether it never ends without an answer of the person.
+    pub listens: bool,
+    /// Where the author said that an output must not be null: beside the outputs, or on one of them.
+    pub required: Vec<Span>,
+}
+
 /// What a kind may ask of the checker while its configuration is checked.
 pub trait Checking {
+    /// Tells what an action is like.
+    fn describe(&mut self, described: Described);
+
+    /// A place that leads to the topic or phase of this id.
+    fn goto(&mut self, id: &Spanned<String>);
+
+    /// A call of a skill, with the names that it is given and those of its outputs that are taken.
+    fn skill(&mut self, skill: &Spanned<String>, inputs: Vec<Spanned<String>>, outputs: Vec<Spanned<String>>);
+
     /// Compiles an author text; older placeholders are read, unknown names reported.
     fn text(&mut self, words: &Words) -> Option<Text>;
 

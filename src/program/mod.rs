@@ -1,6 +1,7 @@
 //! The checked tree, and what its parts are to each other: kinds, actions, turns, outcomes, events.
 
 pub mod action;
+pub mod assignments;
 pub mod clock;
 pub mod event;
 pub mod exchange;

@@ -42,15 +42,20 @@ const TEMPLATE_WORDS: [&str; 13] =
 
 /// Reads the `declare` list of the node whose fields these are; what is wrong with an item is reported and the item left out.
 pub fn declare(fields: &Fields<'_>) -> Vec<Declared> {
-    let Some(items) = fields.list("declare") else { return vec![] };
+    declare_list(fields, "declare")
+}
+
+/// The same for a list of another name: the `inputs` of a skill.
+pub fn declare_list(fields: &Fields<'_>, name: &'static str) -> Vec<Declared> {
+    let Some(items) = fields.list(name) else { return vec![] };
     items
         .iter()
         .filter_map(|item| {
             if let Some(scalar) = item.as_scalar() {
-                fields.name_alone("declare", "var", &scalar.text, item.span);
+                fields.name_alone(name, "var", &scalar.text, item.span);
                 return None;
             }
-            let inner = Fields::of(item, "an item of `declare`", fields.file(), fields.findings())?;
+            let inner = Fields::of(item, format!("an item of `{name}`"), fields.file(), fields.findings())?;
             let declared = one(&inner);
             inner.finish();
             declared

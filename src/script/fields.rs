@@ -301,7 +301,8 @@ impl<'a> Fields<'a> {
         };
         let make = if error { Diagnostic::error } else { Diagnostic::warning };
         let help = "see docs/language.md for what this release runs";
-        self.findings.report(make("not-supported-yet", message, self.file, entry.key.span).with_help(help));
+        let diagnostic = make("not-supported-yet", message, self.file, entry.key.span).with_help(help);
+        self.findings.report_later(name, diagnostic);
     }
 
     /// Reports an item of the list `name` that is a text where a mapping with this text under `key` is meant.

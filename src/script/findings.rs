@@ -1,13 +1,22 @@
 //! The place where readers and rules put what they find; reading goes on after every mistake.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
 
 use crate::source::diagnostic::Diagnostic;
+use crate::source::span::Span;
+
+/// The slug of what this release cannot run yet.
+pub const LATER: &str = "not-supported-yet";
 
 /// Diagnostics in the order in which they were found. Shared by reference: whoever reads a part of a script reports here.
 #[derive(Debug, Default)]
 pub struct Findings {
     list: RefCell<Vec<Diagnostic>>,
+    errors: Cell<usize>,
+    mistakes: Cell<usize>,
+    /// What this release cannot run yet, by its name: where the report of it stands in the list, and how often it occurs.
+    later: RefCell<BTreeMap<String, (usize, usize)>>,
 }
 
 impl Findings {
@@ -18,17 +27,48 @@ impl Findings {
 
     /// Adds one finding.
     pub fn report(&self, diagnostic: Diagnostic) {
+        self.errors.update(|errors| errors + usize::from(diagnostic.is_error()));
+        let mistake = diagnostic.is_error() && diagnostic.rule != LATER;
+        self.mistakes.update(|mistakes| mistakes + usize::from(mistake));
         self.list.borrow_mut().push(diagnostic);
     }
 
     /// Adds several findings.
     pub fn extend(&self, diagnostics: impl IntoIterator<Item = Diagnostic>) {
-        self.list.borrow_mut().extend(diagnostics);
+        diagnostics.into_iter().for_each(|diagnostic| self.report(diagnostic));
+    }
+
+    /// Adds a finding about something of the language, called `name`, that this release cannot run yet. A script that uses
+    /// it in many places is told once, with the number of the other places.
+    pub fn report_later(&self, name: &str, diagnostic: Diagnostic) {
+        let mut later = self.later.borrow_mut();
+        if let Some((_, occurs)) = later.get_mut(name) {
+            *occurs += 1;
+            return;
+        }
+        later.insert(name.to_owned(), (self.count(), 1));
+        self.report(diagnostic);
     }
 
     /// Whether one of them is an error.
     pub fn has_errors(&self) -> bool {
-        self.list.borrow().iter().any(Diagnostic::is_error)
+        self.errors() > 0
+    }
+
+    /// How many of them are errors.
+    pub fn errors(&self) -> usize {
+        self.errors.get()
+    }
+
+    /// How many of them are errors of the author: what this release cannot run yet is none.
+    pub fn mistakes(&self) -> usize {
+        self.mistakes.get()
+    }
+
+    /// Where the errors stand.
+    pub fn error_spans(&self) -> Vec<Span> {
+        let is_error = |diagnostic: &&Diagnostic| diagnostic.is_error() && diagnostic.rule != LATER;
+        self.list.borrow().iter().filter(is_error).map(|diagnostic| diagnostic.span).collect()
     }
 
     /// How many there are.
@@ -38,6 +78,14 @@ impl Findings {
 
     /// Everything found.
     pub fn into_vec(self) -> Vec<Diagnostic> {
-        self.list.into_inner()
+        let mut list = self.list.into_inner();
+        for (at, occurs) in self.later.into_inner().into_values() {
+            if let Some(diagnostic) = list.get_mut(at).filter(|_| occurs > 1) {
+                let places = if occurs == 2 { "one more place" } else { "more places" };
+                let many = if occurs > 2 { format!("{} ", occurs - 1) } else { String::new() };
+                diagnostic.message = format!("{} (here and in {many}{places})", diagnostic.message);
+            }
+        }
+        list
     }
 }

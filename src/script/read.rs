@@ -5,52 +5,103 @@ use std::sync::Arc;
 use crate::script::declare::declare;
 use crate::script::fields::{Fields, Words, is_null, shortened};
 use crate::script::findings::Findings;
+use crate::script::limits::{budget, for_each, spanned, strategy};
 use crate::script::older::todays_spelling;
+use crate::script::routes::{on_exit, triggers};
 use crate::script::script::{History, RawAction, Script, WrittenPhase, WrittenTopic};
+use crate::script::skill::{WrittenSkill, skill, skills, technique};
+use crate::script::test::{WrittenTest, test};
 use crate::source::diagnostic::Diagnostic;
 use crate::source::misreading::help_for;
 use crate::source::near::near_miss;
-use crate::source::span::Spanned;
+use crate::source::span::{Span, Spanned};
 use crate::source::text::SourceFile;
-use crate::source::yaml::{Node, NodeKind, parse};
+use crate::source::yaml::{Node, NodeKind};
 
 /// The longest id that a script may give to a part of itself, in characters.
 const LONGEST_ID: usize = 100;
 
-/// Reads the `session:` script in `file`. What is wrong is reported; `None` when there is nothing that could be checked
-/// further.
-pub fn read(file: &Arc<SourceFile>, findings: &Findings) -> Option<Script> {
-    let parsed = parse(file);
-    findings.extend(parsed.diagnostics);
-    let root = parsed.root?;
-    let NodeKind::Mapping(entries) = &root.kind else {
+/// What a file holds (LANGUAGE.md section 1).
+#[derive(Clone, Debug)]
+pub enum Document {
+    /// A script that can be run.
+    Session(Box<Script>),
+    /// A skill, in today's form or the older one.
+    Skill(Box<WrittenSkill>),
+    /// A conversation test.
+    Test(Box<WrittenTest>),
+    /// A workflow state file, of which nothing is read yet.
+    Workflow(Span),
+}
+
+/// The root keys of documents, with what messages call a file that has them.
+const DOCUMENTS: [(&str, &str); 5] = [
+    ("session", "a script"),
+    ("skill", "a skill: it is called by scripts and cannot be run alone"),
+    ("technique_id", "a skill in its older form: it is called by scripts and cannot be run alone"),
+    ("workflow_id", "a workflow state file, which this release cannot run yet"),
+    ("test", "a conversation test, which this release cannot run yet"),
+];
+
+/// Which of the language's documents the tree is, by the key at its root.
+pub fn root_key(root: &Node) -> Option<&'static str> {
+    let entries = root.as_mapping()?;
+    let has = |key: &str| entries.iter().any(|entry| entry.key.value == key);
+    DOCUMENTS.iter().map(|(key, _)| *key).find(|key| has(key))
+}
+
+/// Reads the `session:` script of a parsed file. What is wrong is reported; `None` when there is nothing that could be
+/// checked further.
+pub fn read(file: &Arc<SourceFile>, root: &Node, findings: &Findings) -> Option<Script> {
+    if let Some(key) = root_key(root).filter(|key| *key != "session")
+        && let Some(entry) = root.as_mapping().into_iter().flatten().find(|entry| entry.key.value == key)
+    {
+        let what = DOCUMENTS.iter().find(|(other, _)| *other == key).map_or("", |(_, what)| *what);
+        let message = format!("this file is {what}");
+        let help = "run a file that begins with `session:`";
+        findings.report(Diagnostic::error("not-a-session", message, file, entry.key.span).with_help(help));
+        return None;
+    }
+    match document(file, root, findings)? {
+        Document::Session(script) => Some(*script),
+        _ => None,
+    }
+}
+
+/// Reads whatever document a parsed file holds; a file without any of the root keys is taken for a script.
+pub fn document(file: &Arc<SourceFile>, root: &Node, findings: &Findings) -> Option<Document> {
+    let NodeKind::Mapping(_) = &root.kind else {
         let message = format!("a script is a mapping that begins with `session:`, but this is {}", root.describe());
-        let help = help_for(file, &root)
+        let help = help_for(file, root)
             .unwrap_or_else(|| "begin with a line `session:`, and indent everything else below it".to_owned());
         findings.report(Diagnostic::error("wrong-type", message, file, root.span).with_help(help));
         return None;
     };
-    for (key, what) in [
-        ("skill", "a skill: it is called by scripts and cannot be run alone"),
-        ("technique_id", "a skill in its older form: it is called by scripts and cannot be run alone"),
-        ("workflow_id", "a workflow state file, which this release cannot run yet"),
-        ("test", "a conversation test, which this release cannot run yet"),
-    ] {
-        if let Some(entry) = entries.iter().find(|entry| entry.key.value == key)
-            && !entries.iter().any(|entry| entry.key.value == "session")
-        {
-            let message = format!("this file is {what}");
-            let help = "run a file that begins with `session:`";
-            findings.report(Diagnostic::error("not-a-session", message, file, entry.key.span).with_help(help));
-            return None;
+    let what = match root_key(root) {
+        Some("skill" | "technique_id") => "a skill's file",
+        Some("test") => "a test",
+        Some("workflow_id") => {
+            let key = root.as_mapping().into_iter().flatten().find(|entry| entry.key.value == "workflow_id");
+            return Some(Document::Workflow(key.map_or(root.span, |entry| entry.key.span)));
         }
-    }
-    let fields = Fields::of(&root, "a script", file, findings)?;
+        _ => "a script",
+    };
+    let fields = Fields::of(root, what, file, findings)?;
     fields.ignore("metadata");
-    let session = fields.required("session");
+    let document = match root_key(root) {
+        Some("skill") => {
+            fields.required("skill").and_then(|node| skill(node, &fields)).map(Box::new).map(Document::Skill)
+        }
+        Some("technique_id") => technique(&fields).map(Box::new).map(Document::Skill),
+        Some("test") => test(&fields).map(Box::new).map(Document::Test),
+        _ => fields
+            .required("session")
+            .and_then(|node| session_script(node, file, findings))
+            .map(Box::new)
+            .map(Document::Session),
+    };
     fields.finish();
-    let session = session?;
-    session_script(session, file, findings)
+    document
 }
 
 fn session_script(node: &Node, file: &Arc<SourceFile>, findings: &Findings) -> Option<Script> {
@@ -68,9 +119,27 @@ fn session_script(node: &Node, file: &Arc<SourceFile>, findings: &Findings) -> O
         fields.not_yet(name, true);
     }
     fields.not_yet("budget", false);
+    let (budget, on_exit) = (budget(&fields), on_exit(&fields));
+    let (triggers, skills) = (triggers(&fields, self::id), skills(&fields));
     let phases = items(&fields, "phases", phase);
     fields.finish();
-    Some(Script { file: Arc::clone(file), id, name, scheme, goal, who, user, model, history, declare, phases })
+    Some(Script {
+        file: Arc::clone(file),
+        id,
+        name,
+        scheme,
+        goal,
+        who,
+        user,
+        model,
+        history,
+        declare,
+        budget,
+        on_exit,
+        triggers,
+        skills,
+        phases,
+    })
 }
 
 fn history(fields: &Fields<'_>) -> History {
@@ -95,9 +164,10 @@ fn phase(node: &Node, file: &Arc<SourceFile>, findings: &Findings) -> Option<Wri
     let declare = declare(&fields);
     let condition = condition(&fields);
     fields.not_yet("on_exit", true);
+    let on_exit = on_exit(&fields);
     let topics = items(&fields, "topics", topic);
     fields.finish();
-    Some(WrittenPhase { id, name, goal, declare, condition, topics })
+    Some(WrittenPhase { id, name, goal, declare, condition, on_exit, topics })
 }
 
 fn topic(node: &Node, file: &Arc<SourceFile>, findings: &Findings) -> Option<WrittenTopic> {
@@ -107,15 +177,32 @@ fn topic(node: &Node, file: &Arc<SourceFile>, findings: &Findings) -> Option<Wri
     let goal = fields.words("topic_goal");
     let declare = declare(&fields);
     let condition = condition(&fields);
-    // `strategy` guides monitors, which come with a later release; a topic runs the same without them.
-    fields.ignore("strategy");
+    // It guides monitors, which come with a later release; a topic runs the same without them.
+    let strategy = strategy(&fields);
     fields.not_yet("on_exit", true);
     fields.not_yet("for_each", true);
     fields.not_yet("time_budget", false);
     fields.not_yet("priority", false);
+    let on_exit = on_exit(&fields);
+    let for_each = for_each(&fields);
+    let time_budget = spanned(&fields, "time_budget", 1..=10_000);
+    let priority = fields.choice("priority", &["high", "medium", "low"]);
+    let priority = priority.zip(fields.take("priority")).map(|(value, node)| Spanned { value, span: node.span });
     let actions = items(&fields, "actions", action);
     fields.finish();
-    Some(WrittenTopic { id, name, goal, declare, condition, actions })
+    Some(WrittenTopic {
+        id,
+        name,
+        goal,
+        declare,
+        condition,
+        on_exit,
+        strategy,
+        time_budget,
+        priority,
+        for_each,
+        actions,
+    })
 }
 
 /// One action of a list of actions, wherever the list stands.
@@ -125,6 +212,7 @@ pub fn action(node: &Node, file: &Arc<SourceFile>, findings: &Findings) -> Optio
     let id = id(&fields, "action_id");
     let condition = condition(&fields);
     fields.not_yet("on_exit", true);
+    let on_exit = on_exit(&fields);
     // Only kinds with outside effects are interrupted, and this release has none.
     let _ = fields.choice("on_interrupted", &["ask", "retry", "fail"]);
     let config = fields.take("config").filter(|node| !is_null(node)).map(Arc::clone);
@@ -134,7 +222,7 @@ pub fn action(node: &Node, file: &Arc<SourceFile>, findings: &Findings) -> Optio
     });
     // What a kind that is not there would read is still looked through for the names that it sets.
     let kind = kind.unwrap_or_else(|| Spanned { value: String::new(), span: node.span });
-    Some(RawAction { kind, id, condition, config, span: node.span })
+    Some(RawAction { kind, id, condition, on_exit, config, span: node.span })
 }
 
 fn condition(fields: &Fields<'_>) -> Option<Words> {
@@ -143,7 +231,7 @@ fn condition(fields: &Fields<'_>) -> Option<Words> {
 
 /// Reads every item of a list that must not be empty. What cannot be read is left out: it is reported, so nothing runs,
 /// and the rest is still checked.
-fn items<T>(
+pub(crate) fn items<T>(
     fields: &Fields<'_>,
     name: &'static str,
     read: fn(&Node, &Arc<SourceFile>, &Findings) -> Option<T>,
@@ -154,7 +242,7 @@ fn items<T>(
 
 /// A required id: letters of any script, digits, `_`, `.` and `-`. One that is wrong or missing is reported and given all
 /// the same, so that what bears it is checked too; a missing one is empty.
-fn id(fields: &Fields<'_>, name: &'static str) -> Spanned<String> {
+pub(crate) fn id(fields: &Fields<'_>, name: &'static str) -> Spanned<String> {
     let Some(words) = fields.required_words(name) else { return Spanned { value: String::new(), span: fields.span() } };
     let id = Spanned { value: words.text, span: words.node.span };
     let allowed = |c: char| c.is_alphanumeric() || matches!(c, '_' | '.' | '-');
@@ -171,10 +259,9 @@ fn id(fields: &Fields<'_>, name: &'static str) -> Spanned<String> {
     id
 }
 
-/// The `template_scheme` of the script in `file`, when it can be found at all: the templates must be known before the
-/// script can be checked against them. What is wrong with the script is not this function's to say.
-pub fn scheme(file: &Arc<SourceFile>) -> Option<Spanned<String>> {
-    let root = parse(file).root?;
+/// The `template_scheme` of a parsed script, when it can be found at all: the templates must be known before the script
+/// can be checked against them. What is wrong with the script is not this function's to say.
+pub fn scheme(root: &Node) -> Option<Spanned<String>> {
     let session = root.as_mapping()?.iter().find(|entry| entry.key.value == "session")?;
     let is_scheme = |key: &str| key == "template_scheme" || todays_spelling(key).as_deref() == Some("template_scheme");
     let scheme = session.value.as_mapping()?.iter().find(|entry| is_scheme(&entry.key.value))?;

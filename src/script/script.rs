@@ -4,6 +4,9 @@ use std::sync::Arc;
 
 use crate::script::declare::Declared;
 use crate::script::fields::Words;
+use crate::script::limits::{Budget, ForEach, Strategy};
+use crate::script::routes::{OnExit, WrittenTrigger};
+use crate::script::skill::SkillItem;
 use crate::source::span::{Span, Spanned};
 use crate::source::text::SourceFile;
 use crate::source::yaml::Node;
@@ -31,6 +34,14 @@ pub struct Script {
     pub history: History,
     /// `declare`.
     pub declare: Vec<Declared>,
+    /// `budget`.
+    pub budget: Option<Budget>,
+    /// `on_exit`.
+    pub on_exit: Option<OnExit>,
+    /// `triggers`.
+    pub triggers: Vec<WrittenTrigger>,
+    /// `skills`.
+    pub skills: Vec<SkillItem>,
     /// `phases`.
     pub phases: Vec<WrittenPhase>,
 }
@@ -63,6 +74,8 @@ pub struct WrittenPhase {
     pub declare: Vec<Declared>,
     /// `condition`.
     pub condition: Option<Words>,
+    /// `on_exit`.
+    pub on_exit: Option<OnExit>,
     /// `topics`.
     pub topics: Vec<WrittenTopic>,
 }
@@ -80,6 +93,16 @@ pub struct WrittenTopic {
     pub declare: Vec<Declared>,
     /// `condition`.
     pub condition: Option<Words>,
+    /// `on_exit`.
+    pub on_exit: Option<OnExit>,
+    /// `strategy`.
+    pub strategy: Option<Strategy>,
+    /// `time_budget`, in minutes.
+    pub time_budget: Option<Spanned<u32>>,
+    /// `priority`, with where it stands.
+    pub priority: Option<Spanned<&'static str>>,
+    /// `for_each`.
+    pub for_each: Option<ForEach>,
     /// `actions`.
     pub actions: Vec<RawAction>,
 }
@@ -93,6 +116,8 @@ pub struct RawAction {
     pub id: Spanned<String>,
     /// `condition`.
     pub condition: Option<Words>,
+    /// `on_exit`.
+    pub on_exit: Option<OnExit>,
     /// `config`, when there is one.
     pub config: Option<Arc<Node>>,
     /// The whole action.

@@ -9,6 +9,8 @@ use crate::prompt::text::Text;
 use crate::reply::shape::{ReplyShape, ShapeError, Wanted};
 use crate::script::fields::Fields;
 use crate::source::diagnostic::Diagnostic;
+use crate::source::span::Span;
+use crate::source::yaml::Node;
 
 /// What a kind needs to ask a model.
 pub struct ModelConfig {
@@ -18,6 +20,8 @@ pub struct ModelConfig {
     pub version: u32,
     /// `output`.
     pub outputs: Outputs,
+    /// Where outputs say that they are required.
+    pub required: Vec<Span>,
     /// The reply that is expected.
     pub shape: ReplyShape,
     /// `fallback`: what the author wants said when a reply cannot be read.
@@ -69,6 +73,11 @@ pub fn model_config(
             return None;
         }
     };
+    let marks =
+        |item: &std::sync::Arc<Node>| item.get("required").filter(|node| node.to_json() == true).map(|node| node.span);
+    let written = if with_outputs { fields.take("output") } else { None };
+    let required = written.and_then(|node| node.as_sequence()).unwrap_or_default();
+    let required: Vec<Span> = required.iter().filter_map(marks).collect();
     let apology = checking.template_fallback(kind, version).unwrap_or_default();
-    Some(ModelConfig { kind, version, outputs: Outputs::new(outputs), shape, fallback, apology })
+    Some(ModelConfig { kind, version, outputs: Outputs::new(outputs), required, shape, fallback, apology })
 }

@@ -1,5 +1,7 @@
 //! `values: { name: value }`, as `set` and the cases of `condition` have it.
 
+use std::sync::Arc;
+
 use serde_json::{Map, Value};
 
 use crate::program::action::ActionError;
@@ -19,7 +21,8 @@ pub struct Assignment {
     value: Assigned,
 }
 
-enum Assigned {
+/// What a variable is set to.
+pub enum Assigned {
     /// A string that is exactly one `{{ expression }}`: the value of the expression, with its type.
     Expression(Expr),
     /// Another string with placeholders.
@@ -29,11 +32,7 @@ enum Assigned {
 }
 
 /// Reads a mapping of names to values. Expressions see the variables as they are before any of these is set.
-pub fn read_values(
-    node: &std::sync::Arc<Node>,
-    fields: &Fields<'_>,
-    checking: &mut dyn Checking,
-) -> Option<Vec<Assignment>> {
+pub fn read_values(node: &Arc<Node>, fields: &Fields<'_>, checking: &mut dyn Checking) -> Option<Vec<Assignment>> {
     let NodeKind::Mapping(entries) = &node.kind else {
         let message = format!("what is set must be a mapping of names to values, but this is {}", node.describe());
         let help = "write each variable on a line of its own, as `name: value`";
@@ -51,17 +50,7 @@ pub fn read_values(
     for entry in entries {
         let name = Spanned { value: entry.key.value.clone(), span: entry.key.span };
         let Some(checked) = variable_name(&name, fields) else { continue };
-        let value = match entry.value.as_scalar() {
-            Some(scalar) if entry.value.to_json().is_string() => {
-                let words = Words { text: scalar.text.clone(), node: std::sync::Arc::clone(&entry.value) };
-                match expression_in(&words.text) {
-                    Some(within) => checking.expression_within(&words, within).map(Assigned::Expression),
-                    None => checking.text(&words).map(Assigned::Text),
-                }
-            }
-            _ => Some(Assigned::Literal(entry.value.to_json())),
-        };
-        if let Some(value) = value {
+        if let Some(value) = read_value(&entry.value, checking) {
             assignments.push(Assignment { name: checked, value });
         }
         names.push(name);
@@ -70,6 +59,20 @@ pub fn read_values(
         checking.learn(name, None);
     }
     (assignments.len() == entries.len()).then_some(assignments)
+}
+
+/// Reads one value: an expression, a text, or what stands there.
+pub fn read_value(node: &Arc<Node>, checking: &mut dyn Checking) -> Option<Assigned> {
+    match node.as_scalar() {
+        Some(scalar) if node.to_json().is_string() => {
+            let words = Words { text: scalar.text.clone(), node: Arc::clone(node) };
+            match expression_in(&words.text) {
+                Some(within) => checking.expression_within(&words, within).map(Assigned::Expression),
+                None => checking.text(&words).map(Assigned::Text),
+            }
+        }
+        _ => Some(Assigned::Literal(node.to_json())),
+    }
 }
 
 /// The bytes between the braces, when the text is exactly one `{{ … }}`.

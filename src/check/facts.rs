@@ -1,0 +1,307 @@
+//! What the walk over a document saw, for the rules that need more than one place to speak.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::check::library::Library;
+use crate::program::kind::{Described, Kind};
+use crate::prompt::expr::parse::Expr;
+use crate::prompt::templates::Templates;
+use crate::prompt::text::Text;
+use crate::script::routes::{OnExit, WrittenTrigger};
+use crate::script::script::Script;
+use crate::script::skill::WrittenSkill;
+use crate::source::span::{Span, Spanned};
+use crate::source::text::SourceFile;
+use crate::source::yaml::{Node, locate_bytes};
+use crate::value::declared::DeclaredType;
+use crate::value::scopes::Scope;
+
+/// One document, walked.
+pub struct Facts<'a> {
+    /// Its file.
+    pub file: &'a Arc<SourceFile>,
+    /// The script, when it is one.
+    pub script: Option<&'a Script>,
+    /// The skills that the document itself holds: those of a script, or the one of a skill's file.
+    pub skills: &'a [&'a WrittenSkill],
+    /// The kinds that there are.
+    pub kinds: &'a [&'a dyn Kind],
+    /// The templates of the session's scheme.
+    pub templates: &'a Templates,
+    /// The skills of the project.
+    pub library: &'a Library,
+    /// What was seen, in the order of the walk.
+    pub seen: Seen,
+}
+
+impl Facts<'_> {
+    /// Whether everything could be read. Where it could not, what *is not there* proves nothing: a rule that argues from
+    /// absence (never used, never set, never reached) must be silent.
+    pub fn whole(&self) -> bool {
+        self.seen.whole
+    }
+
+    /// The kind of an action, when there is such a kind.
+    pub fn kind_of(&self, action: &ActionFact) -> Option<&dyn Kind> {
+        self.kinds.iter().copied().find(|kind| kind.name() == action.kind.value)
+    }
+}
+
+/// Everything that was seen.
+#[derive(Debug)]
+pub struct Seen {
+    /// The actions; one that stands inside another comes after it.
+    pub actions: Vec<ActionFact>,
+    /// Where names are declared and written.
+    pub definitions: Vec<Definition>,
+    /// Where names are used.
+    pub uses: Vec<Use>,
+    /// The expressions that could be read.
+    pub expressions: Vec<ExpressionFact>,
+    /// The author's texts that could be read.
+    pub texts: Vec<TextFact>,
+    /// The templates that actions take.
+    pub prompts: Vec<PromptFact>,
+    /// The tables of routes.
+    pub routes: Vec<RoutesFact>,
+    /// Where actions themselves go to another topic or phase.
+    pub gotos: Vec<(Spanned<String>, At)>,
+    /// The triggers.
+    pub triggers: Vec<WrittenTrigger>,
+    /// The calls of skills by `use_skill`.
+    pub calls: Vec<CallFact>,
+    /// See [`Facts::whole`].
+    pub whole: bool,
+}
+
+impl Default for Seen {
+    fn default() -> Self {
+        Self {
+            actions: vec![],
+            definitions: vec![],
+            uses: vec![],
+            expressions: vec![],
+            texts: vec![],
+            prompts: vec![],
+            routes: vec![],
+            gotos: vec![],
+            triggers: vec![],
+            calls: vec![],
+            whole: true,
+        }
+    }
+}
+
+/// The part of a document in which something stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Body {
+    /// Beside the phases.
+    Session,
+    /// In a phase, beside its topics: the phase's number.
+    Phase(usize),
+    /// In a topic: the numbers of its phase and of itself in the phase.
+    Topic(usize, usize),
+    /// In a skill of this document: its number in [`Facts::skills`].
+    Skill(usize),
+}
+
+/// Where in the document something stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct At {
+    /// The part.
+    pub body: Body,
+    /// The action, as a number in [`Seen::actions`]; none beside the actions.
+    pub action: Option<usize>,
+}
+
+/// An action.
+#[derive(Clone, Debug)]
+pub struct ActionFact {
+    /// `action_id`; empty when it is missing.
+    pub id: Spanned<String>,
+    /// `action_type`, whether or not there is such a kind.
+    pub kind: Spanned<String>,
+    /// The whole action.
+    pub span: Span,
+    /// The part of the document in which it stands.
+    pub body: Body,
+    /// The action inside of which it stands, as a number in [`Seen::actions`].
+    pub parent: Option<usize>,
+    /// Its `condition`, as a number in [`Seen::expressions`].
+    pub condition: Option<usize>,
+    /// Whether it has a `condition` at all, read or not.
+    pub conditional: bool,
+    /// Its routes.
+    pub on_exit: Option<OnExit>,
+    /// What its kind said about it.
+    pub described: Option<Described>,
+    /// Whether its config is sound.
+    pub sound: bool,
+}
+
+/// How a name gets a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum How {
+    /// By `declare`.
+    Declared,
+    /// By an `output` or a `set`.
+    Written,
+    /// As an input of a skill.
+    Input,
+    /// As the element of `for_each`.
+    Element,
+}
+
+/// A place that declares or writes a name.
+#[derive(Clone, Debug)]
+pub struct Definition {
+    /// The name.
+    pub name: String,
+    /// Where it stands.
+    pub span: Span,
+    /// Where in the document.
+    pub at: At,
+    /// How.
+    pub how: How,
+    /// The scope: where it is declared, or what a `scope:` beside an output says.
+    pub scope: Option<Scope>,
+    /// The declared type.
+    pub declared: Option<DeclaredType>,
+    /// For a declaration: whether it has a value that is not null.
+    pub has_value: bool,
+}
+
+/// By what a name is used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum By {
+    /// A text.
+    Text,
+    /// An expression.
+    Expression,
+    /// A field that takes names alone, as `input_variables`.
+    Field,
+    /// A prompt template.
+    Prompt,
+}
+
+/// A place that uses a name.
+#[derive(Clone, Debug)]
+pub struct Use {
+    /// The name.
+    pub name: String,
+    /// Where it stands. For a prompt, the action that takes it.
+    pub place: Place,
+    /// Where in the document.
+    pub at: At,
+    /// By what.
+    pub by: By,
+    /// Whether it works without the name: it is only asked for, or has a stand-in.
+    pub optional: bool,
+    /// How many definitions were there before it.
+    pub defined_before: usize,
+}
+
+/// Where a name is used. The span of a part of a scalar is looked for only when something is reported.
+#[derive(Clone, Debug)]
+pub enum Place {
+    /// These bytes of the decoded text of a scalar.
+    Within(Arc<Node>, Range<usize>),
+    /// This place.
+    Whole(Span),
+}
+
+impl Place {
+    /// Where it stands in the file.
+    pub fn span(&self, file: &SourceFile) -> Span {
+        match self {
+            Self::Within(node, range) => locate_bytes(file, node, range.clone()),
+            Self::Whole(span) => *span,
+        }
+    }
+}
+
+/// What an expression is there for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// It decides: `condition`, `when`.
+    Condition,
+    /// It is the value of a variable.
+    Value,
+    /// It is a list to go through.
+    List,
+}
+
+/// What a name is declared as: its type, and the values that it may take.
+pub type DeclaredAs = (Option<DeclaredType>, Vec<Value>);
+
+/// An expression.
+#[derive(Clone, Debug)]
+pub struct ExpressionFact {
+    /// The expression. Its ranges count in its own source.
+    pub expression: Expr,
+    /// The scalar in which it stands.
+    pub node: Arc<Node>,
+    /// Where in the decoded text of the scalar its source begins, in bytes.
+    pub start: usize,
+    /// What it is there for.
+    pub role: Role,
+    /// Where in the document.
+    pub at: At,
+    /// What its names are declared as, for those that are declared.
+    pub declared: BTreeMap<String, DeclaredAs>,
+}
+
+impl ExpressionFact {
+    /// Where a part of it, in bytes of its source, stands in the file.
+    pub fn span(&self, file: &SourceFile, range: &Range<usize>) -> Span {
+        locate_bytes(file, &self.node, range.start + self.start..range.end + self.start)
+    }
+}
+
+/// A text of the author.
+#[derive(Clone, Debug)]
+pub struct TextFact {
+    /// The text.
+    pub text: Text,
+    /// The scalar.
+    pub node: Arc<Node>,
+    /// Where in the document.
+    pub at: At,
+}
+
+/// A prompt template that an action takes.
+#[derive(Clone, Debug)]
+pub struct PromptFact {
+    /// Its name.
+    pub name: &'static str,
+    /// Its version.
+    pub version: u32,
+    /// Where in the document.
+    pub at: At,
+}
+
+/// A table of routes, with what it belongs to: the action of `at`, else the topic, the phase or the session.
+#[derive(Clone, Debug)]
+pub struct RoutesFact {
+    /// The table.
+    pub on_exit: OnExit,
+    /// Where in the document.
+    pub at: At,
+}
+
+/// A call of a skill by an action.
+#[derive(Clone, Debug)]
+pub struct CallFact {
+    /// The skill.
+    pub skill: Spanned<String>,
+    /// The names that are given.
+    pub inputs: Vec<Spanned<String>>,
+    /// The names of the skill's outputs that are taken.
+    pub outputs: Vec<Spanned<String>>,
+    /// Where in the document.
+    pub at: At,
+}

@@ -1,0 +1,115 @@
+//! The templates and reply schemas that a script needs, as far as they concern the script.
+
+use serde_json::Value;
+
+use crate::check::checker::Checker;
+use crate::check::facts::{By, Place, Use};
+use crate::program::exchange::PROMPT_NAMES;
+use crate::program::turn::ENGINE_NAMES;
+use crate::schema::embedded;
+use crate::script::fields::{Fields, shortened};
+use crate::source::diagnostic::Diagnostic;
+use crate::source::near::near_miss;
+
+/// What every template gets from [`crate::program::exchange`] beyond [`PROMPT_NAMES`].
+const ANSWER_NAMES: [&str; 2] = ["answer", "opening"];
+
+impl Checker<'_> {
+    /// Reports a template that does not exist, or that uses a name which it does not get.
+    pub(crate) fn prompt(&mut self, name: &'static str, version: u32, given: &[&'static str], at: &Fields<'_>) {
+        let template = match self.templates.get(name, version) {
+            Ok(template) => template,
+            Err(error) => {
+                if error.file.is_some() && !self.faults_of_templates.insert(error.to_string()) {
+                    return;
+                }
+                // Asked for by number, or the one that the kind always takes.
+                let span = at.take("version").map_or(at.span(), |node| node.span);
+                let mut diagnostic = Diagnostic::error("unknown-template", error.to_string(), self.file, span);
+                if let Some(help) = &error.help {
+                    diagnostic = diagnostic.with_help(help.clone());
+                }
+                self.findings.report(diagnostic);
+                return;
+            }
+        };
+        // What a template shows, the script uses.
+        for (name, _) in template.mentioned().filter(|(name, _)| self.known.knows(name)) {
+            let (defined_before, at, place) = (self.seen.definitions.len(), self.here(), Place::Whole(at.span()));
+            self.seen.uses.push(Use {
+                name: name.to_owned(),
+                place,
+                at,
+                by: By::Prompt,
+                optional: true,
+                defined_before,
+            });
+        }
+        // Also what it extends or includes must be known; only its own uses have lines here.
+        for (name, _) in template.mentioned().filter(|(_, needed)| *needed) {
+            let engine = ENGINE_NAMES.iter().chain(&PROMPT_NAMES).chain(&ANSWER_NAMES).chain(given);
+            if engine.clone().any(|known| *known == name) || self.known.knows(name) {
+                continue;
+            }
+            let used = template.names().iter().find(|used| used.name == name && !used.optional);
+            let place = match used {
+                Some(used) => format!("{}:{}", template.file(), template.line(used)),
+                None => format!("{} (in what it includes)", template.file()),
+            };
+            let message = format!("the template {place} uses `{}`, which is not known here", shortened(name));
+            // Other actions with this template would only say the same again.
+            if !self.faults_of_templates.insert(message.clone()) {
+                continue;
+            }
+            let help = match near_miss(name, engine.copied().chain(self.known.names())) {
+                Some(near) => format!("did you mean `{near}` in the template?"),
+                None => "declare it in the script, or let the template do without: `{{ … | default('') }}`".to_owned(),
+            };
+            let diagnostic = Diagnostic::error("unknown-template-name", message, self.file, at.span());
+            self.findings.report(diagnostic.with_help(help));
+        }
+    }
+
+    /// The reply schema that a kind's template asks for, else the kind's own; reports what is wrong with it.
+    pub(crate) fn schema_of_reply(&self, kind: &'static str, version: u32, at: &Fields<'_>) -> Option<Value> {
+        let report = |message: String, help: &str| {
+            self.findings.report(Diagnostic::error("reply-schema", message, self.file, at.span()).with_help(help));
+        };
+        let template = self.templates.get(kind, version).ok();
+        let asked = template.as_ref().and_then(|template| template.front().output_schema.as_deref());
+        let name = asked.map_or(kind, |asked| asked.strip_suffix(".json").unwrap_or(asked));
+        let by = match (&template, asked) {
+            (Some(template), Some(_)) => format!("of the template {}", template.file()),
+            _ => format!("of `{kind}`"),
+        };
+        let Some(schema) = self.reply_schemas.get(name) else {
+            let near = near_miss(name, self.reply_schemas.keys().map(String::as_str));
+            let help = near.map_or_else(
+                || "put it into schemas/replies/ of the project".into(),
+                |near| format!("did you mean `{near}`?"),
+            );
+            report(format!("the reply schema `{name}` {by} does not exist"), &help);
+            return None;
+        };
+        // One of the project may stand in for the kind's own, as long as it has what the kind reads.
+        let own: Option<Value> = embedded::reply(kind).and_then(|text| serde_json::from_str(text).ok());
+        let names = |schema: &Value| -> Vec<String> {
+            schema
+                .get("properties")
+                .and_then(Value::as_object)
+                .into_iter()
+                .flatten()
+                .map(|(name, _)| name.clone())
+                .collect()
+        };
+        let offered = names(schema);
+        let missing: Vec<String> =
+            own.as_ref().map(names).unwrap_or_default().into_iter().filter(|name| !offered.contains(name)).collect();
+        if !missing.is_empty() {
+            let message = format!("the reply schema `{name}` {by} lacks {}", missing.join(", "));
+            report(message, &format!("`{kind}` reads these fields; add them to the schema's `properties`"));
+            return None;
+        }
+        Some(schema.clone())
+    }
+}

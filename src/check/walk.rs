@@ -1,0 +1,195 @@
+//! The walk: a script from its first phase to its last action, in the order in which it would run.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::check::checker::Checker;
+use crate::check::declarations::{Collected, check_list, collect};
+use crate::check::facts::{At, Body, Definition, How};
+use crate::program::kind::Checking;
+use crate::program::program::{Phase, Topic};
+use crate::prompt::expr::parse::Expr;
+use crate::prompt::text::Text;
+use crate::script::declare::Declared;
+use crate::script::fields::Words;
+use crate::script::findings::Findings;
+use crate::script::script::{Script, WrittenPhase, WrittenTopic};
+use crate::script::skill::WrittenSkill;
+use crate::source::diagnostic::Diagnostic;
+use crate::source::span::{Span, Spanned};
+use crate::source::text::SourceFile;
+use crate::value::scopes::{Declaration, Declarations, Scope};
+
+/// What of a script becomes of a program: its global and session declarations, its goal, its phases.
+pub type Tree = (Arc<Declarations>, Arc<Declarations>, Option<Text>, Vec<Phase>);
+
+/// Walks a script. Gives its tree when all of it could be read.
+pub fn script(checker: &mut Checker<'_>, script: &Script, skills: &[&WrittenSkill]) -> Option<Tree> {
+    let (file, findings) = (checker.file, checker.findings);
+    let (mut globals, mut session) = (Collected::default(), Collected::default());
+    for (list, place) in all_lists(script) {
+        check_list(list, place, file, findings);
+        collect(&mut globals, list, place, Scope::Global, file, findings);
+        collect(&mut session, list, place, Scope::Session, file, findings);
+    }
+    declared(checker, &script.declare, Scope::Session, Body::Session);
+    checker.known.enter(Scope::Global, globals.declarations);
+    checker.known.enter(Scope::Session, session.declarations);
+    let goal = optional_text(checker, script.goal.as_ref());
+    unique_ids(script.phases.iter().map(|phase| &phase.id), "phase_id", file, findings);
+    unique_ids(script.phases.iter().flat_map(|phase| &phase.topics).map(|topic| &topic.id), "topic_id", file, findings);
+    let phases: Vec<Option<Phase>> =
+        script.phases.iter().enumerate().map(|(number, written)| phase(checker, number, written)).collect();
+    checker.body = Body::Session;
+    if let Some(on_exit) = &script.on_exit {
+        checker.routes(on_exit);
+    }
+    checker.triggers(&script.triggers);
+    for (number, written) in skills.iter().enumerate() {
+        skill(checker, number, written);
+    }
+    let declarations = checker.known.leave();
+    let globals = checker.known.leave();
+    Some((globals, declarations, goal?, phases.into_iter().collect::<Option<_>>()?))
+}
+
+/// Walks a skill, which sees nothing but its inputs and what the engine gives.
+pub fn skill(checker: &mut Checker<'_>, number: usize, written: &WrittenSkill) {
+    let outside = std::mem::take(&mut checker.known);
+    checker.body = Body::Skill(number);
+    check_list(&written.inputs, Scope::Topic, checker.file, checker.findings);
+    let mut inputs = Collected::default();
+    collect(&mut inputs, &written.inputs, Scope::Topic, Scope::Topic, checker.file, checker.findings);
+    let from = checker.seen.definitions.len();
+    declared(checker, &written.inputs, Scope::Topic, Body::Skill(number));
+    checker.seen.definitions.iter_mut().skip(from).for_each(|definition| definition.how = How::Input);
+    checker.known.enter(Scope::Global, Declarations::new());
+    checker.known.enter(Scope::Session, Declarations::new());
+    checker.known.enter(Scope::Topic, inputs.declarations);
+    for raw in &written.actions {
+        checker.step(raw);
+    }
+    checker.known = outside;
+    checker.body = Body::Session;
+}
+
+/// Keeps what a list declares.
+fn declared(checker: &mut Checker<'_>, list: &[Declared], place: Scope, body: Body) {
+    for declared in list {
+        let Declaration { name, value, declared: kind, .. } = &declared.declaration;
+        checker.seen.definitions.push(Definition {
+            name: name.clone(),
+            span: declared.span,
+            at: At { body, action: None },
+            how: How::Declared,
+            scope: Some(declared.scope.unwrap_or(place)),
+            declared: *kind,
+            has_value: !value.is_null(),
+        });
+    }
+}
+
+fn all_lists(script: &Script) -> Vec<(&[crate::script::declare::Declared], Scope)> {
+    let mut lists = vec![(script.declare.as_slice(), Scope::Session)];
+    for phase in &script.phases {
+        lists.push((&phase.declare, Scope::Phase));
+        lists.extend(phase.topics.iter().map(|topic| (topic.declare.as_slice(), Scope::Topic)));
+    }
+    lists
+}
+
+fn phase(checker: &mut Checker<'_>, number: usize, written: &WrittenPhase) -> Option<Phase> {
+    checker.body = Body::Phase(number);
+    let condition = optional_expression(checker, written.condition.as_ref());
+    let mut collected = Collected::default();
+    collect(&mut collected, &written.declare, Scope::Phase, Scope::Phase, checker.file, checker.findings);
+    for topic in &written.topics {
+        collect(&mut collected, &topic.declare, Scope::Topic, Scope::Phase, checker.file, checker.findings);
+    }
+    checker.known.enter(Scope::Phase, collected.declarations);
+    declared(checker, &written.declare, Scope::Phase, Body::Phase(number));
+    let goal = optional_text(checker, written.goal.as_ref());
+    let topics: Vec<Option<Topic>> = written
+        .topics
+        .iter()
+        .enumerate()
+        .map(|(topic_number, written)| topic(checker, (number, topic_number), written))
+        .collect();
+    checker.body = Body::Phase(number);
+    if let Some(on_exit) = &written.on_exit {
+        checker.routes(on_exit);
+    }
+    let declarations = checker.known.leave();
+    Some(Phase {
+        id: written.id.value.clone(),
+        name: written.name.clone(),
+        goal: goal?,
+        declarations,
+        condition: condition?,
+        topics: topics.into_iter().collect::<Option<_>>()?,
+    })
+}
+
+fn topic(checker: &mut Checker<'_>, (phase, number): (usize, usize), written: &WrittenTopic) -> Option<Topic> {
+    checker.body = Body::Topic(phase, number);
+    let condition = optional_expression(checker, written.condition.as_ref());
+    let mut collected = Collected::default();
+    collect(&mut collected, &written.declare, Scope::Topic, Scope::Topic, checker.file, checker.findings);
+    // The list is looked up outside of the topic, its element is known inside.
+    let list = written.for_each.as_ref().map(|each| checker.list(&each.list));
+    checker.known.enter(Scope::Topic, collected.declarations);
+    declared(checker, &written.declare, Scope::Topic, checker.body);
+    if let Some(each) = &written.for_each {
+        checker.element(&each.element);
+    }
+    let goal = optional_text(checker, written.goal.as_ref());
+    if let Some(text) = written.strategy.as_ref().and_then(|strategy| strategy.text.as_ref()) {
+        checker.text(text);
+    }
+    let steps = written.actions.iter().map(|raw| checker.step(raw)).collect::<Vec<_>>();
+    if let Some(on_exit) = &written.on_exit {
+        checker.routes(on_exit);
+    }
+    let declarations = checker.known.leave();
+    if list == Some(None) {
+        return None;
+    }
+    Some(Topic {
+        id: written.id.value.clone(),
+        name: written.name.clone(),
+        goal: goal?,
+        declarations,
+        condition: condition?,
+        steps: Arc::new(steps.into_iter().collect::<Option<_>>()?),
+    })
+}
+
+/// `Some(None)` when nothing was written, `None` when what was written is wrong.
+#[allow(clippy::option_option)] // the two levels say different things
+fn optional_text(checker: &mut Checker<'_>, words: Option<&Words>) -> Option<Option<Text>> {
+    words.map_or(Some(None), |words| checker.text(words).map(Some))
+}
+
+#[allow(clippy::option_option)] // as above
+fn optional_expression(checker: &mut Checker<'_>, words: Option<&Words>) -> Option<Option<Expr>> {
+    words.map_or(Some(None), |words| checker.expression(words).map(Some))
+}
+
+pub(crate) fn unique_ids<'a>(
+    ids: impl Iterator<Item = &'a Spanned<String>>,
+    name: &str,
+    file: &Arc<SourceFile>,
+    findings: &Findings,
+) {
+    let mut seen: BTreeMap<&str, Span> = BTreeMap::new();
+    // An empty id is one that is missing, which was reported.
+    for id in ids.filter(|id| !id.value.is_empty()) {
+        if let Some(first) = seen.get(id.value.as_str()) {
+            let message = format!("the `{name}` `{}` is used twice", id.value);
+            let diagnostic = Diagnostic::error("duplicate-id", message, file, id.span);
+            findings.report(diagnostic.with_help("give each its own").with_related("first used here", file, *first));
+            continue;
+        }
+        seen.insert(&id.value, id.span);
+    }
+}

@@ -1,0 +1,92 @@
+//! What bounds a session and a topic, as written: `budget`, `time_budget`, `priority`, `strategy`, `for_each`
+//! (LANGUAGE.md sections 2, 5 and 9).
+
+use crate::script::declare::variable_name;
+use crate::script::fields::{Fields, Words};
+use crate::source::span::Spanned;
+use crate::source::yaml::{Node, NodeKind};
+
+/// `budget` of a session; each limit is optional.
+#[derive(Clone, Debug, Default)]
+pub struct Budget {
+    /// The most turns.
+    pub turns: Option<Spanned<u32>>,
+    /// The most calls of a model.
+    pub model_calls: Option<Spanned<u32>>,
+    /// The most tokens.
+    pub tokens: Option<Spanned<u32>>,
+    /// The most minutes; those at rest do not count.
+    pub minutes: Option<Spanned<u32>>,
+}
+
+/// Reads `budget`.
+pub fn budget(fields: &Fields<'_>) -> Option<Budget> {
+    let node = fields.take("budget")?;
+    let inner = Fields::of(node, "`budget`", fields.file(), fields.findings())?;
+    let limit = |name| spanned(&inner, name, 1..=u32::MAX);
+    let budget = Budget {
+        turns: limit("turns"),
+        model_calls: limit("model_calls"),
+        tokens: limit("tokens"),
+        minutes: limit("minutes"),
+    };
+    inner.finish();
+    Some(budget)
+}
+
+/// A whole number with its place.
+pub fn spanned(fields: &Fields<'_>, name: &'static str, range: std::ops::RangeInclusive<u32>) -> Option<Spanned<u32>> {
+    let value = fields.integer(name, range)?;
+    fields.take(name).map(|node| Spanned { value, span: node.span })
+}
+
+/// `strategy` of a topic: a text, or a table (LANGUAGE.md section 9).
+#[derive(Clone, Debug, Default)]
+pub struct Strategy {
+    /// The text, or `text` of the table.
+    pub text: Option<Words>,
+    /// `max_retry_count`.
+    pub max_retry_count: Option<u32>,
+    /// `orchestration: on`.
+    pub orchestration: bool,
+}
+
+/// Reads `strategy`.
+pub fn strategy(fields: &Fields<'_>) -> Option<Strategy> {
+    let node = fields.take("strategy")?;
+    if !matches!(node.kind, NodeKind::Mapping(_)) {
+        return Some(Strategy { text: fields.words("strategy"), ..Strategy::default() });
+    }
+    table(node, fields)
+}
+
+fn table(node: &Node, fields: &Fields<'_>) -> Option<Strategy> {
+    let inner = Fields::of(node, "`strategy`", fields.file(), fields.findings())?;
+    let text = inner.words("text");
+    // Words for the monitor's prompt: no code compares them.
+    let _ = (inner.words("min_completeness_requirement"), inner.words("retry_strategy"));
+    let max_retry_count = inner.integer("max_retry_count", 0..=50);
+    let orchestration = inner.choice("orchestration", &["on", "off"]) == Some("on");
+    inner.finish();
+    Some(Strategy { text, max_retry_count, orchestration })
+}
+
+/// `for_each: { in, as }` of a topic.
+#[derive(Clone, Debug)]
+pub struct ForEach {
+    /// The list: an expression, most often the name of a variable.
+    pub list: Words,
+    /// What one element is called.
+    pub element: Spanned<String>,
+}
+
+/// Reads `for_each`.
+pub fn for_each(fields: &Fields<'_>) -> Option<ForEach> {
+    let node = fields.take("for_each")?;
+    let inner = Fields::of(node, "`for_each`", fields.file(), fields.findings())?;
+    let (list, element) = (inner.required_words("in"), inner.required_words("as"));
+    inner.finish();
+    let element = Spanned { span: element.as_ref()?.node.span, value: element?.text };
+    let value = variable_name(&element, fields)?;
+    Some(ForEach { list: list?, element: Spanned { value, span: element.span } })
+}

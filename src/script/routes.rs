@@ -1,0 +1,213 @@
+//! `on_exit` tables and the routes in them, as written (LANGUAGE.md section 6).
+
+use std::sync::Arc;
+
+use crate::script::fields::{Fields, Words, shortened};
+use crate::source::diagnostic::{Diagnostic, Edit};
+use crate::source::near::near_miss;
+use crate::source::span::{Span, Spanned};
+use crate::source::yaml::{Entry, Node, NodeKind};
+
+/// The routes that are one word.
+const WORDS: [&str; 7] = ["next", "resume", "retry", "skip_topic", "skip_phase", "end", "fail"];
+
+/// An `on_exit` table.
+#[derive(Clone, Debug)]
+pub struct OnExit {
+    /// Its routes, in the order of the file.
+    pub routes: Vec<WrittenRoute>,
+}
+
+/// One route: for which reason, what is set, what is inserted, and where it goes on then.
+#[derive(Clone, Debug)]
+pub struct WrittenRoute {
+    /// The exit reason, as written: whether there is such a reason is not said here.
+    pub reason: Spanned<String>,
+    /// `set`: what is set before anything else.
+    pub set: Option<Entry>,
+    /// `insert`: a skill, or the id of an action, that runs first.
+    pub insert: Option<Spanned<String>>,
+    /// Where it goes on.
+    pub then: Option<Spanned<Go>>,
+    /// The whole route.
+    pub span: Span,
+}
+
+/// Where a route goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Go {
+    /// To what stands next.
+    Next,
+    /// The action goes on at its next round.
+    Resume,
+    /// The action begins again.
+    Retry,
+    /// To what stands behind the topic.
+    SkipTopic,
+    /// To what stands behind the phase.
+    SkipPhase,
+    /// To the topic or phase of this id.
+    Goto(String),
+    /// The session is completed.
+    End,
+    /// The session fails.
+    Fail,
+}
+
+impl Go {
+    fn word(text: &str) -> Option<Self> {
+        Some(match text {
+            "next" => Self::Next,
+            "resume" => Self::Resume,
+            "retry" => Self::Retry,
+            "skip_topic" => Self::SkipTopic,
+            "skip_phase" => Self::SkipPhase,
+            "end" => Self::End,
+            "fail" => Self::Fail,
+            _ => return None,
+        })
+    }
+}
+
+/// Reads `on_exit` of the node whose fields these are.
+pub fn on_exit(fields: &Fields<'_>) -> Option<OnExit> {
+    let node = fields.take("on_exit")?;
+    let NodeKind::Mapping(entries) = &node.kind else {
+        let message = format!("`on_exit` must be a mapping of exit reasons to routes, but this is {}", node.describe());
+        let help = "write each reason on a line of its own, as `max_rounds_reached: next`";
+        let diagnostic = Diagnostic::error("wrong-type", message, fields.file(), node.span);
+        fields.findings().report(diagnostic.with_help(help));
+        return None;
+    };
+    if entries.is_empty() {
+        let message = format!("`on_exit` of {} is empty", fields.what());
+        let diagnostic = Diagnostic::error("empty-list", message, fields.file(), node.span);
+        fields.findings().report(diagnostic.with_help("give it at least one route, or remove it"));
+    }
+    Some(OnExit { routes: entries.iter().filter_map(|entry| route(entry, fields)).collect() })
+}
+
+fn route(entry: &Entry, fields: &Fields<'_>) -> Option<WrittenRoute> {
+    let reason = entry.key.clone();
+    let span = entry.value.span;
+    match &entry.value.kind {
+        NodeKind::Mapping(_) => {
+            let what = format!("the route of `{}`", shortened(&reason.value));
+            let inner = Fields::of(&entry.value, what, fields.file(), fields.findings())?;
+            let steps = steps(&inner);
+            inner.finish();
+            let Steps { set, insert, then } = steps?;
+            Some(WrittenRoute { reason, set, insert, then, span })
+        }
+        _ => {
+            let go = word(&entry.value, fields)?;
+            Some(WrittenRoute { reason, set: None, insert: None, then: Some(go), span })
+        }
+    }
+}
+
+/// What a route given as a mapping does.
+pub(crate) struct Steps {
+    pub(crate) set: Option<Entry>,
+    pub(crate) insert: Option<Spanned<String>>,
+    pub(crate) then: Option<Spanned<Go>>,
+}
+
+/// `set`, `insert`, `goto` and `then` of one mapping; reports what contradicts itself.
+pub(crate) fn steps(fields: &Fields<'_>) -> Option<Steps> {
+    let set = fields.entry("set").cloned();
+    let insert = fields.name("insert");
+    let goto = fields.name("goto");
+    let then = fields.take("then").and_then(|node| then(node, fields));
+    let report = |rule: &'static str, message: String, span: Span, help: &str| {
+        fields.findings().report(Diagnostic::error(rule, message, fields.file(), span).with_help(help));
+    };
+    if let (Some(goto), true) = (&goto, fields.take("then").is_some()) {
+        let message = format!("{} has both `goto` and `then`", fields.what());
+        report("conflicting-fields", message, goto.span, "keep one of them: each says where the conversation goes on");
+        return None;
+    }
+    let nothing = set.is_none() && insert.is_none() && goto.is_none() && fields.take("then").is_none();
+    if nothing {
+        let message = format!("{} says nothing to do", fields.what());
+        let help = "give it `then:`, `goto:`, `insert:` or `set:`, or write one word, as in `next`";
+        report("missing-key", message, fields.span(), help);
+        return None;
+    }
+    let goto = goto.map(|id| Spanned { value: Go::Goto(id.value), span: id.span });
+    Some(Steps { set, insert, then: goto.or(then) })
+}
+
+fn then(node: &Arc<Node>, fields: &Fields<'_>) -> Option<Spanned<Go>> {
+    if !matches!(node.kind, NodeKind::Mapping(_)) {
+        return word(node, fields);
+    }
+    let inner = Fields::of(node, "`then`", fields.file(), fields.findings())?;
+    let id = inner.required_words("goto");
+    inner.finish();
+    id.map(|id| Spanned { value: Go::Goto(id.text), span: id.node.span })
+}
+
+/// A route of one word.
+fn word(node: &Arc<Node>, fields: &Fields<'_>) -> Option<Spanned<Go>> {
+    let text = node.as_scalar().map(|scalar| scalar.text.trim()).unwrap_or_default();
+    if let Some(go) = Go::word(text) {
+        return Some(Spanned { value: go, span: node.span });
+    }
+    let listed = WORDS.map(|word| format!("`{word}`")).join(", ");
+    let message = match node.as_scalar() {
+        Some(_) => format!("`{}` is no route", shortened(text)),
+        None => format!("a route is a word or a mapping, but this is {}", node.describe()),
+    };
+    let near = near_miss(text, WORDS);
+    // `goto topic_b` and `goto: topic_b` inside a text are what people try first.
+    let jump = ["goto", "insert"].into_iter().find_map(|word| {
+        let rest = text.strip_prefix(word)?.trim_start_matches([':', ' ']);
+        let whole = !rest.is_empty() && rest.len() < text.len() - word.len();
+        whole.then(|| format!("{{ {word}: {rest} }}"))
+    });
+    let help = match (&jump, near) {
+        (Some(jump), _) => format!("write `{jump}`"),
+        (None, Some(near)) => format!("did you mean `{near}`?"),
+        (None, None) => format!("routes are {listed}, `{{ goto: … }}`, `{{ insert: …, then: … }}`"),
+    };
+    let mut diagnostic = Diagnostic::error("not-a-choice", message, fields.file(), node.span).with_help(help);
+    if let Some(text) = jump.or(near.map(str::to_owned)) {
+        diagnostic = diagnostic.with_fix(format!("write `{text}`"), vec![Edit { span: node.span, text }]);
+    }
+    fields.findings().report(diagnostic);
+    None
+}
+
+/// A trigger (LANGUAGE.md section 10).
+#[derive(Clone, Debug)]
+pub struct WrittenTrigger {
+    /// `trigger_id`.
+    pub id: Spanned<String>,
+    /// `when`.
+    pub when: Option<Words>,
+    /// `insert`: the skill, or the action, that runs.
+    pub insert: Option<Spanned<String>>,
+    /// Whether `then` ends the session.
+    pub ends: bool,
+    /// `once`.
+    pub once: bool,
+}
+
+/// Reads `triggers`. `id` reads a required id.
+pub fn triggers(fields: &Fields<'_>, id: fn(&Fields<'_>, &'static str) -> Spanned<String>) -> Vec<WrittenTrigger> {
+    let items = fields.list("triggers").unwrap_or_default();
+    let read = |item: &Arc<Node>| {
+        let inner = Fields::of(item, "a trigger", fields.file(), fields.findings())?;
+        let trigger = WrittenTrigger {
+            id: id(&inner, "trigger_id"),
+            when: inner.required_words("when"),
+            insert: inner.required_words("insert").map(|words| Spanned { value: words.text, span: words.node.span }),
+            ends: inner.choice("then", &["resume", "end"]) == Some("end"),
+            once: inner.boolean("once").unwrap_or(false),
+        };
+        inner.finish();
+        Some(trigger)
+    };
+    items.iter().filter_map(read).collect()
+}

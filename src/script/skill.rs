@@ -1,0 +1,114 @@
+//! Skills: actions that other scripts call (LANGUAGE.md section 1), as written.
+
+use std::sync::Arc;
+
+use crate::script::declare::{Declared, declare_list, variable_name};
+use crate::script::fields::{Fields, shortened};
+use crate::script::read::{id, items};
+use crate::script::script::RawAction;
+use crate::source::diagnostic::Diagnostic;
+use crate::source::span::{Span, Spanned};
+use crate::source::yaml::Node;
+
+/// A skill.
+#[derive(Clone, Debug)]
+pub struct WrittenSkill {
+    /// `skill_id`, or the older `technique_id`.
+    pub id: Spanned<String>,
+    /// `inputs`: like declarations; one without a value must be given by the caller.
+    pub inputs: Vec<Declared>,
+    /// `outputs`: the names that the caller may take.
+    pub outputs: Vec<Spanned<String>>,
+    /// `actions`.
+    pub actions: Vec<RawAction>,
+    /// The whole skill.
+    pub span: Span,
+}
+
+/// An item of `skills` of a script.
+#[derive(Clone, Debug)]
+pub enum SkillItem {
+    /// A skill that is written in the script itself.
+    Inline(Box<WrittenSkill>),
+    /// The path of a skill's file, relative to the script.
+    Path(Spanned<String>),
+}
+
+/// Reads the mapping of a skill: the value of `skill:`, or an item of `skills`.
+pub fn skill(node: &Node, fields: &Fields<'_>) -> Option<WrittenSkill> {
+    let inner = Fields::of(node, "a skill", fields.file(), fields.findings())?;
+    let id = id(&inner, "skill_id");
+    for name in ["skill_name", "description", "skill_goal"] {
+        inner.ignore(name);
+    }
+    let inputs = declare_list(&inner, "inputs");
+    let outputs = outputs(&inner);
+    let actions = items(&inner, "actions", crate::script::read::action);
+    inner.finish();
+    Some(WrittenSkill { id, inputs, outputs, actions, span: node.span })
+}
+
+/// Reads a file in the older form: `technique_id` and `topic` at its root.
+pub fn technique(fields: &Fields<'_>) -> Option<WrittenSkill> {
+    let id = id(fields, "technique_id");
+    for name in ["technique_name", "description"] {
+        fields.ignore(name);
+    }
+    let mut inputs = declare_list(fields, "inputs");
+    let outputs = outputs(fields);
+    if let Some(entry) = fields.entry("technique_id") {
+        let message = "`technique_id` with `topic` is the older form of a skill";
+        let help = "write `skill:`, and below it `skill_id`, `inputs`, `outputs` and `actions`";
+        let diagnostic = Diagnostic::warning("deprecated-field", message, fields.file(), entry.key.span);
+        fields.findings().report(diagnostic.with_help(help));
+    }
+    let topic = fields.required("topic")?;
+    let inner = Fields::of(topic, "`topic`", fields.file(), fields.findings())?;
+    for name in ["topic_id", "topic_name", "topic_goal", "strategy"] {
+        inner.ignore(name);
+    }
+    inputs.extend(declare_list(&inner, "declare"));
+    let actions = items(&inner, "actions", crate::script::read::action);
+    inner.finish();
+    Some(WrittenSkill { id, inputs, outputs, actions, span: topic.span })
+}
+
+fn outputs(fields: &Fields<'_>) -> Vec<Spanned<String>> {
+    let read = |item: &Arc<Node>| {
+        let Some(scalar) = item.as_scalar() else {
+            let message =
+                format!("an item of `outputs` must be the name of a variable, but this is {}", item.describe());
+            let diagnostic = Diagnostic::error("wrong-type", message, fields.file(), item.span);
+            fields.findings().report(diagnostic.with_help("write the names alone, as in `outputs: [mood, reason]`"));
+            return None;
+        };
+        let name = Spanned { value: scalar.text.clone(), span: item.span };
+        variable_name(&name, fields).map(|value| Spanned { value, span: item.span })
+    };
+    fields.list("outputs").unwrap_or_default().iter().filter_map(read).collect()
+}
+
+/// Reads `skills` of a script.
+pub fn skills(fields: &Fields<'_>) -> Vec<SkillItem> {
+    let read = |item: &Arc<Node>| match item.as_scalar() {
+        Some(scalar) => {
+            let path = Spanned { value: scalar.text.clone(), span: item.span };
+            sound_path(&path, fields).then_some(SkillItem::Path(path))
+        }
+        None => skill(item, fields).map(|skill| SkillItem::Inline(Box::new(skill))),
+    };
+    fields.list("skills").unwrap_or_default().iter().filter_map(read).collect()
+}
+
+/// Whether a path may be followed: relative, and not out of the project. What it names is for the engine to look up.
+fn sound_path(path: &Spanned<String>, fields: &Fields<'_>) -> bool {
+    let text = path.value.as_str();
+    let sound = !text.trim().is_empty() && !text.starts_with(['/', '\\', '~']) && !text.contains(['\0', ':']);
+    if !sound {
+        let message = format!("`{}` cannot be the path of a skill", shortened(text));
+        let help = "write a path that begins at the folder of this script, as in `../skills/comfort.yaml`";
+        let diagnostic = Diagnostic::error("invalid-name", message, fields.file(), path.span);
+        fields.findings().report(diagnostic.with_help(help));
+    }
+    sound
+}
