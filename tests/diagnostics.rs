@@ -15,7 +15,7 @@ use bcc_script::engine::environment::Environment;
 use bcc_script::engine::error::EngineError;
 use bcc_script::engine::project::Project;
 use bcc_script::source::diagnostic::Diagnostic;
-use bcc_script::source::render;
+use bcc_script::source::render::human::human;
 use regex::Regex;
 
 use crate::diagnostic_page::{Example, Parts};
@@ -60,7 +60,7 @@ fn what_a_page_calls_wrong_raises_its_diagnostic_with_help_and_no_other_error() 
             let alone = !other.iter().any(|diagnostic| diagnostic.is_error());
             if !(raised && helped && alone) || std::env::var_os("SHOW").is_some() {
                 let place = format!("##### the wrong example {} of {}", number + 1, page.slug);
-                problems += &format!("{place} ({raised}, {helped}, {alone})\n{}\n", render::human(&found, false));
+                problems += &format!("{place} ({raised}, {helped}, {alone})\n{}\n", human(&found, false));
             }
         }
     }
@@ -72,7 +72,7 @@ fn what_a_page_calls_right_raises_nothing() {
     for page in DIAGNOSTICS {
         for (number, example) in parts(page).right.iter().enumerate() {
             let found = findings(example);
-            let shown = render::human(&found, false);
+            let shown = human(&found, false);
             assert!(found.is_empty(), "the right example {} of {}:\n{shown}", number + 1, page.slug);
         }
     }
