@@ -34,7 +34,7 @@ pub fn sarif(diagnostics: &[Diagnostic], rules: &[RuleText<'_>]) -> String {
     let results: Vec<Value> =
         sorted.iter().map(|diagnostic| result(diagnostic, index.get(diagnostic.rule).copied())).collect();
     let rules: Vec<Value> = rules.iter().map(descriptor).collect();
-    let driver = json!({ "name": "bcc-script", "version": env!("CARGO_PKG_VERSION"), "rules": rules });
+    let driver = json!({ "name": env!("CARGO_PKG_NAME"), "version": env!("CARGO_PKG_VERSION"), "rules": rules });
     let run = json!({ "tool": { "driver": driver }, "columnKind": "unicodeCodePoints", "results": results });
     let log = json!({ "$schema": SCHEMA, "version": "2.1.0", "runs": [run] });
     format!("{log}\n")
