@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::check::allow_comments::{Allow, YAML, meant, of_template, read};
+use crate::check::allow_comments::{Allow, YAML, meant, of_template, read_all};
 use crate::check::diagnostics::{near, page};
 use crate::source::comments::{LongText, comments};
 use crate::source::diagnostic::{Diagnostic, Edit, sort};
@@ -66,11 +66,10 @@ pub fn allow(file: &Arc<SourceFile>, diagnostics: Vec<Diagnostic>) -> Vec<Diagno
 fn written(file: &SourceFile) -> (Vec<Allow>, Vec<LongText>) {
     let is_template = file.name().rsplit_once('.').is_some_and(|(_, extension)| extension.eq_ignore_ascii_case("md"));
     if is_template {
-        let found = of_template(file);
-        return (found.into_iter().filter_map(|(span, form)| read(file, span, form)).collect(), Vec::new());
+        return (read_all(file, of_template(file)), Vec::new());
     }
     let found = comments(file);
-    (found.comments.into_iter().filter_map(|span| read(file, span, YAML)).collect(), found.texts)
+    (read_all(file, found.comments.into_iter().map(|span| (span, YAML)).collect()), found.texts)
 }
 
 /// What is wrong with a comment, name by name.

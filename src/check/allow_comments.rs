@@ -51,8 +51,22 @@ static WELL_FORMED: LazyLock<Option<Regex>> =
 static MEANT: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"^\s*bcc\s*[:-]?\s*([a-z]+)\s*[(\[:]?\s*([^()\[\]]*)").ok());
 
-/// Reads a comment; `None` where it is about something else.
-pub(crate) fn read(file: &SourceFile, comment: Span, form: Form) -> Option<Allow> {
+/// Those of a file's comments, in their order, that are meant to silence something.
+pub(crate) fn read_all(file: &SourceFile, comments: Vec<(Span, Form)>) -> Vec<Allow> {
+    let mut found: Vec<Allow> = Vec::new();
+    // From the last to the first: what stands below one comment also stands below the one above it.
+    for (comment, form) in comments.into_iter().rev() {
+        let next = found.iter().next_back().filter(|next| next.alone);
+        let next = next.map(|next| (file.line(next.comment.start), next.target));
+        found.extend(read(file, comment, form, next));
+    }
+    found.reverse();
+    found
+}
+
+/// Reads a comment; `None` where it is about something else. `next`: the line of one below it that stands alone, and what
+/// that one is about.
+fn read(file: &SourceFile, comment: Span, form: Form, next: Option<(usize, Option<usize>)>) -> Option<Allow> {
     let inner = Span::new(comment.start + form.open.len(), comment.end.saturating_sub(form.close.len()));
     let text = file.slice(inner);
     let names = match WELL_FORMED.as_ref()?.captures(text).and_then(|found| found.get(1)) {
@@ -71,7 +85,7 @@ pub(crate) fn read(file: &SourceFile, comment: Span, form: Form) -> Option<Allow
     let before = file.slice(Span::new(around.start, comment.start));
     let behind = file.slice(Span::new(comment.end, around.end));
     let alone = before.trim().is_empty() && behind.trim().is_empty();
-    let target = if alone { below(file, line, form) } else { Some(line) };
+    let target = if alone { below(file, line, form, next) } else { Some(line) };
     Some(Allow { comment, form, alone, target, names })
 }
 
@@ -110,13 +124,20 @@ fn half_width(text: &str) -> String {
 }
 
 /// The next line that is neither empty nor nothing but a comment.
-fn below(file: &SourceFile, line: usize, form: Form) -> Option<usize> {
-    let is_comment = |text: &str| {
-        let forms: &[Form] = if form == YAML { &[YAML] } else { &TEMPLATE };
-        forms.iter().any(|form| text.starts_with(form.open) && text.ends_with(form.close))
-    };
-    let lines = (line + 1..).map_while(|number| Some((number, file.slice(file.line_span(number)?).trim())));
-    lines.filter(|(_, text)| !text.is_empty() && !is_comment(text)).map(|(number, _)| number).next()
+fn below(file: &SourceFile, line: usize, form: Form, next: Option<(usize, Option<usize>)>) -> Option<usize> {
+    let forms: &[Form] = if form == YAML { &[YAML] } else { &TEMPLATE };
+    let is_comment = |text: &str| forms.iter().any(|form| text.starts_with(form.open) && text.ends_with(form.close));
+    let mut number = line + 1;
+    loop {
+        if let Some((_, target)) = next.filter(|(line, _)| *line == number) {
+            return target;
+        }
+        let text = file.slice(file.line_span(number)?).trim();
+        if !text.is_empty() && !is_comment(text) {
+            return Some(number);
+        }
+        number += 1;
+    }
 }
 
 /// The comments of a template that lie in one line.
@@ -129,10 +150,11 @@ pub(crate) fn of_template(file: &SourceFile) -> Vec<(Span, Form)> {
             let end = file.line_span(file.line(open)).map_or(open, |line| line.end);
             let inside = open + form.open.len();
             let close = text.get(inside..end).and_then(|rest| rest.find(form.close));
-            if let Some(close) = close {
-                found.push((Span::new(open, inside + close + form.close.len()), form));
+            // Where none is closed in this line, none behind it in the same line is either.
+            from = close.map_or(end.max(inside), |close| inside + close + form.close.len());
+            if close.is_some() {
+                found.push((Span::new(open, from), form));
             }
-            from = inside;
         }
     }
     found.sort_unstable_by_key(|(span, _)| *span);

@@ -1,6 +1,9 @@
 //! Tests of `check::allow`: what is silenced, what is not, and what is said of comments that silence nothing.
 
+use proptest::prelude::*;
+
 use super::*;
+use crate::source::render::{github::github, human, json::json, sarif::sarif};
 
 /// A finding of `rule` where each `«` stands in the text, which the file does not hold.
 fn file_of(name: &str, marked: &str) -> (Arc<SourceFile>, Vec<usize>) {
@@ -177,4 +180,79 @@ fn findings_about_other_files_pass() {
     let other = Arc::new(SourceFile::new("b.yaml", "a: b\n"));
     let kept = allow(&file, vec![Diagnostic::warning("deprecated-field", "m", &other, Span::point(0))]);
     assert_eq!(kept.iter().map(|found| found.rule).collect::<Vec<_>>(), ["useless-allow", "deprecated-field"]);
+}
+
+#[test]
+fn thousands_of_comments_are_read_at_once() {
+    // Whatever took more than linear time here would not come to an end.
+    let table = [
+        ("a.yaml", "# bcc: allow(deprecated-field)\n".repeat(20_000) + "a: b\n", 20_000),
+        ("a.md", "{#".repeat(500_000) + "bcc", 0),
+        ("a.md", "<!-- bcc: allow(deprecated-field) -->\n".repeat(20_000), 20_000),
+        ("a.md", "<!-- bcc: allow(deprecated-field) -->".repeat(20_000), 20_000),
+    ];
+    for (name, text, expected) in table {
+        let file = Arc::new(SourceFile::new(name, text));
+        assert_eq!(allow(&file, Vec::new()).len(), expected);
+    }
+}
+
+fn pieces() -> impl Strategy<Value = String> {
+    let piece = prop::sample::select(vec![
+        "# bcc: allow(deprecated-field)",
+        "#bcc:",
+        "# bcc: allow",
+        "(",
+        ")",
+        "（",
+        "，",
+        ",",
+        "unknown-kind",
+        "xyz",
+        "deprecated-field",
+        " ",
+        "\n",
+        "\r\n",
+        "\n  ",
+        "a: ",
+        "- ",
+        "|",
+        ">-",
+        "'",
+        "\"",
+        "[",
+        "]",
+        "好",
+        "<!-- bcc: allow(deprecated-field) -->",
+        "<!--",
+        "-->",
+        "{#",
+        "#}",
+        "\u{feff}",
+        "---\n",
+        "bcc: allow(",
+        "\u{85}",
+        "\u{1b}",
+        "\0",
+    ]);
+    prop::collection::vec(piece, 0..30).prop_map(|pieces| pieces.concat())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 1_000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn no_text_brings_it_down_and_every_fix_fits(text in pieces(), name in "a\\.(yaml|md)", places in prop::collection::vec(0usize..200, 0..5)) {
+        let file = Arc::new(SourceFile::new(name, text));
+        let found: Vec<_> = places.iter().map(|at| Diagnostic::warning("deprecated-field", "m", &file, Span::point(*at))).collect();
+        let kept = allow(&file, found);
+        for edit in kept.iter().flat_map(|found| &found.fixes).flat_map(|fix| &fix.edits) {
+            prop_assert!(file.text().get(edit.span.range()).is_some(), "{edit:?}");
+        }
+        let formats = [human::report(&kept, &human::Options::default()), json(1, &kept), github(&kept), sarif(&kept, &[])];
+        for (index, text) in formats.iter().enumerate() {
+            prop_assert!(!text.contains('\u{1b}'), "{index}");
+        }
+        prop_assert_eq!(formats[2].lines().count(), kept.len());
+    }
 }
