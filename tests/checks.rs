@@ -12,7 +12,7 @@ use bcc_script::engine::environment::Environment;
 use bcc_script::engine::error::EngineError;
 use bcc_script::engine::project::Project;
 use bcc_script::program::event::{Delta, Observer};
-use bcc_script::source::render::human;
+use bcc_script::source::render::human::human;
 
 struct Nobody;
 

@@ -8,14 +8,17 @@ mod diagnostic_page;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
+use std::sync::Arc;
 
+use bcc_script::check::allow::allow;
 use bcc_script::check::diagnostics::{DIAGNOSTICS, Page};
 use bcc_script::engine::engine::{Loaded, RunRequest};
 use bcc_script::engine::environment::Environment;
 use bcc_script::engine::error::EngineError;
 use bcc_script::engine::project::Project;
 use bcc_script::source::diagnostic::Diagnostic;
-use bcc_script::source::render;
+use bcc_script::source::render::human::human;
+use bcc_script::source::text::SourceFile;
 use regex::Regex;
 
 use crate::diagnostic_page::{Example, Parts};
@@ -41,10 +44,15 @@ fn findings(example: &Example) -> Vec<Diagnostic> {
     }
     let file = directory.path().join(Example::SCRIPT);
     let project = Project::of(&file, Some(directory.path()), false, &Environment::default()).unwrap();
-    match Loaded::of(&project, &RunRequest { file, ..RunRequest::default() }) {
+    let name = file.display().to_string();
+    let found = match Loaded::of(&project, &RunRequest { file, ..RunRequest::default() }) {
         Ok(loaded) => loaded.diagnostics().to_vec(),
         Err(EngineError::Invalid(diagnostics)) => diagnostics,
         Err(error) => panic!("{error}: {:?}", error.help()),
+    };
+    match SourceFile::from_bytes(name, example.files[0].1.clone()) {
+        Ok(script) => allow(&Arc::new(script), found),
+        Err(_) => found,
     }
 }
 
@@ -60,7 +68,7 @@ fn what_a_page_calls_wrong_raises_its_diagnostic_with_help_and_no_other_error() 
             let alone = !other.iter().any(|diagnostic| diagnostic.is_error());
             if !(raised && helped && alone) || std::env::var_os("SHOW").is_some() {
                 let place = format!("##### the wrong example {} of {}", number + 1, page.slug);
-                problems += &format!("{place} ({raised}, {helped}, {alone})\n{}\n", render::human(&found, false));
+                problems += &format!("{place} ({raised}, {helped}, {alone})\n{}\n", human(&found, false));
             }
         }
     }
@@ -72,7 +80,7 @@ fn what_a_page_calls_right_raises_nothing() {
     for page in DIAGNOSTICS {
         for (number, example) in parts(page).right.iter().enumerate() {
             let found = findings(example);
-            let shown = render::human(&found, false);
+            let shown = human(&found, false);
             assert!(found.is_empty(), "the right example {} of {}:\n{shown}", number + 1, page.slug);
         }
     }
@@ -82,7 +90,7 @@ fn what_a_page_calls_right_raises_nothing() {
 fn every_page_says_what_why_wrong_right_and_how_to_mend() {
     for page in DIAGNOSTICS {
         let parts = parts(page);
-        assert_eq!(parts.slug, page.slug);
+        assert_eq!((&*parts.slug, &parts.summary), (page.slug, &page.summary()));
         let count = (parts.wrong.len(), parts.right.len());
         assert!(count.0 > 0 && count.0 == count.1, "{}: each wrong example is mended once: {count:?}", page.slug);
     }
@@ -139,7 +147,8 @@ fn every_page_is_in_the_table_and_in_the_readme_of_the_pages() {
     let listed: Vec<&str> = readme.lines().filter(|line| line.starts_with("* [")).collect();
     let lines = DIAGNOSTICS.iter().map(|page| {
         let (slug, severity) = (page.slug, page.severity.name());
-        format!("* [`{slug}`]({slug}.md) ({severity}): {}", parts(page).summary)
+        let set = if page.adjustable { ", may be set" } else { "" };
+        format!("* [`{slug}`]({slug}.md) ({severity}{set}): {}", parts(page).summary)
     });
     let lines: Vec<String> = lines.collect();
     assert_eq!(listed, lines, "the list should be:\n{}", lines.join("\n"));

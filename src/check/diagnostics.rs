@@ -1,6 +1,7 @@
 //! The diagnostics that there are, each with its page of `docs/diagnostics/`: what it says, why, wrong, right, how to mend.
 
 use crate::source::diagnostic::Severity;
+use crate::source::near::near_miss;
 
 /// One diagnostic.
 #[derive(Clone, Copy, Debug)]
@@ -9,16 +10,39 @@ pub struct Page {
     pub slug: &'static str,
     /// How much it matters; the most where that differs from case to case.
     pub severity: Severity,
+    /// Whether a project may switch it off or change how much it matters, and a comment may silence it. Not so where the
+    /// script cannot run with it: what `run` refuses must not pass `validate`.
+    pub adjustable: bool,
     /// Its page, as markdown.
     pub text: &'static str,
 }
 
-/// A missing page does not build.
+impl Page {
+    /// The sentence below the title, on one line.
+    pub fn summary(&self) -> String {
+        let body = self.text.split_once('\n').map_or("", |(_, body)| body);
+        let sentence = body.split("\n## ").next().unwrap_or("");
+        sentence.split_whitespace().collect::<Vec<_>>().join(" ")
+    }
+}
+
+/// A missing page does not build. `Error` is fixed, because the script cannot run; `Warning` is adjustable; `Error lint` is an
+/// adjustable error, of a script that would run.
 macro_rules! page {
-    ($severity:ident $slug:literal) => {
+    (Error lint $slug:literal) => {
+        page!(@ Error, true, $slug)
+    };
+    (Error $slug:literal) => {
+        page!(@ Error, false, $slug)
+    };
+    (Warning $slug:literal) => {
+        page!(@ Warning, true, $slug)
+    };
+    (@ $severity:ident, $adjustable:literal, $slug:literal) => {
         Page {
             slug: $slug,
             severity: Severity::$severity,
+            adjustable: $adjustable,
             text: include_str!(concat!("../../docs/diagnostics/", $slug, ".md")),
         }
     };
@@ -68,6 +92,7 @@ pub static DIAGNOSTICS: &[Page] = &[
     page!(Error "unknown-tag"),
     page!(Error "unknown-template"),
     page!(Error "unknown-template-name"),
+    page!(Warning "useless-allow"),
     page!(Error "wrong-type"),
     page!(Error "yaml-syntax"),
 ];
@@ -76,6 +101,11 @@ pub static DIAGNOSTICS: &[Page] = &[
 pub fn page(slug: &str) -> Option<&'static Page> {
     let found = DIAGNOSTICS.binary_search_by(|page| page.slug.cmp(slug));
     found.ok().and_then(|index| DIAGNOSTICS.get(index))
+}
+
+/// The slug that was probably meant by one that does not exist.
+pub fn near(slug: &str) -> Option<&'static str> {
+    near_miss(slug, DIAGNOSTICS.iter().map(|page| page.slug))
 }
 
 #[cfg(test)]
@@ -88,6 +118,7 @@ mod tests {
         for known in DIAGNOSTICS {
             assert_eq!(page(known.slug).unwrap().slug, known.slug);
         }
+        assert_eq!(page("duplicate-key").unwrap().summary(), "The same key stands twice in one mapping.");
         assert!(page("unknown").is_none());
         assert!(page("").is_none());
     }

@@ -1,11 +1,13 @@
 //! Script + kinds → Program or diagnostics. All that is wrong is found before anything runs.
 
+pub mod allow;
 pub mod check;
 pub mod checker;
 pub mod declarations;
 pub mod diagnostics;
 pub mod facts;
 pub mod known;
+pub mod levels;
 pub mod library;
 pub mod placeholders;
 pub mod prompts;

@@ -23,6 +23,8 @@ pub enum Command {
     Sessions(Sessions),
     /// Trust the bcc-script.toml of a directory: let it name servers and keys
     Trust(Trust),
+    /// Tell what a finding means and how to mend it, or list all findings that there are
+    Explain(Explain),
 }
 
 /// `run`.
@@ -151,6 +153,13 @@ pub struct Resume {
 pub struct Trust {
     /// The directory [default: the project around this one]
     pub directory: Option<PathBuf>,
+}
+
+/// `explain`.
+#[derive(Debug, Args)]
+pub struct Explain {
+    /// Its name, as in `error[unknown-key]` [default: list all]
+    pub name: Option<String>,
 }
 
 /// Formats of `sessions export`.

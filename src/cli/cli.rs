@@ -7,7 +7,7 @@ use clap::Parser;
 
 use crate::cli::arguments::{Arguments, Command};
 use crate::cli::exit::Exit;
-use crate::cli::{report, run, sessions, trust};
+use crate::cli::{explain, report, run, sessions, trust};
 use crate::engine::environment::Environment;
 use crate::engine::error::EngineError;
 
@@ -35,6 +35,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
             Command::Run(options) => run::run(options, environment).await,
             Command::Sessions(command) => sessions::sessions(command, environment).await,
             Command::Trust(options) => trust::trust(&options, &environment),
+            Command::Explain(options) => explain::explain(&options),
         }
     });
     match result {

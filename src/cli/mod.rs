@@ -5,6 +5,7 @@ pub mod cli;
 pub mod commands;
 pub mod drive;
 pub mod exit;
+pub mod explain;
 pub mod front;
 pub mod input;
 pub mod json;

@@ -5,10 +5,10 @@ use std::io::{IsTerminal, Write};
 use crate::cli::exit::Exit;
 use crate::cli::terminal::plain;
 use crate::engine::error::EngineError;
-use crate::source::diagnostic::{Diagnostic, Severity};
+use crate::source::diagnostic::Diagnostic;
 use crate::source::render::human;
 
-/// More diagnostics than these are counted, not shown.
+/// More warnings than these are counted, not shown.
 const MOST_SHOWN: usize = 100;
 
 /// Whether standard error may be coloured.
@@ -70,20 +70,12 @@ pub fn warnings(found: &[Diagnostic]) {
     }
 }
 
-/// Diagnostics, and how many there are.
+/// Diagnostics, as many as somebody reads, and how many there are.
 pub fn diagnostics(found: &[Diagnostic]) {
     if found.is_empty() {
         return;
     }
-    let shown = found.get(..found.len().min(MOST_SHOWN)).unwrap_or(found);
-    let _ = write!(std::io::stderr().lock(), "{}", human(shown, color()));
-    let errors = found.iter().filter(|diagnostic| diagnostic.is_error()).count();
-    let warnings = found.iter().filter(|diagnostic| diagnostic.severity == Severity::Warning).count();
-    let hidden = found.len() - shown.len();
-    let more = if hidden > 0 { format!(" ({hidden} more not shown)") } else { String::new() };
-    note(&format!("{} and {}{more}", count(errors, "error"), count(warnings, "warning")));
-}
-
-fn count(number: usize, what: &str) -> String {
-    if number == 1 { format!("1 {what}") } else { format!("{number} {what}s") }
+    let shown = human::report(found, &human::Options { color: color(), all: false });
+    let _ = write!(std::io::stderr().lock(), "{shown}");
+    note(&human::counts(found));
 }

@@ -151,7 +151,8 @@ fn red(text: &str) -> String {
     if color() { format!("\u{1b}[31m{text}\u{1b}[0m") } else { text.to_owned() }
 }
 
-fn color() -> bool {
+/// Whether standard output may be coloured.
+pub fn color() -> bool {
     std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }
 

@@ -1,5 +1,6 @@
 //! A finding about a file, as data: what is wrong, where, and what to do. Prose and colour are added by `source::render`.
 
+use std::cmp::Ordering;
 use std::sync::Arc;
 
 use crate::source::span::Span;
@@ -144,10 +145,13 @@ impl Diagnostic {
 
 /// Sorts findings as a reader meets them: by file name, then by position; findings at one place keep errors first.
 pub fn sort(diagnostics: &mut [Diagnostic]) {
-    diagnostics.sort_by(|a, b| {
-        let key = |d: &Diagnostic| (d.span.start, d.severity, d.span.end, d.rule);
-        a.file.name().cmp(b.file.name()).then_with(|| key(a).cmp(&key(b)))
-    });
+    diagnostics.sort_by(order);
+}
+
+/// The order of [`sort`].
+pub fn order(a: &Diagnostic, b: &Diagnostic) -> Ordering {
+    let key = |d: &Diagnostic| (d.span.start, d.severity, d.span.end, d.rule);
+    a.file.name().cmp(b.file.name()).then_with(|| key(a).cmp(&key(b)))
 }
 
 #[cfg(test)]

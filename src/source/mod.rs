@@ -2,6 +2,7 @@
 
 pub mod broken_lines;
 pub mod broken_marks;
+pub mod comments;
 pub mod compose;
 pub mod core_schema;
 pub mod diagnostic;

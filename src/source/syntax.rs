@@ -179,7 +179,8 @@ mod tests {
     use std::path::Path;
 
     use super::*;
-    use crate::source::{render, yaml};
+    use crate::source::render::human::human;
+    use crate::source::yaml;
 
     /// Each `tests/fixtures/yaml/<theme>.txt` holds files, each under a line `##### title`: theme, then titles and texts.
     fn fixtures() -> Vec<(String, Vec<(String, String)>)> {
@@ -203,7 +204,7 @@ mod tests {
             for (title, text) in cases {
                 let parsed = yaml::parse(&Arc::new(SourceFile::new("a.yaml", text)));
                 assert!(parsed.diagnostics.iter().any(Diagnostic::is_error), "no error in {theme}: {title}");
-                out += &format!("##### {title}\n{}", render::human(&parsed.diagnostics, false));
+                out += &format!("##### {title}\n{}", human(&parsed.diagnostics, false));
             }
             insta::assert_snapshot!(theme, out);
         }

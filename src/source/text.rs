@@ -1,7 +1,7 @@
 //! The text of one file: decoded or refused, with byte offsets translated to lines and columns.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use crate::source::diagnostic::Diagnostic;
 use crate::source::span::Span;
@@ -18,14 +18,20 @@ pub struct SourceFile {
     text: String,
     /// The byte at which each line starts; never empty.
     line_starts: Vec<usize>,
+    /// How many characters begin before each multiple of [`STRIDE`] bytes; made for the first column far in a long line.
+    strides: OnceLock<Vec<usize>>,
 }
+
+/// A column is counted over at most about this many bytes, so that many findings in one line of megabytes cost no more than
+/// as many elsewhere.
+const STRIDE: usize = 4096;
 
 impl SourceFile {
     /// Text that already is text: from a string in the program, a request, a test.
     pub fn new(name: impl Into<String>, text: impl Into<String>) -> Self {
         let text = text.into();
         let line_starts = line_starts(&text);
-        Self { name: name.into(), text, line_starts }
+        Self { name: name.into(), text, line_starts, strides: OnceLock::new() }
     }
 
     /// Bytes as they came from a disk. Nothing is stripped: a UTF-8 byte-order mark stays, so offsets are those of the file.
@@ -83,8 +89,24 @@ impl SourceFile {
         let byte = self.text.floor_char_boundary(byte.min(self.text.len()));
         let line = self.line(byte);
         let start = self.line_starts.get(line - 1).copied().unwrap_or(0);
+        if byte - start > STRIDE {
+            let mark = usize::from(start == 0 && self.text.starts_with(BYTE_ORDER_MARK));
+            return (line, 1 + self.characters_before(byte) - self.characters_before(start) - mark);
+        }
         let before = self.text.get(start..byte).unwrap_or("");
         (line, 1 + without_mark(start, before).chars().count())
+    }
+
+    /// How many characters stand before `byte`, which is on a boundary.
+    fn characters_before(&self, byte: usize) -> usize {
+        let strides = self.strides.get_or_init(|| {
+            let counts = self.text.as_bytes().chunks(STRIDE).map(begun);
+            let sums = counts.scan(0, |sum, count| Some(std::mem::replace(sum, *sum + count)));
+            sums.collect()
+        });
+        let index = (byte / STRIDE).min(strides.len().saturating_sub(1));
+        let rest = self.text.as_bytes().get(index * STRIDE..byte).unwrap_or_default();
+        strides.get(index).copied().unwrap_or(0) + begun(rest)
     }
 
     /// The line of a byte, from 1. Quick however long the line is.
@@ -163,6 +185,11 @@ fn line_starts(text: &str) -> Vec<usize> {
     starts
 }
 
+/// How many characters begin in these bytes of UTF-8.
+fn begun(bytes: &[u8]) -> usize {
+    bytes.iter().filter(|byte| **byte & 0b1100_0000 != 0b1000_0000).count()
+}
+
 fn without_mark(start: usize, text: &str) -> &str {
     if start == 0 { text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text) } else { text }
 }
@@ -201,6 +228,23 @@ mod tests {
         ];
         for (byte, expected) in table {
             assert_eq!(file.line_column(byte), expected, "byte {byte}");
+        }
+    }
+
+    #[test]
+    fn columns_of_a_long_line_are_those_that_counting_gives() {
+        let line = "a好😀é".repeat(1_000);
+        for start in ["", "\u{feff}", "短\n", "\u{feff}短\n"] {
+            let text = format!("{start}{line}\n{line}");
+            let file = SourceFile::new("a.yaml", text.as_str());
+            let mut expected = (1, 1);
+            for (byte, character) in text.char_indices().filter(|(_, character)| *character != BYTE_ORDER_MARK) {
+                if byte % 7 == 0 {
+                    assert_eq!(file.line_column(byte), expected, "byte {byte}");
+                }
+                expected = if character == '\n' { (expected.0 + 1, 1) } else { (expected.0, expected.1 + 1) };
+            }
+            assert_eq!(file.line_column(text.len()), expected);
         }
     }
 

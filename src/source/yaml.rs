@@ -347,7 +347,7 @@ mod tests {
         for (rule, text) in table {
             let parsed = read(&text);
             assert_eq!(rules(&parsed), [rule; 100]);
-            crate::source::render::human(&parsed.diagnostics, false);
+            crate::source::render::human::human(&parsed.diagnostics, false);
         }
         let parsed = read(&("a: 1\n".repeat(5_000) + "b: ]\n"));
         assert!(parsed.diagnostics.len() <= 100);
@@ -402,7 +402,7 @@ mod tests {
                     prop_assert!(file.text().get(edit.span.range()).is_some(), "{:?}", edit.span);
                 }
             }
-            let shown = crate::source::render::human(&parsed.diagnostics, false);
+            let shown = crate::source::render::human::human(&parsed.diagnostics, false);
             prop_assert!(shown.is_empty() == parsed.diagnostics.is_empty());
             if let Some(root) = &parsed.root {
                 check(&file, root);
@@ -416,7 +416,7 @@ mod tests {
                 Ok(file) => drop(parse(&Arc::new(file))),
                 Err(diagnostic) => {
                     prop_assert!(diagnostic.file.text().get(diagnostic.span.range()).is_some());
-                    prop_assert!(!crate::source::render::human(&[*diagnostic], false).is_empty());
+                    prop_assert!(!crate::source::render::human::human(&[*diagnostic], false).is_empty());
                 }
             }
         }

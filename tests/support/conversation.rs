@@ -13,7 +13,7 @@ use bcc_script::engine::export::export;
 use bcc_script::engine::project::Project;
 use bcc_script::program::event::{Delta, Observer};
 use bcc_script::run::session::{Pause, Session, Taken};
-use bcc_script::source::render::human;
+use bcc_script::source::render::human::human;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 

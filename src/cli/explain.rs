@@ -1,0 +1,124 @@
+//! `explain`: the page of a diagnostic, or the list of all that there are.
+
+use std::io::{ErrorKind, Write};
+
+use crate::check::diagnostics::{DIAGNOSTICS, Page, near, page};
+use crate::cli::arguments::Explain;
+use crate::cli::exit::Exit;
+use crate::cli::terminal::color;
+use crate::engine::error::EngineError;
+
+/// The most names that are offered for one that does not exist.
+const MOST_OFFERED: usize = 5;
+
+/// Prints the page of one diagnostic as markdown, at a terminal lightly styled; without a name, one line for each.
+///
+/// # Errors
+/// When there is no such diagnostic, and when standard output cannot be written to.
+pub fn explain(options: &Explain) -> Result<Exit, EngineError> {
+    let styled = color();
+    let text = match &options.name {
+        None => list(styled),
+        Some(name) => {
+            let name = bare(name);
+            let page = page(name).ok_or_else(|| unknown(name))?;
+            if styled { style(page.text) } else { page.text.to_owned() }
+        }
+    };
+    let mut output = std::io::stdout().lock();
+    match output.write_all(text.as_bytes()).and_then(|()| output.flush()) {
+        // Whoever reads may stop early.
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            Err(EngineError::failed(format!("standard output cannot be written to: {error}")))
+        }
+        _ => Ok(Exit::Done),
+    }
+}
+
+/// The name in what was copied from a report: `error[unknown-key]:`, `` `unknown-key` ``, `unknown-key.md`.
+fn bare(name: &str) -> &str {
+    let inner = name.split_once('[').and_then(|(_, rest)| rest.split_once(']')).map_or(name, |(inner, _)| inner);
+    let inner = inner.trim().trim_matches('`');
+    inner.strip_suffix(".md").unwrap_or(inner)
+}
+
+fn unknown(name: &str) -> EngineError {
+    let has_word = |page: &&Page| !name.is_empty() && page.slug.split('-').any(|word| word == name);
+    let near = near(name);
+    let others = DIAGNOSTICS.iter().filter(has_word).map(|page| page.slug).filter(|slug| Some(*slug) != near);
+    let offered: Vec<String> =
+        near.into_iter().chain(others).take(MOST_OFFERED).map(|slug| format!("`{slug}`")).collect();
+    let help = match offered.as_slice() {
+        [] => "`bcc-script explain` lists all that there are".to_owned(),
+        several => format!("did you mean {}? `bcc-script explain` lists all", several.join(" or ")),
+    };
+    EngineError::usage(format!("there is no diagnostic `{name}`")).with_help(help)
+}
+
+fn list(styled: bool) -> String {
+    let width = DIAGNOSTICS.iter().map(|page| page.slug.len()).max().unwrap_or(0);
+    let mut text = String::new();
+    for page in DIAGNOSTICS {
+        let (slug, severity) = (page.slug, page.severity.name());
+        let set = if page.adjustable { "may be set" } else { "" };
+        let slug = if styled { format!("{BOLD}{slug:width$}{PLAIN}") } else { format!("{slug:width$}") };
+        text.push_str(&format!("{slug}  {severity:7}  {set:10}  {}\n", page.summary()));
+    }
+    let example = "deprecated-field=off";
+    text.push_str(&format!(
+        "\n`bcc-script explain NAME` tells more. What may be set may be off, a warning or an error: `--rule {example}`, or in \
+         `[rules]` of bcc-script.toml.\n"
+    ));
+    text
+}
+
+const BOLD: &str = "\u{1b}[1m";
+const DIM: &str = "\u{1b}[2m";
+const PLAIN: &str = "\u{1b}[0m";
+
+/// Headings bold, examples quiet; every character of the page stays.
+fn style(markdown: &str) -> String {
+    let mut fenced = false;
+    let mut text = String::new();
+    for line in markdown.lines() {
+        let fence = line.starts_with("```");
+        let mark = match () {
+            () if fenced || fence => DIM,
+            () if line.starts_with('#') => BOLD,
+            () => "",
+        };
+        fenced ^= fence;
+        let end = if mark.is_empty() { "" } else { PLAIN };
+        text.push_str(&format!("{mark}{line}{end}\n"));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn style_changes_no_word_of_a_page() {
+        for page in DIAGNOSTICS {
+            let styled = style(page.text);
+            assert!(styled.starts_with("\u{1b}[1m# ") && styled.contains("\u{1b}[2m```yaml\u{1b}[0m\n"));
+            assert_eq!([BOLD, DIM, PLAIN].iter().fold(styled, |text, mark| text.replace(mark, "")), page.text);
+        }
+    }
+
+    #[test]
+    fn a_name_is_taken_as_it_stands_in_a_report() {
+        for name in [
+            "unknown-key",
+            "error[unknown-key]",
+            "error[unknown-key]:",
+            "[unknown-key]",
+            "`unknown-key`",
+            "unknown-key.md",
+        ] {
+            assert_eq!(bare(name), "unknown-key");
+        }
+        assert_eq!(bare("[unknown-key"), "[unknown-key");
+    }
+}

@@ -1,0 +1,323 @@
+//! Diagnostics as reports for a terminal: the line of the file with a mark under what is meant, help, related places, fixes.
+
+use annotate_snippets::renderer::DEFAULT_TERM_WIDTH;
+use annotate_snippets::{AnnotationKind, Group, Level, Origin, Patch, Renderer, Snippet};
+
+use crate::source::diagnostic::{Diagnostic, Fix, Severity, order};
+use crate::source::render::pile;
+use crate::source::render::visible::{visible, without_c1};
+use crate::source::span::Span;
+use crate::source::text::SourceFile;
+
+/// Longer lines are shown in part (in bytes): a file may be one line of megabytes.
+const MAX_LINE_BYTES: usize = 4096;
+
+/// How much of such a line is shown before and behind the place, in bytes.
+const EXCERPT_BYTES: usize = 60;
+
+/// The longest mark under a line, in bytes of what is marked.
+const MAX_MARK_BYTES: usize = 300;
+
+/// A fix that touches more lines than this is named, not shown.
+const MAX_FIX_LINES: usize = 6;
+
+/// How reports are shown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Options {
+    /// With ANSI escapes.
+    pub color: bool,
+    /// Every finding, however many there are.
+    pub all: bool,
+}
+
+/// Reports for a terminal, one after the other as they are given, each ended by a blank line. `color` writes ANSI escapes.
+///
+/// A span over several lines is marked in its first one. Control characters in texts of the author are made visible.
+pub fn human(diagnostics: &[Diagnostic], color: bool) -> String {
+    let renderer = renderer(color);
+    let mut out = String::new();
+    diagnostics.iter().for_each(|diagnostic| write(&mut out, &renderer, diagnostic));
+    out
+}
+
+/// Reports as [`human`] shows them, by file and position, and not more of them than somebody reads: of one rule in one file,
+/// of one file and in all only so many, errors before warnings. What is left out is counted in a line below its file.
+pub fn report(diagnostics: &[Diagnostic], options: &Options) -> String {
+    let mut sorted: Vec<&Diagnostic> = diagnostics.iter().collect();
+    sorted.sort_by(|a, b| order(a, b));
+    let chosen = if options.all { vec![true; sorted.len()] } else { pile::chosen(&sorted) };
+    let renderer = renderer(options.color);
+    let mut out = String::new();
+    let (mut silent_files, mut silent_findings) = (0, 0);
+    let both: Vec<(&Diagnostic, bool)> = sorted.into_iter().zip(chosen).collect();
+    for of_file in both.chunk_by(|(a, _), (b, _)| a.file.name() == b.file.name()) {
+        if !of_file.iter().any(|(_, shown)| *shown) {
+            silent_files += 1;
+            silent_findings += of_file.len();
+            continue;
+        }
+        of_file.iter().filter(|(_, shown)| *shown).for_each(|(diagnostic, _)| write(&mut out, &renderer, diagnostic));
+        let name = of_file.first().map_or("", |(diagnostic, _)| diagnostic.file.name());
+        let hidden = of_file.iter().filter(|(_, shown)| !shown).map(|(diagnostic, _)| diagnostic.rule);
+        line(&mut out, pile::rest_of_file(name, hidden));
+    }
+    line(&mut out, pile::rest_of_files(silent_files, silent_findings));
+    out
+}
+
+/// One line for the end: "3 files: 2 errors, 1 warning", or "3 files, nothing to report". Without a line break.
+pub fn summary(files: usize, diagnostics: &[Diagnostic]) -> String {
+    let files = if files == 0 { "no files".to_owned() } else { count(files, "file") };
+    if diagnostics.is_empty() {
+        format!("{files}, nothing to report")
+    } else {
+        format!("{files}: {}", counts(diagnostics))
+    }
+}
+
+/// How many there are of what: "2 errors, 1 warning"; empty where there is nothing.
+pub fn counts(diagnostics: &[Diagnostic]) -> String {
+    let words = [(Severity::Error, "error"), (Severity::Warning, "warning"), (Severity::Info, "note")];
+    let told = words.iter().filter_map(|(severity, word)| {
+        let number = diagnostics.iter().filter(|diagnostic| diagnostic.severity == *severity).count();
+        (number > 0).then(|| count(number, word))
+    });
+    told.collect::<Vec<_>>().join(", ")
+}
+
+fn count(number: usize, what: &str) -> String {
+    if number == 1 { format!("1 {what}") } else { format!("{number} {what}s") }
+}
+
+fn renderer(color: bool) -> Renderer {
+    let renderer = if color { Renderer::styled() } else { Renderer::plain() };
+    renderer.term_width(DEFAULT_TERM_WIDTH)
+}
+
+fn write(out: &mut String, renderer: &Renderer, diagnostic: &Diagnostic) {
+    out.push_str(&renderer.render(&groups(diagnostic)));
+    out.push_str("\n\n");
+}
+
+fn line(out: &mut String, text: Option<String>) {
+    if let Some(text) = text {
+        out.push_str(&text);
+        out.push_str("\n\n");
+    }
+}
+
+fn groups(diagnostic: &Diagnostic) -> Vec<Group<'_>> {
+    let level = match diagnostic.severity {
+        Severity::Error => Level::ERROR,
+        Severity::Warning => Level::WARNING,
+        Severity::Info => Level::INFO,
+    };
+    let title = level.primary_title(visible(&diagnostic.message)).id(diagnostic.rule);
+    let mut main = mark(Group::with_title(title), &diagnostic.file, diagnostic.span);
+    if let Some(help) = &diagnostic.help {
+        main = main.element(Level::HELP.message(visible(help)));
+    }
+    let mut groups = vec![main];
+    for related in &diagnostic.related {
+        let title = Level::NOTE.secondary_title(visible(&related.message));
+        groups.push(mark(Group::with_title(title), &related.file, related.span));
+    }
+    for fix in &diagnostic.fixes {
+        groups.push(suggest(fix, &diagnostic.file));
+    }
+    groups
+}
+
+/// Adds the line of `span` with a mark under it.
+fn mark<'a>(group: Group<'a>, file: &'a SourceFile, span: Span) -> Group<'a> {
+    let span = file.clamp(span);
+    let (line, column) = file.line_column(span.start);
+    let shown = file.line_span(line).unwrap_or(span);
+    let start = span.start.clamp(shown.start, shown.end);
+    let end = span.end.clamp(start, shown.end).min(file.text().ceil_char_boundary(start + MAX_MARK_BYTES));
+    if shown.len() > MAX_LINE_BYTES {
+        let text = file.text();
+        let from = text.ceil_char_boundary(start.saturating_sub(EXCERPT_BYTES).max(shown.start));
+        let to = text.floor_char_boundary((start + EXCERPT_BYTES).min(shown.end));
+        let excerpt = visible(file.slice(Span::new(from, to)));
+        return group
+            .element(Origin::path(visible(file.name())).line(line).char_column(column))
+            .element(Level::NOTE.message(format!("in this long line: …{excerpt}…")));
+    }
+    let marked = AnnotationKind::Primary.span(start - shown.start..end - shown.start);
+    group.element(
+        Snippet::source(without_c1(file.slice(shown))).path(visible(file.name())).line_start(line).annotation(marked),
+    )
+}
+
+/// A fix: its title, and the lines that it changes where they are few and short.
+fn suggest<'a>(fix: &'a Fix, file: &'a SourceFile) -> Group<'a> {
+    let group = Group::with_title(Level::HELP.secondary_title(visible(&fix.title)));
+    let first = fix.edits.iter().map(|edit| edit.span.start).min().unwrap_or(0);
+    let last = fix.edits.iter().map(|edit| edit.span.end).max().unwrap_or(0);
+    let (from, to) = (file.line(first), file.line(last));
+    let (Some(start), Some(end)) = (file.line_span(from), file.line_span(to)) else { return group };
+    let shown = start.join(end);
+    let fits =
+        |edit: &Span| shown.start <= edit.start && edit.end <= shown.end && file.text().get(edit.range()).is_some();
+    let mut spans: Vec<Span> = fix.edits.iter().map(|edit| edit.span).collect();
+    spans.sort_unstable();
+    let apart = spans.is_sorted_by(|a, b| a.end <= b.start);
+    let few = !fix.edits.is_empty() && to - from < MAX_FIX_LINES && shown.len() <= MAX_LINE_BYTES;
+    if !few || !apart || !spans.iter().all(fits) {
+        return group;
+    }
+    let patches = fix
+        .edits
+        .iter()
+        .map(|edit| Patch::new(edit.span.start - shown.start..edit.span.end - shown.start, edit.text.as_str()));
+    group.element(
+        Snippet::source(without_c1(file.slice(shown))).path(visible(file.name())).line_start(from).patches(patches),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::source::diagnostic::Edit;
+
+    #[test]
+    fn a_report_shows_place_help_related_and_fix() {
+        let file = Arc::new(SourceFile::new("脚本/a.yaml", "姓名: 张三\ncontnet: 你好 {{ x }}\n"));
+        let other = Arc::new(SourceFile::new("b.yaml", "\ncontent: x\n"));
+        let key = Span::new(15, 22);
+        let all = [
+            Diagnostic::error("unknown-key", "`contnet` is not a key of `ai_ask`", &file, key)
+                .with_help("did you mean `content`?\nkeys that begin with `x-` are your own")
+                .with_related("it is called so here", &other, Span::new(1, 8))
+                .with_fix("write `content`", vec![Edit::replace(key, "content")]),
+            Diagnostic::warning("old-spelling", "marked in its first line only", &file, Span::new(8, 30)),
+            Diagnostic::info("note", "a point behind the last line", &file, Span::point(999)),
+        ];
+        insta::assert_snapshot!(human(&all, false));
+        assert!(human(&all, true).contains("\u{1b}["));
+    }
+
+    /// Findings of this many different rules, so many of each, one in a line.
+    fn pile(name: &str, rules: &[(&'static str, usize)], severity: Severity) -> Vec<Diagnostic> {
+        let total = rules.iter().map(|(_, count)| count).sum();
+        let file = Arc::new(SourceFile::new(name, "x\n".repeat(total)));
+        let all = rules.iter().flat_map(|(rule, count)| vec![*rule; *count]);
+        let found = all.enumerate().map(|(line, rule)| Diagnostic {
+            severity,
+            ..Diagnostic::error(rule, "m", &file, Span::new(line * 2, line * 2 + 1))
+        });
+        found.collect()
+    }
+
+    /// The lines that count what is left out, and how many reports are shown.
+    fn told(found: &[Diagnostic], all: bool) -> (Vec<String>, usize) {
+        let shown = report(found, &Options { color: false, all });
+        let rest = shown.lines().filter(|line| line.starts_with('…')).map(str::to_owned).collect();
+        (rest, shown.matches(" --> ").count())
+    }
+
+    #[test]
+    fn of_very_many_findings_some_are_shown_and_the_rest_is_counted() {
+        let many = pile("b.yaml", &[("unknown-kind", 1_000), ("wrong-type", 3)], Severity::Error);
+        let (rest, shown) = told(&many, false);
+        assert_eq!(rest, ["… and 990 more `unknown-kind` in b.yaml (`validate --all` shows every one)"]);
+        assert_eq!(shown, 13);
+        assert_eq!(told(&many, true), (vec![], 1_003));
+        assert_eq!(told(&pile("a", &[("x", 10)], Severity::Error), false), (vec![], 10));
+
+        let rules = [("r1", 20), ("r2", 30), ("r3", 11), ("r4", 11), ("r5", 12), ("r6", 10), ("r7", 11)];
+        let (rest, shown) = told(&pile("c\u{1b}.yaml", &rules, Severity::Warning), false);
+        let line = "… and 55 more in c␛.yaml: 20 `r2`, 11 `r7`, 10 `r1`, 10 `r6`, 2 `r5`, 2 of other names";
+        assert_eq!(rest, [format!("{line} (`validate --all` shows every one)")]);
+        assert_eq!(shown, 50);
+    }
+
+    #[test]
+    fn no_error_is_hidden_behind_warnings() {
+        let mut found =
+            pile("a.yaml", &[("w1", 10), ("w2", 10), ("w3", 10), ("w4", 10), ("w5", 10)], Severity::Warning);
+        let file = Arc::clone(&found[0].file);
+        found.push(Diagnostic::error("last", "m", &file, Span::point(99)));
+        let shown = report(&found, &Options::default());
+        assert!(shown.contains("error[last]") && shown.contains("… and 1 more `w5` in a.yaml"), "{shown}");
+    }
+
+    #[test]
+    fn of_very_many_files_the_last_are_counted_in_one_line() {
+        let mut found = Vec::new();
+        for number in (0..300).rev() {
+            found.extend(pile(&format!("{number:03}.yaml"), &[("x", 2)], Severity::Error));
+        }
+        let (rest, shown) = told(&found, false);
+        assert_eq!(rest, ["… and 400 more in 200 other files (`validate --all` shows every one)"]);
+        assert_eq!(shown, 200);
+        let whole = report(&found, &Options::default());
+        assert!(whole.contains("099.yaml") && !whole.contains("100.yaml"), "by file");
+    }
+
+    #[test]
+    fn the_summary_counts_in_plain_english() {
+        let file = Arc::new(SourceFile::new("a", "x"));
+        let of = |severity| Diagnostic { severity, ..Diagnostic::error("x", "m", &file, Span::default()) };
+        use Severity::{Error, Info, Warning};
+        let table: [(usize, &[Severity], &str); 6] = [
+            (3, &[], "3 files, nothing to report"),
+            (1, &[], "1 file, nothing to report"),
+            (0, &[], "no files, nothing to report"),
+            (3, &[Error, Warning, Error], "3 files: 2 errors, 1 warning"),
+            (1, &[Error], "1 file: 1 error"),
+            (2, &[Warning, Info, Warning, Info], "2 files: 2 warnings, 2 notes"),
+        ];
+        for (files, severities, expected) in table {
+            let found: Vec<Diagnostic> = severities.iter().map(|severity| of(*severity)).collect();
+            assert_eq!(summary(files, &found), expected);
+        }
+    }
+
+    #[test]
+    fn control_characters_do_not_reach_the_terminal() {
+        let file = Arc::new(SourceFile::new("a\u{1b}[31m.yaml", "a: \u{1b}[31m\u{7}\u{9b}31m\n"));
+        let diagnostic = Diagnostic::error("x", "bad \u{1b}[31m\u{9b}31m", &file, Span::new(3, 5))
+            .with_help("\u{1b}[31m")
+            .with_related("\u{1b}[31m", &file, Span::new(0, 1))
+            .with_fix("\u{1b}[31m", vec![Edit::insert(0, "\u{1b}[31m")]);
+        let shown = human(&[diagnostic], false);
+        assert!(!shown.contains(['\u{1b}', '\u{7}', '\u{9b}']), "{shown:?}");
+    }
+
+    #[test]
+    fn places_that_do_not_fit_the_file_are_brought_inside() {
+        let file = Arc::new(SourceFile::new("a.yaml", "你好: 世界\n"));
+        let edits = [
+            vec![Edit::replace(Span::new(1, 4), "x")],
+            vec![Edit::replace(Span { start: 6, end: 3 }, "x")],
+            vec![Edit::replace(Span::new(0, 6), "x"), Edit::replace(Span::new(3, 9), "y")],
+            vec![Edit::replace(Span::new(0, 99), "x")],
+            Vec::new(),
+        ];
+        for edits in edits {
+            let mut diagnostic = Diagnostic::error("x", "m", &file, Span::default()).with_fix("change it", edits);
+            diagnostic.span = Span { start: 4, end: 2 };
+            let shown = human(&[diagnostic], false);
+            assert!(shown.contains("a.yaml:1:2") && shown.contains("help: change it"), "{shown}");
+        }
+    }
+
+    #[test]
+    fn a_line_of_megabytes_is_shown_in_part_and_at_once() {
+        let text = format!("a: {}你好{}", "长".repeat(1_000_000), "b\u{1b}".repeat(1_000_000));
+        let file = Arc::new(SourceFile::new("a.yaml", text));
+        let span = Span::new(3_000_003, 3_000_009);
+        let shown = human(&vec![Diagnostic::error("x", "m", &file, span); 3], false);
+        assert!(shown.len() < 2_000, "{}", shown.len());
+        assert!(shown.contains("a.yaml:1:1000004") && shown.contains("你好"), "{shown}");
+        let found: Vec<Diagnostic> =
+            (0..5_000).map(|n| Diagnostic::error("x", "m", &file, Span::point(3 + n * 600)).with_help("h")).collect();
+        // Counting each column from the start of its line would take minutes here.
+        let shown = report(&found, &Options { color: false, all: true });
+        assert_eq!(shown.matches("error[x]").count(), 5_000);
+    }
+}

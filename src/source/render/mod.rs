@@ -1,0 +1,9 @@
+//! Diagnostics as text: for people, as JSON, as SARIF, as commands of a GitHub workflow. A format changes how findings are
+//! told, never which: only [`human::report`] leaves some out, and counts them.
+
+pub mod github;
+pub mod human;
+pub mod json;
+pub mod pile;
+pub mod sarif;
+pub mod visible;
