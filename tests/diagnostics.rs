@@ -8,17 +8,13 @@ mod diagnostic_page;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
-use std::sync::Arc;
 
-use bcc_script::check::allow::allow;
 use bcc_script::check::diagnostics::{DIAGNOSTICS, Page};
-use bcc_script::engine::engine::{Loaded, RunRequest};
 use bcc_script::engine::environment::Environment;
-use bcc_script::engine::error::EngineError;
-use bcc_script::engine::project::Project;
+use bcc_script::engine::validate::request::ValidateRequest;
+use bcc_script::engine::validate::validate::validate;
 use bcc_script::source::diagnostic::Diagnostic;
 use bcc_script::source::render::human::human;
-use bcc_script::source::text::SourceFile;
 use regex::Regex;
 
 use crate::diagnostic_page::{Example, Parts};
@@ -34,7 +30,7 @@ fn parts(page: &Page) -> Parts {
     Parts::of(page.text).unwrap_or_else(|problem| panic!("docs/diagnostics/{}.md: {problem}", page.slug))
 }
 
-/// What `run` finds in the example, laid out as a project.
+/// What `validate` finds in the example, laid out as a project.
 fn findings(example: &Example) -> Vec<Diagnostic> {
     let directory = tempfile::tempdir().unwrap();
     for (path, bytes) in &example.files {
@@ -42,18 +38,12 @@ fn findings(example: &Example) -> Vec<Diagnostic> {
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, bytes).unwrap();
     }
-    let file = directory.path().join(Example::SCRIPT);
-    let project = Project::of(&file, Some(directory.path()), false, &Environment::default()).unwrap();
-    let name = file.display().to_string();
-    let found = match Loaded::of(&project, &RunRequest { file, ..RunRequest::default() }) {
-        Ok(loaded) => loaded.diagnostics().to_vec(),
-        Err(EngineError::Invalid(diagnostics)) => diagnostics,
-        Err(error) => panic!("{error}: {:?}", error.help()),
+    let request = ValidateRequest {
+        paths: vec![directory.path().join(Example::SCRIPT)],
+        project: Some(directory.path().to_path_buf()),
+        ..ValidateRequest::default()
     };
-    match SourceFile::from_bytes(name, example.files[0].1.clone()) {
-        Ok(script) => allow(&Arc::new(script), found),
-        Err(_) => found,
-    }
+    validate(&request, &Environment::default()).unwrap().diagnostics
 }
 
 #[test]

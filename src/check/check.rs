@@ -26,15 +26,15 @@ use crate::value::scopes::Scope;
 pub struct Against<'a> {
     /// The kinds that there are.
     pub kinds: &'a [&'a dyn Kind],
-    /// The templates of the session's scheme.
-    pub templates: Templates,
+    /// The templates of the session's scheme; scripts of one project share them.
+    pub templates: Arc<Templates>,
     /// The schemas of replies, by kind.
     pub reply_schemas: &'a BTreeMap<String, Value>,
 }
 
 /// Reads and checks the script in `file`. Gives the program when there is no error, and everything that was found, in
 /// the order of the file.
-pub fn check(file: &Arc<SourceFile>, against: Against<'_>) -> (Option<Program>, Vec<Diagnostic>) {
+pub fn check(file: &Arc<SourceFile>, against: &Against<'_>) -> (Option<Program>, Vec<Diagnostic>) {
     let findings = Findings::new();
     let program = read(file, &findings).and_then(|script| program(&script, against, &findings));
     let program = program.filter(|_| !findings.has_errors());
@@ -43,7 +43,7 @@ pub fn check(file: &Arc<SourceFile>, against: Against<'_>) -> (Option<Program>, 
     (program, diagnostics)
 }
 
-fn program(script: &Script, against: Against<'_>, findings: &Findings) -> Option<Program> {
+fn program(script: &Script, against: &Against<'_>, findings: &Findings) -> Option<Program> {
     let Against { kinds, templates, reply_schemas } = against;
     let file = &script.file;
     let (mut globals, mut session) = (Collected::default(), Collected::default());
@@ -58,7 +58,7 @@ fn program(script: &Script, against: Against<'_>, findings: &Findings) -> Option
         kinds,
         reply_schemas,
         texts: Texts::new(),
-        templates: &templates,
+        templates,
         known: Known::default(),
         faults_of_templates: BTreeSet::new(),
         action_ids: BTreeMap::new(),
@@ -85,7 +85,7 @@ fn program(script: &Script, against: Against<'_>, findings: &Findings) -> Option
         declarations,
         phases: phases.into_iter().collect::<Option<_>>()?,
         texts,
-        templates,
+        templates: Arc::clone(templates),
     })
 }
 

@@ -35,7 +35,7 @@ pub struct Program {
     /// The author texts of the whole program.
     pub texts: Texts,
     /// The prompt templates that this program was checked against.
-    pub templates: Templates,
+    pub templates: Arc<Templates>,
 }
 
 /// A phase.
