@@ -2,7 +2,7 @@
 
 use std::io::{self, IsTerminal, Write};
 
-use crate::check::diagnostics::DIAGNOSTICS;
+use crate::check::diagnostics::{DIAGNOSTICS, Page};
 use crate::cli::arguments::{Findings, Validate};
 use crate::cli::exit::Exit;
 use crate::cli::report;
@@ -37,8 +37,7 @@ pub fn validate(options: &Validate, environment: &Environment) -> Result<Exit, E
 }
 
 fn exit(options: &Validate, report: &ValidateReport) -> Exit {
-    let counts =
-        |severity| severity == Severity::Error || options.deny.is_some() && severity == Severity::Warning;
+    let counts = |severity| severity == Severity::Error || options.deny.is_some() && severity == Severity::Warning;
     if report.diagnostics.iter().any(|diagnostic| counts(diagnostic.severity)) { Exit::Failed } else { Exit::Done }
 }
 
@@ -51,10 +50,7 @@ pub fn write(options: &Validate, report: &ValidateReport) -> Result<bool, Engine
         Findings::Human => human::report(&report.diagnostics, &human::Options { color: color(), all: options.all }),
         Findings::Json => json(report.files, &report.diagnostics),
         Findings::Sarif => {
-            let rule = |page| {
-                let crate::check::diagnostics::Page { slug, severity, text } = page;
-                RuleText { slug, severity: *severity, page: text }
-            };
+            let rule = |page: &'static Page| RuleText { slug: page.slug, severity: page.severity, page: page.text };
             sarif(&report.diagnostics, &DIAGNOSTICS.iter().map(rule).collect::<Vec<_>>())
         }
         Findings::Github => github(&report.diagnostics),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::io::{IsTerminal, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
@@ -53,11 +53,13 @@ pub fn watch(options: &Validate, request: &ValidateRequest, environment: &Enviro
     })
     .map_err(|error| unwatchable(&error))?;
     let mut watched = BTreeSet::new();
+    let mut seen = places(request, environment)?;
     let mut first = true;
     loop {
-        // Watched before it is checked: what changes during the check is told after it.
-        let places = places(request, environment)?;
-        renew(&mut watcher, &mut watched, &places)?;
+        // Watched before it is checked: what changes during the check is told after it. While the project is broken, what
+        // was watched goes on to be.
+        seen = places(request, environment).unwrap_or(seen);
+        renew(&mut watcher, &mut watched, &seen)?;
         match validate(request, environment) {
             Ok(found) => {
                 if !first {
@@ -71,7 +73,7 @@ pub fn watch(options: &Validate, request: &ValidateRequest, environment: &Enviro
             Err(error) => report::error(&error),
         }
         first = false;
-        if !next(&news, &places) {
+        if !next(&news, &seen) {
             return Ok(Exit::Interrupted);
         }
     }
