@@ -13,8 +13,8 @@ use crate::engine::error::EngineError;
 use crate::prompt::layers::{Place, Source};
 use crate::source::text::{MAX_FILE_BYTES, SourceFile};
 
-/// The largest template, in bytes.
-const MOST_TEMPLATE_BYTES: u64 = 1024 * 1024;
+/// The largest template or schema, in bytes.
+pub const MOST_TEMPLATE_BYTES: u64 = 1024 * 1024;
 
 /// Reads a regular file of at most `most` bytes; one byte more is read of a larger one, so that the caller sees that it is.
 ///

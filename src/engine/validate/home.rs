@@ -12,7 +12,7 @@ use crate::engine::files::{TemplateFolders, reply_schema_files};
 use crate::engine::pin::own_schemas;
 use crate::engine::project::{CONFIG_FILE, config_bytes};
 use crate::engine::validate::names::Names;
-use crate::engine::validate::read::unreadable;
+use crate::engine::validate::read::{refused, unreadable};
 use crate::prompt::layers::{Place, Source, TemplateFile, collect};
 use crate::prompt::templates::Templates;
 use crate::source::diagnostic::Diagnostic;
@@ -123,27 +123,24 @@ struct Lenient<'n> {
 }
 
 impl Lenient<'_> {
-    fn tell(&self, path: &Path, why: &str) {
-        let shown = self.names.shown(path);
-        let finding = unreadable(&shown, &format!("{shown} cannot be read: {why}"));
-        let mut diagnostics = self.diagnostics.lock().unwrap_or_else(PoisonError::into_inner);
-        if !diagnostics.iter().any(|known| known.message == finding.message) {
-            diagnostics.push(finding);
-        }
+    fn tell(&self, finding: Diagnostic) {
+        self.diagnostics.lock().unwrap_or_else(PoisonError::into_inner).push(finding);
     }
 }
 
 impl Source for Lenient<'_> {
     fn read(&self, place: Place<'_>, file: &str) -> Result<Option<String>, String> {
         Ok(self.folders.read(place, file).unwrap_or_else(|why| {
-            self.tell(&self.folders.folder(place).join(file), &why);
+            let path = self.folders.folder(place).join(file);
+            self.tell(refused(&path, &self.names.shown(&path), &why));
             None
         }))
     }
 
     fn list(&self, place: Place<'_>) -> Result<Vec<String>, String> {
         Ok(self.folders.list(place).unwrap_or_else(|why| {
-            self.tell(&self.folders.folder(place), &why);
+            let shown = self.names.shown(&self.folders.folder(place));
+            self.tell(unreadable(&shown, &format!("{shown} cannot be read: {why}")));
             Vec::new()
         }))
     }
@@ -191,7 +188,7 @@ fn schemas(directory: &Path, names: &Names, diagnostics: &mut Vec<Diagnostic>) -
         let text = match text {
             Ok(text) => text,
             Err(why) => {
-                diagnostics.push(unreadable(&shown, &format!("{shown} cannot be read: {why}")));
+                diagnostics.push(refused(&path, &shown, &why));
                 continue;
             }
         };

@@ -4,7 +4,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::engine::files::read_bounded;
+use crate::engine::files::{MOST_TEMPLATE_BYTES, read_bounded};
 use crate::engine::validate::documents::seems_ours;
 use crate::engine::validate::walk::Found;
 use crate::source::diagnostic::Diagnostic;
@@ -48,6 +48,24 @@ pub fn unreadable(shown: &str, message: &str) -> Diagnostic {
     let file = Arc::new(SourceFile::new(shown, ""));
     Diagnostic::error("unreadable-file", message, &file, Span::default())
         .with_help("check that it is there, that it is a file, and that you may read it")
+}
+
+/// The finding about a template or a schema that was refused, by what is wrong with it; `why` is what was said before.
+pub fn refused(path: &Path, shown: &str, why: &str) -> Diagnostic {
+    match read_bounded(path, MOST_TEMPLATE_BYTES) {
+        Ok(bytes) if bytes.len() as u64 > MOST_TEMPLATE_BYTES => {
+            let file = Arc::new(SourceFile::new(shown, ""));
+            let most = MOST_TEMPLATE_BYTES / (1024 * 1024);
+            let message = format!("{shown} is larger than {most} MiB, the most that a template or a schema may have");
+            Diagnostic::error("file-too-large", message, &file, Span::default())
+                .with_help("is this the right file? Texts that a template does not need belong elsewhere")
+        }
+        Ok(bytes) => match SourceFile::from_bytes(shown, bytes) {
+            Err(diagnostic) => *diagnostic,
+            Ok(_) => unreadable(shown, &format!("{shown} could not be read: {why}")),
+        },
+        Err(error) => unreadable(shown, &format!("{shown} cannot be read: {error}")),
+    }
 }
 
 fn not_read(found: &Found, error: &io::Error) -> Diagnostic {
