@@ -366,6 +366,44 @@ fn warnings_fail_only_where_they_are_denied() {
 }
 
 #[test]
+fn rules_are_set_by_the_project_and_then_by_the_command_line_and_single_places_by_comments() {
+    let home = Home::new();
+    put(&home, "scripts/a.yaml", old());
+    let severity = |arguments: &[&str]| {
+        let finished = run(&home, &[arguments, &["--format", "json"]].concat());
+        let document = json(&finished);
+        (finished.code, document["diagnostics"][0]["severity"].as_str().map(str::to_owned))
+    };
+    let (warning, error) = (Some("warning".to_owned()), Some("error".to_owned()));
+    assert_eq!(severity(&["--rule", "deprecated-field=off"]), (Some(0), None));
+    assert_eq!(severity(&["--rule", "deprecated-field=error"]), (Some(1), error.clone()));
+    put(&home, "bcc-script.toml", "[rules]\ndeprecated-field = \"error\"\n");
+    assert_eq!(severity(&[]), (Some(1), error));
+    assert_eq!(severity(&["--rule", "deprecated-field=warn"]), (Some(0), warning));
+    put(&home, "scripts/a.yaml", format!("{}  # bcc: allow(deprecated-field)\n", old().trim_end()));
+    assert_eq!(severity(&[]), (Some(0), None));
+}
+
+#[test]
+fn a_level_that_cannot_be_is_told_where_it_was_asked_for() {
+    let home = Home::new();
+    put(&home, "scripts/a.yaml", old());
+    for (rule, part) in
+        [("deprecated-feild=off", "`deprecated-field`"), ("deprecated-field", "=off"), ("unknown-key=off", "cannot")]
+    {
+        let finished = run(&home, &["--rule", rule]);
+        assert_eq!((finished.code, finished.out.as_str()), (Some(2), ""));
+        assert!(finished.err.contains(part), "{}", finished.err);
+    }
+    put(&home, "bcc-script.toml", "[rules]\ndeprecated-field = \"error\"\nunknown-key = \"off\"\n");
+    let document = json(&run(&home, &["--format", "json"]));
+    let expected = [("bcc-script.toml", "broken-configuration"), ("scripts/a.yaml", "deprecated-field")];
+    assert_eq!(found(&document), pairs(&expected));
+    assert_eq!(document["diagnostics"][0]["line"], 3);
+    assert_eq!(document["diagnostics"][1]["severity"], "error");
+}
+
+#[test]
 fn every_format_has_its_form_also_when_nothing_is_found() {
     let home = Home::new();
     put(&home, "scripts/a.yaml", SOUND);

@@ -82,18 +82,10 @@ pub fn read(text: &str) -> Result<Config, toml::de::Error> {
     toml::from_str(text)
 }
 
-/// Where in a `bcc-script.toml` the scheme of the project is named, in bytes.
-pub fn scheme_place(text: &str) -> Option<std::ops::Range<usize>> {
-    /// Only what is asked for; the rest was read before.
-    #[derive(Deserialize)]
-    struct Outer {
-        project: Inner,
-    }
-    #[derive(Deserialize)]
-    struct Inner {
-        scheme: toml::Spanned<toml::Value>,
-    }
-    toml::from_str::<Outer>(text).ok().map(|outer| outer.project.scheme.span())
+/// Where in a `bcc-script.toml` the value of `key` in `[table]` stands, in bytes.
+pub fn place(text: &str, table: &str, key: &str) -> Option<std::ops::Range<usize>> {
+    let tables: BTreeMap<String, BTreeMap<String, toml::Spanned<toml::Value>>> = toml::from_str(text).ok()?;
+    tables.get(table)?.get(key).map(toml::Spanned::span)
 }
 
 /// Reads the text of a `bcc-script.toml`; `name` is what messages call the file.

@@ -7,7 +7,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::Value;
 
-use crate::engine::config::{Config, read, scheme_place};
+use crate::check::levels::Levels;
+use crate::engine::config::{Config, place, read};
 use crate::engine::files::{TemplateFolders, reply_schema_files};
 use crate::engine::pin::own_schemas;
 use crate::engine::project::{CONFIG_FILE, config_bytes};
@@ -30,6 +31,8 @@ pub struct Home {
     pub reply_schemas: BTreeMap<String, Value>,
     /// What is wrong with configuration and schemas.
     pub diagnostics: Vec<Diagnostic>,
+    /// What its configuration and the command line set rules to.
+    pub levels: Levels,
     /// The configuration file, when it is a text.
     config_file: Option<Arc<SourceFile>>,
     names: Names,
@@ -50,13 +53,14 @@ pub struct Scheme {
 }
 
 impl Home {
-    /// The project in `directory`.
-    pub fn of(directory: PathBuf, names: &Names) -> Self {
+    /// The project in `directory`; `rules` are set after those of its configuration.
+    pub fn of(directory: PathBuf, names: &Names, rules: &[(String, String)]) -> Self {
         let mut diagnostics = Vec::new();
         let (config, config_file) = configuration(&directory, names, &mut diagnostics);
         let reply_schemas = schemas(&directory, names, &mut diagnostics);
-        let schemes = Mutex::default();
-        Self { directory, config, reply_schemas, diagnostics, config_file, names: names.clone(), schemes }
+        let levels = levels(&config, config_file.as_ref(), rules, &mut diagnostics);
+        let (names, schemes) = (names.clone(), Mutex::default());
+        Self { directory, config, reply_schemas, diagnostics, levels, config_file, names, schemes }
     }
 
     /// The templates of a scheme; `None` is the default one.
@@ -75,7 +79,7 @@ impl Home {
     /// The finding that the scheme of the configuration does not exist, at its place there.
     pub fn wrong_scheme_of_config(&self, message: &str, help: &str) -> Option<Diagnostic> {
         let file = self.config_file.as_ref()?;
-        let place = scheme_place(file.text())?;
+        let place = place(file.text(), "project", "scheme")?;
         let span = Span::new(place.start, place.end);
         Some(Diagnostic::error("unknown-scheme", message, file, span).with_help(help))
     }
@@ -178,6 +182,31 @@ fn configuration(
             (Config::default(), Some(file))
         }
     }
+}
+
+/// The levels that are set. A setting that cannot be is told, and the others count.
+fn levels(
+    config: &Config,
+    file: Option<&Arc<SourceFile>>,
+    rules: &[(String, String)],
+    diagnostics: &mut Vec<Diagnostic>,
+) -> Levels {
+    let mut set: Vec<(&str, &str)> = Vec::new();
+    for (slug, level) in &config.rules {
+        let wrong = Levels::parse([(slug, level)]).err();
+        match (wrong, file) {
+            (None, _) => set.push((slug, level)),
+            (Some(error), Some(file)) => {
+                let place = place(file.text(), "rules", slug).unwrap_or_default();
+                let span = Span::new(place.start, place.end);
+                let diagnostic = Diagnostic::error("broken-configuration", error.to_string(), file, span);
+                diagnostics.push(diagnostic.with_help(error.help()));
+            }
+            (Some(_), None) => {}
+        }
+    }
+    set.extend(rules.iter().map(|(slug, level)| (slug.as_str(), level.as_str())));
+    Levels::parse(set).unwrap_or_default()
 }
 
 fn schemas(directory: &Path, names: &Names, diagnostics: &mut Vec<Diagnostic>) -> BTreeMap<String, Value> {

@@ -14,6 +14,8 @@ pub struct Homes {
     /// The one project of all files, when it was given.
     given: Option<PathBuf>,
     names: Names,
+    /// What the command line sets rules to.
+    rules: Vec<(String, String)>,
     loaded: Mutex<Loaded>,
 }
 
@@ -26,9 +28,9 @@ struct Loaded {
 }
 
 impl Homes {
-    /// No projects yet. All files belong to `given`, when there is one.
-    pub fn new(given: Option<PathBuf>, names: Names) -> Self {
-        Self { given, names, loaded: Mutex::default() }
+    /// No projects yet. All files belong to `given`, when there is one; `rules` count in each.
+    pub fn new(given: Option<PathBuf>, names: Names, rules: Vec<(String, String)>) -> Self {
+        Self { given, names, rules, loaded: Mutex::default() }
     }
 
     /// The project of a file, whose path is absolute.
@@ -62,7 +64,7 @@ impl Homes {
         let made = loaded
             .projects
             .entry(directory)
-            .or_insert_with_key(|directory| Arc::new(Home::of(directory.clone(), &self.names)));
+            .or_insert_with_key(|directory| Arc::new(Home::of(directory.clone(), &self.names, &self.rules)));
         Arc::clone(made)
     }
 }

@@ -7,7 +7,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use crate::actions::KINDS;
+use crate::check::allow::allow;
 use crate::check::check::Against;
+use crate::check::levels::{LevelError, Levels};
 use crate::engine::environment::Environment;
 use crate::engine::error::EngineError;
 use crate::engine::project::{absolute, given_directory, nearest};
@@ -19,6 +21,7 @@ use crate::engine::validate::read::{Reading, absent, document};
 use crate::engine::validate::request::{ValidateReport, ValidateRequest};
 use crate::engine::validate::templates;
 use crate::engine::validate::walk::{Found, Role, Walk, walk};
+use crate::prompt::layers::TemplateFile;
 use crate::script::read;
 use crate::source::diagnostic::{Diagnostic, sort};
 use crate::source::span::Span;
@@ -36,12 +39,13 @@ const STACK_BYTES: usize = 8 * 1024 * 1024;
 /// `Usage` when nothing was named and there is nothing usual to check, or the given project does not exist; `Failed` when
 /// threads cannot be started.
 pub fn validate(request: &ValidateRequest, environment: &Environment) -> Result<ValidateReport, EngineError> {
+    let rules = rules(&request.rules)?;
     let here = here()?;
     let names = Names::seen_from(here.clone());
     let given = given_directory(request.project.as_deref(), environment)?;
     let roots = roots(request, given.as_deref(), &here)?;
     let Walk { found, mut diagnostics, .. } = walk(&roots, &names);
-    let homes = Homes::new(given, names);
+    let homes = Homes::new(given, names, rules);
     let check = Check { homes: &homes, scheme: request.scheme.as_deref(), found: &found };
     let results = check.all()?;
     let mut files = 0;
@@ -68,6 +72,15 @@ pub fn validate(request: &ValidateRequest, environment: &Environment) -> Result<
     }
     sort(&mut diagnostics);
     Ok(ValidateReport { files, passed_over, diagnostics })
+}
+
+/// What `--rule` sets.
+fn rules(written: &[String]) -> Result<Vec<(String, String)>, EngineError> {
+    let wrong = |error: LevelError| EngineError::usage(format!("`--rule`: {error}")).with_help(error.help());
+    let pair = |text: &String| Levels::pair(text).map(|(slug, level)| (slug.to_owned(), level.to_owned()));
+    let pairs: Vec<(String, String)> = written.iter().map(pair).collect::<Result<_, _>>().map_err(wrong)?;
+    Levels::parse(pairs.iter().map(|(slug, level)| (slug, level))).map_err(wrong)?;
+    Ok(pairs)
 }
 
 /// The current directory.
@@ -182,7 +195,7 @@ impl Check<'_> {
             let against = Against { kinds: KINDS, templates, reply_schemas: &home.reply_schemas };
             findings.extend(examine(file, &against, named));
         }
-        findings
+        home.levels.apply(allow(file, findings))
     }
 
     /// What is wrong with the templates that were found. A default template is looked at as part of the default scheme, one of
@@ -198,9 +211,17 @@ impl Check<'_> {
             let home = self.homes.of_directory(project);
             let scheme = home.scheme(scheme);
             let Some(templates) = &scheme.templates else { continue };
-            let mut found = templates::examine(&scheme.files, templates, &|file| home.template_file(file));
-            found.retain(|diagnostic| asked.contains(diagnostic.file.name()));
-            diagnostics.extend(found);
+            let named = |file: &TemplateFile| home.template_file(file);
+            let mut found: BTreeMap<String, Vec<Diagnostic>> = BTreeMap::new();
+            for diagnostic in templates::examine(&scheme.files, templates, &named) {
+                found.entry(diagnostic.file.name().to_owned()).or_default().push(diagnostic);
+            }
+            for file in scheme.files.iter().filter(|file| !file.place.starts_with("builtin/")).map(named) {
+                if asked.contains(file.name()) {
+                    let own = found.remove(file.name()).unwrap_or_default();
+                    diagnostics.extend(home.levels.apply(allow(&file, own)));
+                }
+            }
         }
     }
 }
