@@ -11,6 +11,8 @@ use bcc_script::engine::engine::{Engine, RunRequest};
 use bcc_script::engine::environment::Environment;
 use bcc_script::engine::error::EngineError;
 use bcc_script::engine::project::Project;
+use bcc_script::engine::validate::request::ValidateRequest;
+use bcc_script::engine::validate::validate::validate;
 use bcc_script::program::event::{Delta, Observer};
 use bcc_script::source::render::human::human;
 
@@ -72,6 +74,25 @@ fn every_sound_script_begins_with_the_warnings_of_its_snapshot() {
     for file in scripts("ok", 9) {
         let report = begin(&file).unwrap_or_else(|report| panic!("{} was refused\n{report}", file.display()));
         compare("ok", &file, &report);
+    }
+}
+
+/// What `validate` says of the script beyond what this release cannot run yet.
+fn validated(file: &Path) -> String {
+    let request = ValidateRequest {
+        paths: vec![file.to_path_buf()],
+        project: Some(file.parent().unwrap().to_path_buf()),
+        ..ValidateRequest::default()
+    };
+    let mut found = validate(&request, &Environment::default()).unwrap().diagnostics;
+    found.retain(|diagnostic| diagnostic.rule != "not-supported-yet");
+    human(&found, false)
+}
+
+#[test]
+fn every_finding_of_validate_is_as_its_snapshot_says() {
+    for file in scripts("validate", 1) {
+        compare("validate", &file, &validated(&file));
     }
 }
 

@@ -51,6 +51,7 @@ macro_rules! page {
 /// Every diagnostic that checking a script may give, sorted by slug. A new one takes a line here, a page, and a line in the
 /// README of the pages; `tests/diagnostics.rs` finds what is missing.
 pub static DIAGNOSTICS: &[Page] = &[
+    page!(Error "broken-configuration"),
     page!(Error "conflicting-fields"),
     page!(Error "conflicting-spellings"),
     page!(Warning "deprecated-field"),
@@ -92,6 +93,7 @@ pub static DIAGNOSTICS: &[Page] = &[
     page!(Error "unknown-tag"),
     page!(Error "unknown-template"),
     page!(Error "unknown-template-name"),
+    page!(Error "unreadable-file"),
     page!(Warning "useless-allow"),
     page!(Error "wrong-type"),
     page!(Error "yaml-syntax"),

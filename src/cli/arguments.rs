@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-/// Runs declarative YAML scripts of model-driven conversations.
+/// Checks and runs declarative YAML scripts of model-driven conversations.
 #[derive(Debug, Parser)]
 #[command(name = "bcc-script", version, about, arg_required_else_help = true)]
 pub struct Arguments {
@@ -18,6 +18,8 @@ pub struct Arguments {
 pub enum Command {
     /// Run a script: talk to it at the terminal, through a pipe, or as a program (--json)
     Run(Run),
+    /// Check scripts, skills, tests and templates, and report everything that is wrong at once
+    Validate(Validate),
     /// List, show, resume, export and delete sessions
     #[command(subcommand)]
     Sessions(Sessions),
@@ -68,6 +70,57 @@ pub struct Run {
     /// Trust the project's bcc-script.toml for this run
     #[arg(long)]
     pub trust: bool,
+}
+
+/// `validate`.
+#[derive(Debug, Args)]
+pub struct Validate {
+    /// Files to check, and folders in which to check every script, skill, test and template [default: scripts/, skills/,
+    /// tests/ and _system/ of the project around this directory]
+    #[arg(value_name = "FILE | DIR")]
+    pub paths: Vec<PathBuf>,
+    /// The project directory of all files [default: of each file, the nearest above it that has a bcc-script.toml, a
+    /// _system/ or a .bcc/]
+    #[arg(long, value_name = "DIR")]
+    pub project: Option<PathBuf>,
+    /// Check against the templates of this scheme, whatever scripts and projects say
+    #[arg(long, value_name = "S")]
+    pub scheme: Option<String>,
+    /// How the findings are written to standard output
+    #[arg(long, value_enum, default_value_t = Findings::Human)]
+    pub format: Findings,
+    /// Which findings count as failure besides errors
+    #[arg(long, value_enum, value_name = "SEVERITY")]
+    pub deny: Option<Deny>,
+    /// Turn a rule off, or make its findings warnings or errors; may be repeated
+    #[arg(long = "rule", value_name = "NAME=off|warn|error")]
+    pub rules: Vec<String>,
+    /// Show every finding, however many there are
+    #[arg(long)]
+    pub all: bool,
+    /// Go on checking whenever a file changes, until Ctrl-C
+    #[arg(long)]
+    pub watch: bool,
+}
+
+/// Formats of `validate`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Findings {
+    /// For people
+    Human,
+    /// The document of INTERFACES.md
+    Json,
+    /// SARIF 2.1.0, for code scanning
+    Sarif,
+    /// Annotations of GitHub Actions
+    Github,
+}
+
+/// What `--deny` takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Deny {
+    /// Warnings count as failure
+    Warnings,
 }
 
 /// `sessions`.

@@ -7,7 +7,7 @@ use clap::Parser;
 
 use crate::cli::arguments::{Arguments, Command};
 use crate::cli::exit::Exit;
-use crate::cli::{explain, report, run, sessions, trust};
+use crate::cli::{explain, report, run, sessions, trust, validate};
 use crate::engine::environment::Environment;
 use crate::engine::error::EngineError;
 
@@ -23,25 +23,23 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     };
     let environment = Environment::of_process();
     log(&environment);
-    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
-        Ok(runtime) => runtime,
-        Err(error) => {
-            report::error(&EngineError::failed(format!("the runtime cannot be started: {error}")));
-            return Exit::Failed.code();
-        }
+    let result = match arguments.command {
+        Command::Validate(options) => validate::validate(&options, &environment),
+        Command::Explain(options) => explain::explain(&options),
+        Command::Trust(options) => trust::trust(&options, &environment),
+        Command::Run(options) => wait_for(run::run(options, environment)),
+        Command::Sessions(command) => wait_for(sessions::sessions(command, environment)),
     };
-    let result = runtime.block_on(async {
-        match arguments.command {
-            Command::Run(options) => run::run(options, environment).await,
-            Command::Sessions(command) => sessions::sessions(command, environment).await,
-            Command::Trust(options) => trust::trust(&options, &environment),
-            Command::Explain(options) => explain::explain(&options),
-        }
-    });
     match result {
         Ok(exit) => exit.code(),
         Err(error) => report::failed(&error).code(),
     }
+}
+
+/// Drives what talks to models and stores; the rest needs no runtime.
+fn wait_for(work: impl Future<Output = Result<Exit, EngineError>>) -> Result<Exit, EngineError> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.map_err(|error| EngineError::failed(format!("the runtime cannot be started: {error}")))?.block_on(work)
 }
 
 /// Logs go to standard error. At a terminal they would stand between the words of a conversation, where `/why` tells the

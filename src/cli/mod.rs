@@ -18,3 +18,5 @@ pub mod sessions;
 pub mod signals;
 pub mod terminal;
 pub mod trust;
+pub mod validate;
+pub mod watch;

@@ -74,12 +74,26 @@ fn duration<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<
     })
 }
 
+/// Reads the text of a `bcc-script.toml`.
+///
+/// # Errors
+/// As [`parse`], with the place as bytes of the text.
+pub fn read(text: &str) -> Result<Config, toml::de::Error> {
+    toml::from_str(text)
+}
+
+/// Where in a `bcc-script.toml` the value of `key` in `[table]` stands, in bytes.
+pub fn place(text: &str, table: &str, key: &str) -> Option<std::ops::Range<usize>> {
+    let tables: BTreeMap<String, BTreeMap<String, toml::Spanned<toml::Value>>> = toml::from_str(text).ok()?;
+    tables.get(table)?.get(key).map(toml::Spanned::span)
+}
+
 /// Reads the text of a `bcc-script.toml`; `name` is what messages call the file.
 ///
 /// # Errors
 /// When it is no TOML, has unknown keys, or a value of a wrong type. The message has the line and the place.
 pub fn parse(name: &str, text: &str) -> Result<Config, EngineError> {
-    toml::from_str(text).map_err(|error| {
+    read(text).map_err(|error| {
         EngineError::usage(format!("{name} cannot be read:\n{}", error.to_string().trim_end()))
             .with_help("docs/configuration.md lists what it may hold")
     })

@@ -1,28 +1,37 @@
 //! Reading and replacing files: bounded, atomic, and the template layers of a project.
 
 use std::collections::BTreeMap;
-use std::fs::File;
+use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+use rustix::fs::OFlags;
 
 use crate::engine::error::EngineError;
 use crate::prompt::layers::{Place, Source};
 use crate::source::text::{MAX_FILE_BYTES, SourceFile};
 
-/// The largest template, in bytes.
-const MOST_TEMPLATE_BYTES: u64 = 1024 * 1024;
+/// The largest template or schema, in bytes.
+pub const MOST_TEMPLATE_BYTES: u64 = 1024 * 1024;
 
 /// Reads a regular file of at most `most` bytes; one byte more is read of a larger one, so that the caller sees that it is.
 ///
 /// # Errors
 /// As the operating system has them; a directory or a device is `InvalidInput`.
 pub fn read_bounded(path: &Path, most: u64) -> io::Result<Vec<u8>> {
-    if !std::fs::metadata(path)?.is_file() {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file"));
-    }
+    let regular = |metadata: &Metadata| match metadata.is_file() {
+        true => Ok(()),
+        false => Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file")),
+    };
+    // Before it is opened, because opening some devices does something; and after, because a pipe may have taken its place,
+    // which without `NONBLOCK` would wait for somebody to write into it.
+    regular(&std::fs::metadata(path)?)?;
+    let file = OpenOptions::new().read(true).custom_flags(OFlags::NONBLOCK.bits().cast_signed()).open(path)?;
+    regular(&file.metadata()?)?;
     let mut bytes = Vec::new();
-    File::open(path)?.take(most + 1).read_to_end(&mut bytes)?;
+    file.take(most + 1).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
@@ -57,36 +66,61 @@ pub fn script(path: &Path) -> Result<Arc<SourceFile>, EngineError> {
     SourceFile::from_bytes(shown, bytes).map(Arc::new).map_err(|diagnostic| EngineError::Invalid(vec![*diagnostic]))
 }
 
+/// The most reply schemas that a project may have.
+const MOST_SCHEMAS: usize = 200;
+
 /// The reply schemas of a project, by name: `schemas/replies/<name>.json` (LANGUAGE.md section 7, `output_schema`).
 ///
 /// # Errors
 /// When the folder or a file in it cannot be read, or is larger or more than a project may have.
 pub fn reply_schemas(project: &Path) -> Result<BTreeMap<String, String>, EngineError> {
-    const MOST_FILES: usize = 200;
-    let folder = project.join("schemas").join("replies");
-    let unreadable = |path: &Path, error: &dyn std::fmt::Display| {
-        EngineError::usage(format!("{} cannot be read: {error}", path.display()))
+    let read = |(path, name, text): (PathBuf, String, Result<String, String>)| match text {
+        Ok(text) => Ok((name, text)),
+        Err(why) => Err(EngineError::usage(format!("{} cannot be read: {why}", path.display()))),
     };
-    let mut schemas = BTreeMap::new();
+    reply_schema_files(project).into_iter().map(read).collect()
+}
+
+/// The files of [`reply_schemas`] with their paths and names, each as its text or as what keeps it from being read; the
+/// folder itself where it is at fault.
+pub fn reply_schema_files(project: &Path) -> Vec<(PathBuf, String, Result<String, String>)> {
+    let folder = project.join("schemas").join("replies");
+    let mut files = Vec::new();
     let entries = match std::fs::read_dir(&folder) {
         Ok(entries) => entries,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(schemas),
-        Err(error) => return Err(unreadable(&folder, &error)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return files,
+        Err(error) => return vec![(folder, String::new(), Err(error.to_string()))],
     };
     for entry in entries {
-        let path = entry.map_err(|error| unreadable(&folder, &error))?.path();
+        let path = match entry {
+            Ok(entry) => entry.path(),
+            Err(error) => {
+                files.push((folder, String::new(), Err(error.to_string())));
+                break;
+            }
+        };
         let name = path.file_stem().and_then(|name| name.to_str()).map(str::to_owned);
         let (Some(name), true) = (name, path.extension().is_some_and(|extension| extension == "json")) else {
             continue;
         };
-        let bytes = read_bounded(&path, MOST_TEMPLATE_BYTES).map_err(|error| unreadable(&path, &error))?;
-        if bytes.len() as u64 > MOST_TEMPLATE_BYTES || schemas.len() == MOST_FILES {
-            return Err(unreadable(&path, &"there is too much of it"));
+        if files.len() == MOST_SCHEMAS {
+            files.push((folder, String::new(), Err(format!("it holds more than {MOST_SCHEMAS} schemas"))));
+            break;
         }
-        let text = String::from_utf8(bytes).map_err(|_| unreadable(&path, &"it is not UTF-8 text"))?;
-        schemas.insert(name, text);
+        let text = read_text(&path, MOST_TEMPLATE_BYTES);
+        files.push((path, name, text));
     }
-    Ok(schemas)
+    files.sort();
+    files
+}
+
+/// A text of at most `most` bytes, or what keeps it from being read.
+fn read_text(path: &Path, most: u64) -> Result<String, String> {
+    let bytes = read_bounded(path, most).map_err(|error| error.to_string())?;
+    if bytes.len() as u64 > most {
+        return Err(format!("it is larger than {most} bytes"));
+    }
+    String::from_utf8(bytes).map_err(|_| "it is not UTF-8 text".into())
 }
 
 /// The template layers of a project directory.
@@ -101,7 +135,8 @@ impl TemplateFolders {
         Self { config: project.join("_system").join("config") }
     }
 
-    fn folder(&self, place: Place<'_>) -> PathBuf {
+    /// Where the files of `place` lie.
+    pub fn folder(&self, place: Place<'_>) -> PathBuf {
         match place {
             Place::Scheme(scheme) => self.config.join("custom").join(scheme),
             Place::Default => self.config.join("default"),
@@ -112,15 +147,18 @@ impl TemplateFolders {
 impl Source for TemplateFolders {
     fn read(&self, place: Place<'_>, file: &str) -> Result<Option<String>, String> {
         let path = self.folder(place).join(file);
-        let bytes = match read_bounded(&path, MOST_TEMPLATE_BYTES) {
-            Ok(bytes) => bytes,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(error.to_string()),
-        };
-        if bytes.len() as u64 > MOST_TEMPLATE_BYTES {
-            return Err(format!("it is larger than {MOST_TEMPLATE_BYTES} bytes"));
+        // Gone since it was listed; a link that leads nowhere is there.
+        if path.symlink_metadata().is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
+            return Ok(None);
         }
-        String::from_utf8(bytes).map(Some).map_err(|_| "it is not UTF-8 text".into())
+        read_text(&path, MOST_TEMPLATE_BYTES).map(Some)
+    }
+
+    fn schemes(&self) -> Vec<String> {
+        let entries = std::fs::read_dir(self.config.join("custom")).into_iter().flatten();
+        let mut names: Vec<String> = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok()).collect();
+        names.sort();
+        names
     }
 
     fn list(&self, place: Place<'_>) -> Result<Vec<String>, String> {

@@ -14,3 +14,4 @@ pub mod pin;
 pub mod project;
 pub mod settings;
 pub mod trust;
+pub mod validate;

@@ -26,6 +26,11 @@ pub fn sha256(bytes: &[u8]) -> String {
     Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
+/// The reply schemas of this release, by kind; those of a project stand before them.
+pub fn own_schemas() -> impl Iterator<Item = (&'static str, &'static str)> {
+    KINDS.iter().filter_map(|kind| Some((kind.name(), embedded::reply(kind.name())?)))
+}
+
 /// Everything that a session is made of, as texts.
 #[derive(Clone, Debug)]
 pub struct Pinned {
@@ -61,9 +66,8 @@ struct Placed {
 impl Pinned {
     /// A script with its templates, the reply schemas of this release and those of the project, by name.
     pub fn new(script: Arc<SourceFile>, templates: Vec<TemplateFile>, own: BTreeMap<String, String>) -> Self {
-        let named =
-            KINDS.iter().filter_map(|kind| Some((kind.name().to_owned(), embedded::reply(kind.name())?.to_owned())));
-        let mut schemas: BTreeMap<String, String> = named.collect();
+        let mut schemas: BTreeMap<String, String> =
+            own_schemas().map(|(name, text)| (name.to_owned(), text.to_owned())).collect();
         schemas.extend(own);
         Self { script, templates, schemas }
     }
@@ -124,7 +128,7 @@ impl Pinned {
     pub fn check(&self, parsed: Parsed) -> Result<(Option<Program>, Vec<Diagnostic>), EngineError> {
         // Nobody can write a line that is taken for a role marker without knowing this.
         let mark = uuid::Uuid::now_v7().simple().to_string();
-        let templates = Templates::new(&self.templates, &mark)?;
+        let templates = Arc::new(Templates::new(&self.templates, &mark)?);
         let mut reply_schemas: BTreeMap<String, Value> = BTreeMap::new();
         for (kind, text) in &self.schemas {
             let schema = serde_json::from_str(text).map_err(|error| {
@@ -132,12 +136,8 @@ impl Pinned {
             })?;
             reply_schemas.insert(kind.clone(), schema);
         }
-        let against = Against {
-            kinds: KINDS,
-            templates: Arc::new(templates),
-            reply_schemas: &reply_schemas,
-            library: &Library::default(),
-        };
+        let library = Library::default();
+        let against = Against { kinds: KINDS, templates, reply_schemas: &reply_schemas, library: &library };
         Ok(check(&self.script, parsed, &against))
     }
 }

@@ -41,12 +41,8 @@ impl Project {
         trust_all: bool,
         environment: &Environment,
     ) -> Result<Self, EngineError> {
-        let given = given.map(Path::to_path_buf).or_else(|| environment.get("BCC_PROJECT").map(PathBuf::from));
-        let directory = match given {
-            Some(given) if given.is_dir() => absolute(&given),
-            Some(given) => {
-                return Err(EngineError::usage(format!("the project directory {} does not exist", given.display())));
-            }
+        let directory = match given_directory(given, environment)? {
+            Some(given) => given,
             None => nearest(&absolute(start)),
         };
         Self::in_directory(directory, trust_all, environment)
@@ -74,6 +70,19 @@ impl Project {
     }
 }
 
+/// The project directory that was asked for: `given` (`--project`), else `BCC_PROJECT`.
+///
+/// # Errors
+/// When there is no such directory.
+pub fn given_directory(given: Option<&Path>, environment: &Environment) -> Result<Option<PathBuf>, EngineError> {
+    let given = given.map(Path::to_path_buf).or_else(|| environment.get("BCC_PROJECT").map(PathBuf::from));
+    match given {
+        Some(given) if given.is_dir() => Ok(Some(absolute(&given))),
+        Some(given) => Err(EngineError::usage(format!("the project directory {} does not exist", given.display()))),
+        None => Ok(None),
+    }
+}
+
 /// The bytes of the configuration file of a directory; none when it has none.
 ///
 /// # Errors
@@ -95,7 +104,8 @@ pub fn absolute(path: &Path) -> PathBuf {
     std::fs::canonicalize(path).or_else(|_| std::path::absolute(path)).unwrap_or_else(|_| path.to_path_buf())
 }
 
-fn nearest(start: &Path) -> PathBuf {
+/// The nearest directory at or above `start` that looks like a project; else the directory of `start` itself.
+pub fn nearest(start: &Path) -> PathBuf {
     let own = if start.is_dir() { start } else { start.parent().unwrap_or(start) };
     let is_project =
         |directory: &&Path| [CONFIG_FILE, "_system", ".bcc"].iter().any(|name| directory.join(name).exists());

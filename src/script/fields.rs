@@ -90,6 +90,11 @@ impl<'a> Fields<'a> {
         &self.what
     }
 
+    /// Whether nothing at all is written in it.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
     /// The value of `name`, under today's spelling or an older one.
     pub fn take(&self, name: &'static str) -> Option<&'a Arc<Node>> {
         self.entry(name).map(|entry| &entry.value)

@@ -131,7 +131,10 @@ pub(crate) fn steps(fields: &Fields<'_>) -> Option<Steps> {
     if nothing {
         let message = format!("{} says nothing to do", fields.what());
         let help = "give it `then:`, `goto:`, `insert:` or `set:`, or write one word, as in `next`";
-        report("missing-key", message, fields.span(), help);
+        // Whatever else stands there is reported as an unknown key, which says enough.
+        if fields.is_empty() {
+            report("missing-key", message, fields.span(), help);
+        }
         return None;
     }
     let goto = goto.map(|id| Spanned { value: Go::Goto(id.value), span: id.span });

@@ -1,0 +1,97 @@
+//! Whether a YAML file below a folder is meant as a document of the language (LANGUAGE.md section 1). Other programs keep
+//! YAML files too, and nobody wants to be told that theirs is no script; a script whose author mistyped `session:` is one
+//! all the same.
+
+use crate::source::near::near_miss;
+
+/// Keys that say what a document is when they stand at its root; deeper, they are other programs' too.
+const ROOT_KEYS: [&str; 8] =
+    ["session", "skill", "technique_id", "workflow_id", "dialogue", "session_id", "skill_id", "phases"];
+
+/// Keys that hardly any other program uses, wherever they stand: whoever writes one means a script, however broken.
+const OWN_KEYS: [&str; 2] = ["phase_id", "topic_id"];
+
+/// Whether the file holds a key that makes it a document of the language, or one that is near to it with actions below. Looks
+/// at bytes, so that a file in a foreign encoding, a torn one or one with broken syntax is recognised as well.
+pub fn seems_ours(bytes: &[u8]) -> bool {
+    // In UTF-16 every second byte of a key is nothing.
+    let narrowed: Vec<u8>;
+    let bytes = if bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]) {
+        narrowed = bytes.iter().copied().filter(|byte| *byte != 0).collect();
+        &narrowed
+    } else {
+        bytes
+    };
+    let braces = bytes.trim_ascii_start().first() == Some(&b'{');
+    let (mut actions, mut mistyped) = (false, false);
+    // A key stands at the start of a line, or behind what can stand before one on the same line.
+    for piece in bytes.split(|byte| matches!(byte, b'\n' | b'\r' | b'{' | b',')) {
+        let Some((key, indented)) = key(piece) else { continue };
+        let one_of = |keys: &[&str]| keys.iter().any(|own| own.as_bytes() == key);
+        let at_root = braces || !indented;
+        if one_of(&OWN_KEYS) || at_root && one_of(&ROOT_KEYS) {
+            return true;
+        }
+        actions |= key == b"action_type";
+        // Only a few keys stand at a root, and only those are compared.
+        mistyped |= !indented
+            && !mistyped
+            && std::str::from_utf8(key).is_ok_and(|key| near_miss(key, ["session", "skill"]).is_some());
+    }
+    actions && mistyped
+}
+
+/// The key that `piece` begins with, a word before a colon, and whether there is space before it.
+fn key(piece: &[u8]) -> Option<(&[u8], bool)> {
+    let start = piece.iter().position(u8::is_ascii_alphanumeric)?;
+    // `- "key": …` at most; a comment is no key.
+    let lead = piece.get(..start)?;
+    if lead.contains(&b'#') {
+        return None;
+    }
+    let rest = piece.get(start..)?;
+    let end = rest.iter().position(|byte| !byte.is_ascii_alphanumeric() && *byte != b'_').unwrap_or(rest.len());
+    let behind = rest.get(end..)?.iter().find(|byte| !matches!(byte, b' ' | b'\t' | b'"' | b'\''));
+    (behind == Some(&b':')).then_some((rest.get(..end)?, lead.iter().any(u8::is_ascii_whitespace)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn documents_of_the_language_are_told_from_those_of_other_programs() {
+        let utf16: Vec<u8> = [0xff, 0xfe].into_iter().chain(b"session:".iter().flat_map(|byte| [*byte, 0])).collect();
+        let ours: [&[u8]; 12] = [
+            b"session:\n  session_id: a\n",
+            b"\xef\xbb\xbfsession:\n",
+            b"# about\n---\n\"session\" : {}\n",
+            b"{ \"session\" : {} }",
+            b"sesion:\n  phases:\n    - phase_id: a\n",
+            b"skil:\n  actions:\n    - action_type: ai_say\n",
+            b"skill:\n  skill_id: a\n",
+            b"technique_id: a\ntopic: {}\n",
+            b"workflow_id: a\nsteps: []\n",
+            b"test: greets\nscript: a.yaml\ndialogue: []\n",
+            b"session:\n\tbroken: [\n\xc4\xe3",
+            &utf16,
+        ];
+        for bytes in ours {
+            assert!(seems_ours(bytes), "{}", String::from_utf8_lossy(bytes));
+        }
+        let others: [&[u8]; 9] = [
+            b"actions:\n  - action_type: ai_say\nexpect: []\n",
+            b"spring:\n  session:\n    timeout: 5\n",
+            b"",
+            b"# session:\n",
+            b"services:\n  web:\n    image: x\n",
+            b"test:\n  stage: test\n  script:\n    - make\n",
+            b"database: { session_timeout: 5 }\n",
+            b"text: the session is over\n",
+            b"\0\0\0\0",
+        ];
+        for bytes in others {
+            assert!(!seems_ours(bytes), "{}", String::from_utf8_lossy(bytes));
+        }
+    }
+}

@@ -1,0 +1,253 @@
+//! A project as its files are checked against it: configuration, reply schemas and the templates of each scheme, read once,
+//! with what is wrong with them. Nothing that is wrong here keeps the rest from being checked.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde_json::Value;
+
+use crate::check::levels::Levels;
+use crate::engine::config::{Config, place, read};
+use crate::engine::files::{TemplateFolders, reply_schema_files};
+use crate::engine::pin::own_schemas;
+use crate::engine::project::{CONFIG_FILE, config_bytes};
+use crate::engine::validate::names::Names;
+use crate::engine::validate::read::{refused, unreadable};
+use crate::prompt::layers::{Place, Source, TemplateFile, collect};
+use crate::prompt::templates::Templates;
+use crate::source::diagnostic::Diagnostic;
+use crate::source::span::{Span, Spanned};
+use crate::source::text::SourceFile;
+
+/// A project.
+#[derive(Debug)]
+pub struct Home {
+    /// The directory, absolute.
+    pub directory: PathBuf,
+    /// Its configuration; the default one when it has none that can be read.
+    pub config: Config,
+    /// The schemas of replies: those of this release, and the project's own before them.
+    pub reply_schemas: BTreeMap<String, Value>,
+    /// What is wrong with configuration and schemas.
+    pub diagnostics: Vec<Diagnostic>,
+    /// What its configuration and the command line set rules to.
+    pub levels: Levels,
+    /// The configuration file, when it is a text.
+    config_file: Option<Arc<SourceFile>>,
+    names: Names,
+    schemes: Mutex<HashMap<Option<String>, Arc<Scheme>>>,
+}
+
+/// The templates that scripts of one scheme are checked against.
+#[derive(Debug)]
+pub struct Scheme {
+    /// The same compiled; none when nothing could be made of them.
+    pub templates: Option<Arc<Templates>>,
+    /// Their texts, in look-up order.
+    pub files: Vec<TemplateFile>,
+    /// What keeps some of them from being read.
+    pub diagnostics: Vec<Diagnostic>,
+    /// Why there is no such scheme, and what to do; the templates are then those without one.
+    pub missing: Option<(String, String)>,
+}
+
+impl Home {
+    /// The project in `directory`; `rules` are set after those of its configuration.
+    pub fn of(directory: PathBuf, names: &Names, rules: &[(String, String)]) -> Self {
+        let mut diagnostics = Vec::new();
+        let (config, config_file) = configuration(&directory, names, &mut diagnostics);
+        let reply_schemas = schemas(&directory, names, &mut diagnostics);
+        let levels = levels(&config, config_file.as_ref(), rules, &mut diagnostics);
+        let (names, schemes) = (names.clone(), Mutex::default());
+        Self { directory, config, reply_schemas, diagnostics, levels, config_file, names, schemes }
+    }
+
+    /// The templates of a scheme; `None` is the default one.
+    pub fn scheme(&self, scheme: Option<&str>) -> Arc<Scheme> {
+        // Whoever else wants one waits: it is made once, and all need it.
+        let mut schemes = self.schemes.lock().unwrap_or_else(PoisonError::into_inner);
+        let made = schemes.entry(scheme.map(str::to_owned)).or_insert_with(|| Arc::new(self.load(scheme)));
+        Arc::clone(made)
+    }
+
+    /// The schemes that were asked for so far.
+    pub fn schemes(&self) -> Vec<Arc<Scheme>> {
+        self.schemes.lock().unwrap_or_else(PoisonError::into_inner).values().map(Arc::clone).collect()
+    }
+
+    /// The finding that the scheme of the configuration does not exist, at its place there.
+    pub fn wrong_scheme_of_config(&self, message: &str, help: &str) -> Option<Diagnostic> {
+        let file = self.config_file.as_ref()?;
+        let place = place(file.text(), "project", "scheme")?;
+        let span = Span::new(place.start, place.end);
+        Some(Diagnostic::error("unknown-scheme", message, file, span).with_help(help))
+    }
+
+    /// A template as a source file, under the name that people are told.
+    pub fn template_file(&self, file: &TemplateFile) -> Arc<SourceFile> {
+        let path = self.directory.join("_system/config").join(&file.place).join(&file.name);
+        Arc::new(SourceFile::new(self.names.shown(&path), file.text.as_str()))
+    }
+
+    fn load(&self, scheme: Option<&str>) -> Scheme {
+        let folders = Lenient {
+            folders: TemplateFolders::of(&self.directory),
+            names: &self.names,
+            diagnostics: Mutex::default(),
+        };
+        let mut missing = None;
+        let files = collect(&folders, scheme).or_else(|error| {
+            if scheme.is_some() {
+                missing = Some((error.message, error.help.unwrap_or_default()));
+            }
+            collect(&folders, None)
+        });
+        let mut diagnostics = folders.diagnostics.into_inner().unwrap_or_else(PoisonError::into_inner);
+        // Nobody can write a line that is taken for a role marker without knowing this.
+        let mark = uuid::Uuid::now_v7().simple().to_string();
+        let made = files.and_then(|files| Ok((Arc::new(Templates::new(&files, &mark)?), files)));
+        let (templates, files) = match made {
+            Ok((templates, files)) => (Some(templates), files),
+            Err(error) => {
+                let folder = self.names.shown(&self.directory.join("_system/config"));
+                diagnostics.push(unreadable(&folder, &format!("the templates cannot be used: {error}")));
+                (None, Vec::new())
+            }
+        };
+        Scheme { templates, files, diagnostics, missing }
+    }
+}
+
+/// Template folders in which what cannot be read is not there, and is told at the end.
+struct Lenient<'n> {
+    folders: TemplateFolders,
+    names: &'n Names,
+    diagnostics: Mutex<Vec<Diagnostic>>,
+}
+
+impl Lenient<'_> {
+    fn tell(&self, finding: Diagnostic) {
+        self.diagnostics.lock().unwrap_or_else(PoisonError::into_inner).push(finding);
+    }
+}
+
+impl Source for Lenient<'_> {
+    fn read(&self, place: Place<'_>, file: &str) -> Result<Option<String>, String> {
+        Ok(self.folders.read(place, file).unwrap_or_else(|why| {
+            let path = self.folders.folder(place).join(file);
+            self.tell(refused(&path, &self.names.shown(&path), &why));
+            None
+        }))
+    }
+
+    fn list(&self, place: Place<'_>) -> Result<Vec<String>, String> {
+        Ok(self.folders.list(place).unwrap_or_else(|why| {
+            let shown = self.names.shown(&self.folders.folder(place));
+            self.tell(unreadable(&shown, &format!("{shown} cannot be read: {why}")));
+            Vec::new()
+        }))
+    }
+
+    fn schemes(&self) -> Vec<String> {
+        self.folders.schemes()
+    }
+}
+
+fn configuration(
+    directory: &Path,
+    names: &Names,
+    diagnostics: &mut Vec<Diagnostic>,
+) -> (Config, Option<Arc<SourceFile>>) {
+    let shown = names.shown(&directory.join(CONFIG_FILE));
+    let file = match config_bytes(directory) {
+        Ok(None) => return (Config::default(), None),
+        Ok(Some(bytes)) => SourceFile::from_bytes(shown, bytes).map_err(|diagnostic| *diagnostic),
+        Err(error) => Err(unreadable(&shown, &error.to_string())),
+    };
+    let file = match file {
+        Ok(file) => Arc::new(file),
+        Err(diagnostic) => {
+            diagnostics.push(diagnostic);
+            return (Config::default(), None);
+        }
+    };
+    match read(file.text()) {
+        Ok(config) => (config, Some(file)),
+        Err(error) => {
+            let span = error.span().map_or(Span::default(), |span| Span::new(span.start, span.end));
+            let message = format!("the configuration cannot be read: {}", error.message());
+            let diagnostic = Diagnostic::error("broken-configuration", message, &file, span);
+            diagnostics.push(diagnostic.with_help("docs/configuration.md lists what it may hold"));
+            (Config::default(), Some(file))
+        }
+    }
+}
+
+/// The levels that are set. A setting that cannot be is told, and the others count.
+fn levels(
+    config: &Config,
+    file: Option<&Arc<SourceFile>>,
+    rules: &[(String, String)],
+    diagnostics: &mut Vec<Diagnostic>,
+) -> Levels {
+    let mut set: Vec<(&str, &str)> = Vec::new();
+    for (slug, level) in &config.rules {
+        let wrong = Levels::parse([(slug, level)]).err();
+        match (wrong, file) {
+            (None, _) => set.push((slug, level)),
+            (Some(error), Some(file)) => {
+                let place = place(file.text(), "rules", slug).unwrap_or_default();
+                let span = Span::new(place.start, place.end);
+                let diagnostic = Diagnostic::error("broken-configuration", error.to_string(), file, span);
+                diagnostics.push(diagnostic.with_help(error.help()));
+            }
+            (Some(_), None) => {}
+        }
+    }
+    set.extend(rules.iter().map(|(slug, level)| (slug.as_str(), level.as_str())));
+    Levels::parse(set).unwrap_or_default()
+}
+
+fn schemas(directory: &Path, names: &Names, diagnostics: &mut Vec<Diagnostic>) -> BTreeMap<String, Value> {
+    let parsed = own_schemas().filter_map(|(name, text)| Some((name.to_owned(), serde_json::from_str(text).ok()?)));
+    let mut schemas: BTreeMap<String, Value> = parsed.collect();
+    for (path, name, text) in reply_schema_files(directory) {
+        let shown = names.shown(&path);
+        let text = match text {
+            Ok(text) => text,
+            Err(why) => {
+                diagnostics.push(refused(&path, &shown, &why));
+                continue;
+            }
+        };
+        match serde_json::from_str(&text) {
+            Ok(schema) => {
+                schemas.insert(name, schema);
+            }
+            Err(error) => {
+                let file = Arc::new(SourceFile::new(shown, text));
+                let line = file.line_span(error.line()).unwrap_or_default();
+                let column = error.column().saturating_sub(1);
+                let span = Span::new((line.start + column).min(line.end), line.end);
+                let message = format!("this reply schema is no JSON: {error}");
+                let diagnostic = Diagnostic::error("reply-schema", message, &file, span);
+                diagnostics.push(
+                    diagnostic
+                        .with_help("it must be one JSON object; look for a missing or extra comma, quote or brace"),
+                );
+            }
+        }
+    }
+    schemas
+}
+
+/// The finding that the scheme which a script names does not exist.
+pub fn wrong_scheme_of_script(
+    message: &str,
+    help: &str,
+    file: &Arc<SourceFile>,
+    written: &Spanned<String>,
+) -> Diagnostic {
+    Diagnostic::error("unknown-scheme", message, file, written.span).with_help(help)
+}

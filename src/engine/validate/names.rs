@@ -1,0 +1,45 @@
+//! What files are called in reports: relative to the current directory where they lie below it.
+
+use std::path::{Component, Path, PathBuf};
+
+/// Names files for people.
+#[derive(Clone, Debug)]
+pub struct Names {
+    /// The current directory, absolute.
+    here: PathBuf,
+}
+
+impl Names {
+    /// Names as they are seen from `here`.
+    pub fn seen_from(here: PathBuf) -> Self {
+        Self { here }
+    }
+
+    /// The name of `path`: without the current directory in front, else as given. What is not UTF-8 is replaced.
+    pub fn shown(&self, path: &Path) -> String {
+        let path = path.strip_prefix(&self.here).unwrap_or(path);
+        let plain: PathBuf = path.components().filter(|part| *part != Component::CurDir).collect();
+        if plain.as_os_str().is_empty() { ".".to_owned() } else { plain.to_string_lossy().into_owned() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_relative_below_the_current_directory_and_as_given_elsewhere() {
+        let names = Names::seen_from("/home/lin/project".into());
+        let table = [
+            ("/home/lin/project/scripts/a.yaml", "scripts/a.yaml"),
+            ("./scripts/./a.yaml", "scripts/a.yaml"),
+            ("../other/a.yaml", "../other/a.yaml"),
+            ("/home/lin/project", "."),
+            (".", "."),
+            ("/home/lin/projects/a.yaml", "/home/lin/projects/a.yaml"),
+        ];
+        for (path, expected) in table {
+            assert_eq!(names.shown(Path::new(path)), expected);
+        }
+    }
+}

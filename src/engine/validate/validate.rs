@@ -1,0 +1,250 @@
+//! `validate`: everything that is wrong with scripts, skills, tests and templates, at once and in order.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+use crate::actions::KINDS;
+use crate::check::allow::allow;
+use crate::check::check::{Against, examine};
+use crate::check::levels::{LevelError, Levels};
+use crate::check::library::Library;
+use crate::engine::environment::Environment;
+use crate::engine::error::EngineError;
+use crate::engine::project::{absolute, given_directory, nearest};
+use crate::engine::validate::home::{Home, wrong_scheme_of_script};
+use crate::engine::validate::homes::Homes;
+use crate::engine::validate::names::Names;
+use crate::engine::validate::read::{Reading, absent, document};
+use crate::engine::validate::request::{ValidateReport, ValidateRequest};
+use crate::engine::validate::templates;
+use crate::engine::validate::walk::{Found, Role, Walk, walk};
+use crate::prompt::layers::TemplateFile;
+use crate::script::read::scheme as scheme_of;
+use crate::source::diagnostic::{Diagnostic, sort};
+use crate::source::span::Span;
+use crate::source::text::SourceFile;
+use crate::source::yaml::parse;
+
+/// What of a project is checked when nothing is named.
+const USUAL_FOLDERS: [&str; 4] = ["scripts", "skills", "tests", "_system"];
+
+/// Documents may nest 128 deep, and each level is a call or several of the walk: more than a thread gets by itself.
+const STACK_BYTES: usize = 8 * 1024 * 1024;
+
+/// Checks what is asked for. Faults of files are findings, whatever they are; the check of the rest goes on.
+///
+/// # Errors
+/// `Usage` when nothing was named and there is nothing usual to check, or the given project does not exist; `Failed` when
+/// threads cannot be started.
+pub fn validate(request: &ValidateRequest, environment: &Environment) -> Result<ValidateReport, EngineError> {
+    let rules = rules(&request.rules)?;
+    let here = here()?;
+    let names = Names::seen_from(here.clone());
+    let given = given_directory(request.project.as_deref(), environment)?;
+    let roots = roots(request, given.as_deref(), &here)?;
+    let Walk { found, mut diagnostics, .. } = walk(&roots, &names);
+    let homes = Homes::new(given, names, rules);
+    let check = Check { homes: &homes, scheme: request.scheme.as_deref(), found: &found };
+    let results = check.all()?;
+    let mut files = 0;
+    let mut passed_over = 0;
+    let mut first_of: BTreeMap<PathBuf, Arc<SourceFile>> = BTreeMap::new();
+    for result in results {
+        match result {
+            Checked::PassedOver => passed_over += 1,
+            Checked::Unread(diagnostic) => {
+                files += 1;
+                diagnostics.push(*diagnostic);
+            }
+            Checked::Document { file, home, findings } => {
+                files += 1;
+                first_of.entry(home).or_insert(file);
+                diagnostics.extend(findings);
+            }
+            Checked::Other => files += 1,
+        }
+    }
+    check.templates(&mut diagnostics);
+    for home in homes.all() {
+        of_home(&home, request.scheme.as_deref(), first_of.get(&home.directory), &mut diagnostics);
+    }
+    sort(&mut diagnostics);
+    Ok(ValidateReport { files, passed_over, diagnostics })
+}
+
+/// What `--rule` sets.
+fn rules(written: &[String]) -> Result<Vec<(String, String)>, EngineError> {
+    let wrong = |error: LevelError| EngineError::usage(format!("`--rule`: {error}")).with_help(error.help());
+    let pair = |text: &String| Levels::pair(text).map(|(slug, level)| (slug.to_owned(), level.to_owned()));
+    let pairs: Vec<(String, String)> = written.iter().map(pair).collect::<Result<_, _>>().map_err(wrong)?;
+    Levels::parse(pairs.iter().map(|(slug, level)| (slug, level))).map_err(wrong)?;
+    Ok(pairs)
+}
+
+/// The current directory.
+///
+/// # Errors
+/// When it was removed.
+pub fn here() -> Result<PathBuf, EngineError> {
+    std::env::current_dir().map_err(|error| EngineError::failed(format!("there is no current directory: {error}")))
+}
+
+/// What is to be walked: what was named, else the usual folders of the project.
+///
+/// # Errors
+/// When nothing was named and there is none of them.
+pub fn roots(request: &ValidateRequest, given: Option<&Path>, here: &Path) -> Result<Vec<PathBuf>, EngineError> {
+    if !request.paths.is_empty() {
+        return Ok(request.paths.clone());
+    }
+    let project = given.map_or_else(|| nearest(&absolute(here)), Path::to_path_buf);
+    let mut roots: Vec<PathBuf> = USUAL_FOLDERS.iter().map(|name| project.join(name)).collect();
+    roots.retain(|root| root.is_dir());
+    if roots.is_empty() {
+        let folders = USUAL_FOLDERS.map(|name| format!("{name}/")).join(", ");
+        let message = format!("there is nothing to check: {} has none of the folders {folders}", project.display());
+        return Err(
+            EngineError::usage(message).with_help("name the files or folders, as in `bcc-script validate my.yaml`")
+        );
+    }
+    Ok(roots)
+}
+
+/// What became of one file.
+enum Checked {
+    PassedOver,
+    Unread(Box<Diagnostic>),
+    Document {
+        file: Arc<SourceFile>,
+        home: PathBuf,
+        findings: Vec<Diagnostic>,
+    },
+    /// Checked with its project.
+    Other,
+}
+
+struct Check<'c> {
+    homes: &'c Homes,
+    scheme: Option<&'c str>,
+    found: &'c [Found],
+}
+
+impl Check<'_> {
+    /// Every file, on as many threads as there are processors; the results in the order of the files.
+    fn all(&self) -> Result<Vec<Checked>, EngineError> {
+        let workers = thread::available_parallelism().map_or(1, usize::from).min(self.found.len());
+        let next = AtomicUsize::new(0);
+        let work = || {
+            let mut done = Vec::new();
+            while let Some((index, found)) =
+                Some(next.fetch_add(1, Ordering::Relaxed)).and_then(|index| Some((index, self.found.get(index)?)))
+            {
+                done.push((index, self.one(found)));
+            }
+            done
+        };
+        let mut results = thread::scope(|scope| {
+            let spawn = |_| thread::Builder::new().stack_size(STACK_BYTES).spawn_scoped(scope, work);
+            let threads = (0..workers).map(spawn).collect::<Result<Vec<_>, _>>();
+            let threads = threads.map_err(|error| EngineError::failed(format!("no thread can be started: {error}")))?;
+            let mut results = Vec::with_capacity(self.found.len());
+            for thread in threads {
+                results.extend(thread.join().map_err(|_| EngineError::failed("the check of a file broke off"))?);
+            }
+            Ok::<_, EngineError>(results)
+        })?;
+        results.sort_unstable_by_key(|(index, _)| *index);
+        Ok(results.into_iter().map(|(_, result)| result).collect())
+    }
+
+    fn one(&self, found: &Found) -> Checked {
+        match &found.role {
+            Role::Document => {}
+            // Checked together, when all are read.
+            Role::Template { .. } => {
+                return absent(found).map_or(Checked::Other, |absent| Checked::Unread(absent.into()));
+            }
+            Role::Configuration => {
+                self.homes.of_directory(found.real.parent().unwrap_or(&found.real));
+                return absent(found).map_or(Checked::Other, |absent| Checked::Unread(absent.into()));
+            }
+        }
+        match document(found) {
+            Reading::PassedOver => Checked::PassedOver,
+            Reading::Wrong(diagnostic) => Checked::Unread(diagnostic),
+            Reading::Text(file) => {
+                let home = self.homes.of_file(&found.real);
+                let findings = self.document(&file, &home);
+                Checked::Document { file, home: home.directory.clone(), findings }
+            }
+        }
+    }
+
+    fn document(&self, file: &Arc<SourceFile>, home: &Home) -> Vec<Diagnostic> {
+        let parsed = parse(file);
+        let written = parsed.root.as_deref().filter(|_| self.scheme.is_none()).and_then(scheme_of);
+        let asked = self.scheme.or_else(|| written.as_ref().map(|written| written.value.as_str()));
+        let scheme = home.scheme(asked.or(home.config.project.scheme.as_deref()));
+        let mut findings = Vec::new();
+        if let (Some((message, help)), Some(written)) = (&scheme.missing, &written) {
+            findings.push(wrong_scheme_of_script(message, help, file, written));
+        }
+        if let Some(templates) = &scheme.templates {
+            let templates = Arc::clone(templates);
+            let library = Library::default();
+            let against = Against { kinds: KINDS, templates, reply_schemas: &home.reply_schemas, library: &library };
+            findings.extend(examine(file, parsed, &against));
+        }
+        home.levels.apply(allow(file, findings))
+    }
+
+    /// What is wrong with the templates that were found. A default template is looked at as part of the default scheme, one of
+    /// a scheme as part of that.
+    fn templates(&self, diagnostics: &mut Vec<Diagnostic>) {
+        let mut sets: BTreeMap<(&Path, Option<&str>), BTreeSet<&str>> = BTreeMap::new();
+        for found in self.found {
+            if let Role::Template { project, scheme } = &found.role {
+                sets.entry((project, scheme.as_deref())).or_default().insert(&found.shown);
+            }
+        }
+        for ((project, scheme), asked) in sets {
+            let home = self.homes.of_directory(project);
+            let scheme = home.scheme(scheme);
+            let Some(templates) = &scheme.templates else { continue };
+            let named = |file: &TemplateFile| home.template_file(file);
+            let mut found: BTreeMap<String, Vec<Diagnostic>> = BTreeMap::new();
+            for diagnostic in templates::examine(&scheme.files, templates, &named) {
+                found.entry(diagnostic.file.name().to_owned()).or_default().push(diagnostic);
+            }
+            for file in scheme.files.iter().filter(|file| !file.place.starts_with("builtin/")).map(named) {
+                if asked.contains(file.name()) {
+                    let own = found.remove(file.name()).unwrap_or_default();
+                    diagnostics.extend(home.levels.apply(allow(&file, own)));
+                }
+            }
+        }
+    }
+}
+
+/// What is wrong with a project itself.
+fn of_home(home: &Home, asked: Option<&str>, first: Option<&Arc<SourceFile>>, diagnostics: &mut Vec<Diagnostic>) {
+    diagnostics.extend(home.diagnostics.iter().cloned());
+    let mut told = BTreeSet::new();
+    for diagnostic in home.schemes().iter().flat_map(|scheme| &scheme.diagnostics) {
+        // Several schemes stand before the same default templates.
+        if told.insert((diagnostic.file.name().to_owned(), diagnostic.message.clone())) {
+            diagnostics.push(diagnostic.clone());
+        }
+    }
+    let missing = |scheme: Option<&str>| scheme.and_then(|scheme| home.scheme(Some(scheme)).missing.clone());
+    if let (Some(first), Some((message, help))) = (first, missing(asked)) {
+        let message = format!("{message}, which `--scheme` asks for");
+        diagnostics.push(Diagnostic::error("unknown-scheme", message, first, Span::default()).with_help(help));
+    }
+    if let Some((message, help)) = missing(home.config.project.scheme.as_deref().filter(|_| asked.is_none())) {
+        diagnostics.extend(home.wrong_scheme_of_config(&message, &help));
+    }
+}
