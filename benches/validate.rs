@@ -38,7 +38,7 @@ fn bare(text: &str) -> usize {
 fn stages(c: &mut Criterion, name: &str, file: &Arc<SourceFile>) {
     let templates = collect(&TemplateFolders::of(Path::new(env!("CARGO_MANIFEST_DIR"))), None).expect("templates");
     let pinned = Pinned::new(Arc::clone(file), templates, BTreeMap::new());
-    let (program, found) = pinned.check().expect("a check");
+    let (program, found) = pinned.check(parse(file)).expect("a check");
     assert!(program.is_some() && found.is_empty(), "the script is not clean: {:#?}", found.first());
     let lines = file.text().lines().count();
     let mut group = c.benchmark_group(format!("{name}, {lines} lines"));
@@ -48,8 +48,10 @@ fn stages(c: &mut Criterion, name: &str, file: &Arc<SourceFile>) {
     }
     group.bench_function("bare parse", |b| b.iter(|| bare(black_box(file.text()))));
     group.bench_function("tree", |b| b.iter(|| parse(black_box(file))));
-    group.bench_function("read", |b| b.iter(|| read(black_box(file), &Findings::new())));
-    group.bench_function("check", |b| b.iter(|| pinned.check()));
+    group.bench_function("read", |b| {
+        b.iter(|| parse(black_box(file)).root.and_then(|root| read(file, &root, &Findings::new())))
+    });
+    group.bench_function("check", |b| b.iter(|| pinned.check(parse(file))));
     group.finish();
 }
 

@@ -1,9 +1,11 @@
 //! The whole path that an input takes, and what must hold of what comes out at its end.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock, OnceLock};
 
-use bcc_script::engine::pin::Pinned;
+use bcc_script::actions::KINDS;
+use bcc_script::check::check::{Against, check, examine};
+use bcc_script::check::library::Library;
 use bcc_script::prompt::expr::parse::Expr;
 use bcc_script::prompt::front::cut;
 use bcc_script::prompt::layers::TemplateFile;
@@ -12,12 +14,15 @@ use bcc_script::prompt::templates::Templates;
 use bcc_script::prompt::text::Texts;
 use bcc_script::reply::live::LiveContent;
 use bcc_script::reply::strategies;
+use bcc_script::schema::embedded;
+use bcc_script::script::read::scheme;
 use bcc_script::source::diagnostic::{Diagnostic, Fix};
 use bcc_script::source::render::human;
 use bcc_script::source::span::Span;
 use bcc_script::source::text::SourceFile;
+use bcc_script::source::yaml::parse;
 use bcc_script::value::scopes::{Declarations, Layer, Scope, Scopes, Stored};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::seeds::Form;
 
@@ -57,18 +62,32 @@ fn checked(bytes: &[u8]) -> Vec<Diagnostic> {
         Ok(file) => Arc::new(file),
         Err(diagnostic) => return vec![*diagnostic],
     };
-    let _ = bcc_script::script::read::scheme(&file);
-    let (program, found) = Pinned::new(file, templates(), BTreeMap::new()).check().unwrap();
+    let parsed = parse(&file);
+    if let Some(root) = parsed.root.as_deref() {
+        let _ = scheme(root);
+    }
+    let library = Library::default();
+    let against = Against { kinds: KINDS, templates: templates(), reply_schemas: &REPLIES, library: &library };
+    let (program, found) = check(&file, parsed.clone(), &against);
     assert_eq!(program.is_none(), found.iter().any(Diagnostic::is_error), "a program exactly where there is no error");
-    found
+    let mut all = examine(&file, parsed, &against);
+    all.extend(found);
+    all
 }
 
+/// The reply schemas of the release.
+static REPLIES: LazyLock<BTreeMap<String, Value>> = LazyLock::new(|| {
+    let schema = |kind: &str| Some((kind.to_owned(), serde_json::from_str(embedded::reply(kind)?).unwrap()));
+    KINDS.iter().filter_map(|kind| schema(kind.name())).collect()
+});
+
 /// Short ones: compiling the real ones takes longer than checking a script.
-fn templates() -> Vec<TemplateFile> {
+fn templates() -> Arc<Templates> {
+    static TEMPLATES: OnceLock<Arc<Templates>> = OnceLock::new();
     let text = "---\nfallback: 请再说一次\n---\n{{ task }} {{ time }} {% for x in history %}{{ x }}{% endfor %}\n";
-    ["ai_ask", "ai_say", "ai_think"]
-        .map(|kind| TemplateFile { place: "default".into(), name: format!("{kind}_v1.md"), text: text.into() })
-        .to_vec()
+    let file = |kind| TemplateFile { place: "default".into(), name: format!("{kind}_v1.md"), text: text.into() };
+    let files = ["ai_ask", "ai_say", "ai_think"].map(file);
+    Arc::clone(TEMPLATES.get_or_init(|| Arc::new(Templates::new(&files, MARK).unwrap())))
 }
 
 /// The reports of all kinds.
