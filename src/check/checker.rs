@@ -20,6 +20,7 @@ use crate::prompt::expr::parse::Expr;
 use crate::prompt::templates::Templates;
 use crate::prompt::text::{Text, Texts};
 use crate::prompt::uses::NameUse;
+use crate::reply::shape::Base;
 use crate::script::fields::{Fields, Words, shortened};
 use crate::script::findings::Findings;
 use crate::script::read;
@@ -75,6 +76,8 @@ pub struct Checker<'a> {
     pub known: Known,
     /// What was reported about templates: it is said once, at the first action that needs them.
     pub faults_of_templates: BTreeSet<String>,
+    /// The schemas of replies that were asked for and are sound, by kind and version of its template.
+    pub replies: BTreeMap<(&'static str, u32), Arc<Base>>,
     /// Action ids with their places.
     pub action_ids: BTreeMap<String, Span>,
     /// What was seen so far.
@@ -97,6 +100,7 @@ impl<'a> Checker<'a> {
             templates: &against.templates,
             known: Known::default(),
             faults_of_templates: BTreeSet::new(),
+            replies: BTreeMap::new(),
             action_ids: BTreeMap::new(),
             seen: Seen::default(),
             body: Body::Session,
@@ -463,7 +467,12 @@ impl Checking for Checker<'_> {
         self.templates.get(name, version).ok().and_then(|template| template.front().fallback.clone())
     }
 
-    fn reply_schema(&self, kind: &'static str, version: u32, at: &Fields<'_>) -> Option<Value> {
-        self.schema_of_reply(kind, version, at)
+    fn reply_schema(&mut self, kind: &'static str, version: u32, at: &Fields<'_>) -> Option<Arc<Base>> {
+        if let Some(base) = self.replies.get(&(kind, version)) {
+            return Some(Arc::clone(base));
+        }
+        let base = Arc::new(Base::new(self.schema_of_reply(kind, version, at)?));
+        self.replies.insert((kind, version), Arc::clone(&base));
+        Some(base)
     }
 }

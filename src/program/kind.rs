@@ -9,6 +9,7 @@ use crate::program::action::Action;
 use crate::program::program::Steps;
 use crate::prompt::expr::parse::Expr;
 use crate::prompt::text::Text;
+use crate::reply::shape::Base;
 use crate::script::fields::{Fields, Words};
 use crate::source::span::{Span, Spanned};
 use crate::source::yaml::Node;
@@ -88,5 +89,5 @@ pub trait Checking {
 
     /// The pinned JSON Schema of a kind's reply: the one that its template asks for (`output_schema`), else the kind's own.
     /// What is wrong with it is reported at `at`.
-    fn reply_schema(&self, kind: &'static str, version: u32, at: &Fields<'_>) -> Option<Value>;
+    fn reply_schema(&mut self, kind: &'static str, version: u32, at: &Fields<'_>) -> Option<Arc<Base>>;
 }

@@ -20,6 +20,20 @@ pub struct Fault {
     pub range: Option<Range<usize>>,
 }
 
+impl Fault {
+    /// The same with its place inside `source` and on whole characters: minijinja's tokenizer marks one byte, be it in the
+    /// middle of a character or behind the end.
+    #[must_use]
+    pub fn within(mut self, source: &str) -> Self {
+        self.range = self.range.map(|range| {
+            let start = source.floor_char_boundary(range.start.min(source.len()));
+            let end = source.ceil_char_boundary(range.end.min(source.len()));
+            start..end.max(start)
+        });
+        self
+    }
+}
+
 /// What is wrong with a template, or with finding one.
 #[derive(Clone, Debug, Default, PartialEq, Eq, thiserror::Error)]
 #[error("{}{message}", self.place())]
@@ -131,6 +145,15 @@ mod tests {
         ];
         for (detail, expected) in table {
             assert_eq!(undefined_name(detail).as_deref(), expected, "{detail}");
+        }
+    }
+
+    #[test]
+    fn a_place_is_made_of_whole_characters_of_the_source() {
+        for (source, marked) in [("a ？ b", "？"), ("a ~ 'b", "")] {
+            let error = minijinja::machinery::parse_expr(source).map(drop).unwrap_err();
+            let range = fault(&error).within(source).range.unwrap();
+            assert_eq!(source.get(range), Some(marked), "{source}");
         }
     }
 

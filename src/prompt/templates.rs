@@ -125,7 +125,7 @@ impl Templates {
         };
         admit(body, false).map_err(|refused| told(Some(&refused.range), refused.message, refused.help))?;
         let tree = parse(body, &loaded.key, SyntaxConfig::default()).map_err(|error| {
-            let fault = fault(&error);
+            let fault = fault(&error).within(body);
             told(fault.range.as_ref(), fault.message, None)
         })?;
         let uses = find(&tree, &self.environment);
@@ -138,7 +138,7 @@ impl Templates {
             }
         }
         self.environment.add_template_owned(loaded.key.clone(), self.sentinels.place(body)).map_err(|error| {
-            let fault = fault(&error);
+            let fault = fault(&error).within(body);
             told(fault.range.as_ref(), fault.message, None)
         })?;
         let whole_file =

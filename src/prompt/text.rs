@@ -116,7 +116,7 @@ impl Texts {
             let name = format!("text {}", self.read.len());
             self.environment
                 .add_template_owned(name.clone(), source.to_owned())
-                .map_err(|error| failed(TextErrorKind::Syntax, fault(&error)))?;
+                .map_err(|error| failed(TextErrorKind::Syntax, fault(&error).within(source)))?;
             (names, Some(name))
         };
         let text = Text(Arc::new(Read { source: source.to_owned(), names, template }));
@@ -127,7 +127,7 @@ impl Texts {
     fn read_template(&self, source: &str) -> Result<Vec<NameUse>, TextError> {
         admit(source, false).map_err(refused)?;
         let tree = parse(source, "text", SyntaxConfig::default())
-            .map_err(|error| failed(TextErrorKind::Syntax, fault(&error)))?;
+            .map_err(|error| failed(TextErrorKind::Syntax, fault(&error).within(source)))?;
         let uses = find(&tree, &self.environment);
         if let Some(first) = uses.refused.into_iter().next() {
             return Err(refused(first));
@@ -166,7 +166,7 @@ impl Texts {
         let mut bounded = Bounded::new(MAX_OUTPUT);
         template
             .and_then(|template| template.render_captured_to(Value::from_object(names.clone()), &mut bounded).map(drop))
-            .map_err(|error| failed(TextErrorKind::Rendering, fault(&error)))?;
+            .map_err(|error| failed(TextErrorKind::Rendering, fault(&error).within(&text.0.source)))?;
         Ok(bounded.text().into_owned())
     }
 }

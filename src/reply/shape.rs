@@ -1,6 +1,7 @@
 //! What a reply must look like: the schema of its kind joined with the outputs of its action (LANGUAGE.md section 8).
 
-use std::sync::Arc;
+use std::collections::HashSet;
+use std::sync::{Arc, OnceLock};
 
 use serde_json::{Map, Value, json};
 
@@ -62,12 +63,45 @@ pub enum ShapeError {
     Schema(#[from] SchemaError),
 }
 
-/// The shape of an action's replies. Built once for an action; cloning shares the schema.
+/// The schema of a kind's replies, looked at once for all actions of the kind.
+#[derive(Debug)]
+pub struct Base {
+    schema: Value,
+    names: Vec<String>,
+    /// Whether it makes a shape with whatever outputs, as long as their names and choices are right.
+    sound: bool,
+}
+
+impl Base {
+    /// Looks at a schema. What is wrong with it is told by the shapes that are made over it.
+    pub fn new(schema: Value) -> Self {
+        let properties = schema.get("properties").and_then(Value::as_object);
+        let names = properties.into_iter().flatten().map(|(name, _)| name.clone()).collect();
+        // An output's own schema is always understood and has a default.
+        let sound = understands(&schema) && Built::new(&schema, &[]).is_ok();
+        Self { schema, names, sound }
+    }
+
+    /// The names of its fields, which no output may have.
+    pub fn names(&self) -> &[String] {
+        &self.names
+    }
+}
+
+/// The shape of an action's replies. Cloning shares it.
 #[derive(Clone, Debug)]
 pub struct ReplyShape {
+    base: Arc<Base>,
+    wanted: Arc<[Wanted]>,
+    /// Made when it is first asked for: the check of a script of thousands of actions asks for none.
+    built: Arc<OnceLock<Built>>,
+}
+
+/// What a shape needs to read replies.
+#[derive(Debug, Default)]
+struct Built {
     schema: Arc<Value>,
-    root: Arc<Field>,
-    reserved: usize,
+    root: Field,
     validator: Option<Compiled>,
 }
 
@@ -78,6 +112,71 @@ impl ReplyShape {
     /// [`ShapeError`]: a name that collides, a choice that does not fit its type, a schema that is none, and a required
     /// field without a valid default.
     pub fn new(base: &Value, wanted: &[Wanted]) -> Result<Self, ShapeError> {
+        Self::over(&Arc::new(Base::new(base.clone())), wanted.to_vec())
+    }
+
+    /// [`ReplyShape::new`] over a schema that was looked at before.
+    ///
+    /// # Errors
+    /// As for [`ReplyShape::new`].
+    pub fn over(base: &Arc<Base>, wanted: Vec<Wanted>) -> Result<Self, ShapeError> {
+        let built = OnceLock::new();
+        if base.sound {
+            let mut seen = HashSet::new();
+            for item in &wanted {
+                let name = || item.name.clone();
+                if base.names.contains(&item.name) {
+                    return Err(ShapeError::Reserved { name: name() });
+                }
+                if !seen.insert(item.name.as_str()) {
+                    return Err(ShapeError::Duplicate { name: name() });
+                }
+                choices(item)?;
+            }
+        } else {
+            let _ = built.set(Built::new(&base.schema, &wanted)?);
+        }
+        Ok(Self { base: Arc::clone(base), wanted: wanted.into(), built: Arc::new(built) })
+    }
+
+    fn built(&self) -> &Built {
+        // That it can be built was settled when the shape was made.
+        self.built.get_or_init(|| Built::new(&self.base.schema, &self.wanted).unwrap_or_default())
+    }
+
+    /// The joined schema: what a model is told, and what every [`crate::reply::read::Reply`] keeps.
+    pub fn schema(&self) -> &Arc<Value> {
+        &self.built().schema
+    }
+
+    /// The names that no output may have: the fields of the kind's own schema.
+    pub fn reserved(&self) -> impl Iterator<Item = &str> {
+        self.base.names.iter().map(String::as_str)
+    }
+
+    /// The names of the outputs, in the author's order.
+    pub fn wanted(&self) -> impl Iterator<Item = &str> {
+        self.wanted.iter().map(|item| item.name.as_str())
+    }
+
+    /// The tree that bending walks.
+    pub(crate) fn root(&self) -> &Field {
+        &self.built().root
+    }
+
+    /// The validator, where the walk alone does not settle whether a reply is valid.
+    pub(crate) fn validator(&self) -> Option<&Compiled> {
+        self.built().validator.as_ref()
+    }
+
+    /// The reply that stands in for one of which nothing could be kept.
+    pub(crate) fn defaults(&self) -> Option<Map<String, Value>> {
+        defaults(self.root().properties())
+    }
+}
+
+impl Built {
+    fn new(base: &Value, wanted: &[Wanted]) -> Result<Self, ShapeError> {
         let mut schema = base.clone();
         let rules = schema.as_object_mut().ok_or(ShapeError::NotAnObject)?;
         if rules.get("type").is_some_and(|named| named != "object") {
@@ -102,39 +201,9 @@ impl ReplyShape {
         }
         // Compiling costs milliseconds, and the walk that bends a reply validates it as well where it knows every rule.
         let validator = if understands(&schema) { None } else { Some(Compiled::with_formats(&schema, &FORMATS)?) };
-        let shape = Self { root: Arc::new(Field::new(&schema)), schema: Arc::new(schema), reserved, validator };
-        shape.check_defaults()?;
-        Ok(shape)
-    }
-
-    /// The joined schema: what a model is told, and what every [`crate::reply::read::Reply`] keeps.
-    pub fn schema(&self) -> &Arc<Value> {
-        &self.schema
-    }
-
-    /// The names that no output may have: the fields of the kind's own schema.
-    pub fn reserved(&self) -> impl Iterator<Item = &str> {
-        self.root.properties().iter().take(self.reserved).map(|property| property.name.as_str())
-    }
-
-    /// The names of the outputs, in the author's order.
-    pub fn wanted(&self) -> impl Iterator<Item = &str> {
-        self.root.properties().iter().skip(self.reserved).map(|property| property.name.as_str())
-    }
-
-    /// The tree that bending walks.
-    pub(crate) fn root(&self) -> &Field {
-        &self.root
-    }
-
-    /// The validator, where the walk alone does not settle whether a reply is valid.
-    pub(crate) fn validator(&self) -> Option<&Compiled> {
-        self.validator.as_ref()
-    }
-
-    /// The reply that stands in for one of which nothing could be kept.
-    pub(crate) fn defaults(&self) -> Option<Map<String, Value>> {
-        defaults(self.root.properties())
+        let built = Self { root: Field::new(&schema), schema: Arc::new(schema), validator };
+        built.check_defaults()?;
+        Ok(built)
     }
 
     fn check_defaults(&self) -> Result<(), ShapeError> {
@@ -143,17 +212,28 @@ impl ReplyShape {
                 return Err(ShapeError::Default { path: bend::pointer(&[&property.name]) });
             }
         }
-        let mut object = self.defaults().unwrap_or_default();
+        let mut object = defaults(self.root.properties()).unwrap_or_default();
         if let Some(bend) = bend::walk(self.root.properties(), &mut object).into_iter().next() {
             return Err(ShapeError::Default { path: bend.path });
         }
         let violations =
-            self.validator().map_or_else(Vec::new, |validator| validator.violations(&Value::Object(object)));
+            self.validator.as_ref().map_or_else(Vec::new, |validator| validator.violations(&Value::Object(object)));
         match violations.into_iter().next() {
             Some(violation) => Err(ShapeError::Default { path: violation.path }),
             None => Ok(()),
         }
     }
+}
+
+/// The choices of an output as values of its type, without null.
+fn choices(item: &Wanted) -> Result<Vec<Value>, ShapeError> {
+    let typed = |choice: &Value| match item.declared {
+        None => Ok(choice.clone()),
+        Some(declared) => declared
+            .coerce(choice)
+            .ok_or_else(|| ShapeError::Choice { name: item.name.clone(), declared: declared.name() }),
+    };
+    item.choices.iter().filter(|choice| !choice.is_null()).map(typed).collect()
 }
 
 /// The schema of one output: its type or null, its choices or null.
@@ -173,15 +253,7 @@ fn output_schema(item: &Wanted) -> Result<Value, ShapeError> {
     if !item.choices.is_empty() {
         // The choices of a date are dates: the format has nothing to add.
         rules.remove("format");
-        let mut choices: Vec<Value> = Vec::with_capacity(item.choices.len() + 1);
-        for choice in item.choices.iter().filter(|choice| !choice.is_null()) {
-            choices.push(match item.declared {
-                None => choice.clone(),
-                Some(declared) => declared
-                    .coerce(choice)
-                    .ok_or_else(|| ShapeError::Choice { name: item.name.clone(), declared: declared.name() })?,
-            });
-        }
+        let mut choices = choices(item)?;
         choices.push(Value::Null);
         rules.insert("enum".into(), Value::Array(choices));
     }
@@ -251,6 +323,42 @@ mod tests {
         );
         let ai_think = ReplyShape::new(&base("ai_think"), &[wanted("content", None, json!([]))]);
         assert!(ai_think.is_ok(), "what one kind reserves another may use");
+    }
+
+    #[test]
+    fn what_is_refused_does_not_depend_on_when_the_shape_is_built() {
+        let items = [
+            wanted("a", Some(DeclaredType::Integer), json!([1, null])),
+            wanted("content", None, json!([])),
+            wanted("BRIEF", None, json!([])),
+            wanted("n", Some(DeclaredType::Integer), json!(["two"])),
+        ];
+        let bases = [
+            base("ai_think"),
+            base("ai_ask"),
+            json!({ "type": "object" }),
+            json!({ "type": "object", "required": ["a"] }),
+            json!({ "type": "object", "required": "a" }),
+            json!({ "type": "object", "additionalProperties": false }),
+            json!({ "type": "object", "properties": { "a": { "minLength": 3, "default": "y" } } }),
+            json!({ "type": "object", "properties": { "x": { "type": "string" } }, "required": ["x"] }),
+            json!(true),
+        ];
+        for base in bases {
+            for first in 0..items.len() {
+                for twice in [false, true] {
+                    let mut wanted = items[first..].to_vec();
+                    wanted.extend(twice.then(|| items[first].clone()));
+                    let now = Built::new(&base, &wanted);
+                    let later = ReplyShape::new(&base, &wanted);
+                    assert_eq!(now.as_ref().err(), later.as_ref().err(), "{base} with {wanted:?}");
+                    if let (Ok(now), Ok(later)) = (now, later) {
+                        assert_eq!(&now.schema, later.schema());
+                        assert_eq!(now.validator.is_some(), later.validator().is_some());
+                    }
+                }
+            }
+        }
     }
 
     #[test]

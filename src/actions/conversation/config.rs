@@ -1,8 +1,6 @@
 //! The part of a configuration that every kind which calls a model has: template version, fallback, outputs, reply shape.
 
 use crate::actions::conversation::outputs::read_outputs;
-use serde_json::Value;
-
 use crate::program::kind::Checking;
 use crate::program::output::Outputs;
 use crate::prompt::text::Text;
@@ -46,9 +44,7 @@ pub fn model_config(
     fields.not_yet("reask", true);
     checking.template(kind, version, given, fields);
     let base = checking.reply_schema(kind, version, fields)?;
-    let reserved: Vec<String> =
-        base.get("properties").and_then(Value::as_object).into_iter().flatten().map(|(name, _)| name.clone()).collect();
-    let outputs = if with_outputs { read_outputs(fields, &reserved, checking)? } else { vec![] };
+    let outputs = if with_outputs { read_outputs(fields, base.names(), checking)? } else { vec![] };
     let wanted: Vec<Wanted> = outputs
         .iter()
         .map(|output| Wanted {
@@ -58,7 +54,7 @@ pub fn model_config(
             define: output.define.clone(),
         })
         .collect();
-    let shape = match ReplyShape::new(&base, &wanted) {
+    let shape = match ReplyShape::over(&base, wanted) {
         Ok(shape) => shape,
         Err(error) => {
             let message = format!("the reply that this action needs cannot be described: {error}");

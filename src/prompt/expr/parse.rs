@@ -88,7 +88,7 @@ impl Expr {
             if let Some(hint) = hint(source) {
                 return ExprError::at(&hint.range, hint.message).with_help(hint.help);
             }
-            let fault = fault(&error);
+            let fault = fault(&error).within(source);
             ExprError { message: fault.message, range: fault.range, help: None }
         })?;
         let root = Copier { source }.node(&tree, 0)?;

@@ -1,0 +1,237 @@
+//! The whole path that an input takes, and what must hold of what comes out at its end.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, LazyLock, OnceLock};
+
+use bcc_script::actions::KINDS;
+use bcc_script::check::check::{Against, check, examine};
+use bcc_script::check::library::Library;
+use bcc_script::prompt::expr::parse::Expr;
+use bcc_script::prompt::front::cut;
+use bcc_script::prompt::layers::TemplateFile;
+use bcc_script::prompt::names::Names;
+use bcc_script::prompt::templates::Templates;
+use bcc_script::prompt::text::Texts;
+use bcc_script::reply::live::LiveContent;
+use bcc_script::reply::strategies;
+use bcc_script::schema::embedded;
+use bcc_script::script::read::scheme;
+use bcc_script::source::diagnostic::{Diagnostic, Fix};
+use bcc_script::source::render::human;
+use bcc_script::source::span::Span;
+use bcc_script::source::text::SourceFile;
+use bcc_script::source::yaml::parse;
+use bcc_script::value::scopes::{Declarations, Layer, Scope, Scopes, Stored};
+use serde_json::{Value, json};
+
+use crate::seeds::Form;
+
+/// The places of role markers are found by this; nobody guesses it here.
+const MARK: &str = "0123456789abcdef0123456789abcdef";
+
+/// Gives what was found, in words: two runs must give the same. An `Err` says what does not hold.
+pub(crate) fn take(form: Form, bytes: &[u8]) -> Result<String, String> {
+    match form {
+        Form::Script => script(bytes),
+        Form::Template => template(&String::from_utf8_lossy(bytes)),
+        Form::Text => text(&String::from_utf8_lossy(bytes)),
+        Form::Expression => expression(&String::from_utf8_lossy(bytes)),
+        Form::Reply => reply(&String::from_utf8_lossy(bytes)),
+    }
+}
+
+fn script(bytes: &[u8]) -> Result<String, String> {
+    let found = checked(bytes);
+    sound(&found)?;
+    let mut told = report(&found);
+    // Fixes that stand first are those that an editor applies.
+    for diagnostic in found.iter().filter(|diagnostic| !diagnostic.fixes.is_empty()).take(4) {
+        for fix in &diagnostic.fixes {
+            let mended = apply(fix, diagnostic.file.text())?;
+            let after = checked(mended.as_bytes());
+            sound(&after).map_err(|problem| format!("after the fix `{}`: {problem}", fix.title))?;
+            told += &format!("{} findings after `{}`\n", after.len(), fix.title);
+        }
+    }
+    Ok(told)
+}
+
+/// Everything that is found in a script of these bytes.
+fn checked(bytes: &[u8]) -> Vec<Diagnostic> {
+    let file = match SourceFile::from_bytes("mutant.yaml", bytes.to_vec()) {
+        Ok(file) => Arc::new(file),
+        Err(diagnostic) => return vec![*diagnostic],
+    };
+    let parsed = parse(&file);
+    if let Some(root) = parsed.root.as_deref() {
+        let _ = scheme(root);
+    }
+    let library = Library::default();
+    let against = Against { kinds: KINDS, templates: templates(), reply_schemas: &REPLIES, library: &library };
+    let (program, found) = check(&file, parsed.clone(), &against);
+    assert_eq!(program.is_none(), found.iter().any(Diagnostic::is_error), "a program exactly where there is no error");
+    let mut all = examine(&file, parsed, &against);
+    all.extend(found);
+    all
+}
+
+/// The reply schemas of the release.
+static REPLIES: LazyLock<BTreeMap<String, Value>> = LazyLock::new(|| {
+    let schema = |kind: &str| Some((kind.to_owned(), serde_json::from_str(embedded::reply(kind)?).unwrap()));
+    KINDS.iter().filter_map(|kind| schema(kind.name())).collect()
+});
+
+/// Short ones: compiling the real ones takes longer than checking a script.
+fn templates() -> Arc<Templates> {
+    static TEMPLATES: OnceLock<Arc<Templates>> = OnceLock::new();
+    let text = "---\nfallback: 请再说一次\n---\n{{ task }} {{ time }} {% for x in history %}{{ x }}{% endfor %}\n";
+    let file = |kind| TemplateFile { place: "default".into(), name: format!("{kind}_v1.md"), text: text.into() };
+    let files = ["ai_ask", "ai_say", "ai_think"].map(file);
+    Arc::clone(TEMPLATES.get_or_init(|| Arc::new(Templates::new(&files, MARK).unwrap())))
+}
+
+/// The reports of all kinds.
+fn report(found: &[Diagnostic]) -> String {
+    let _ = human(found, true);
+    human(found, false)
+}
+
+/// What every finding keeps, whatever the file: it stands inside of it, says something, and its fixes can be applied.
+fn sound(found: &[Diagnostic]) -> Result<(), String> {
+    let fits = |file: &SourceFile, span: Span| span.start <= span.end && file.text().get(span.range()).is_some();
+    for diagnostic in found {
+        let told = |what: &str| Err(format!("[{}] {}: {what}", diagnostic.rule, diagnostic.message));
+        if diagnostic.message.is_empty() || diagnostic.rule.is_empty() {
+            return told("says nothing");
+        }
+        if !fits(&diagnostic.file, diagnostic.span) {
+            return told(&format!("stands at {:?}, outside of the file or inside a character", diagnostic.span));
+        }
+        for related in &diagnostic.related {
+            if !fits(&related.file, related.span) {
+                return told(&format!("is related to {:?}, outside of the file", related.span));
+            }
+        }
+        for fix in &diagnostic.fixes {
+            if fix.edits.is_empty() {
+                return told("has a fix without edits");
+            }
+            apply(fix, diagnostic.file.text()).or_else(|problem| told(&problem).map(|()| String::new()))?;
+        }
+    }
+    Ok(())
+}
+
+/// The text with the fix in place.
+fn apply(fix: &Fix, text: &str) -> Result<String, String> {
+    let mut edits = fix.edits.clone();
+    edits.sort_by_key(|edit| edit.span);
+    let mut mended = String::new();
+    let mut done = 0;
+    for edit in &edits {
+        let kept = text.get(done..edit.span.start).filter(|_| text.get(edit.span.range()).is_some());
+        let Some(kept) = kept else {
+            return Err(format!("the edits of the fix `{}` overlap or leave the file: {edits:?}", fix.title));
+        };
+        mended += kept;
+        mended += &edit.text;
+        done = edit.span.end;
+    }
+    Ok(mended + text.get(done..).unwrap_or_default())
+}
+
+fn template(text: &str) -> Result<String, String> {
+    let _ = cut(text);
+    let file = |name: &str, text: &str| TemplateFile { place: "default".into(), name: name.into(), text: text.into() };
+    let other = "{% block a %}{{ super_x }}{% endblock %}{% block b %}{% endblock %}";
+    let Ok(templates) = Templates::new(&[file("ai_ask_v1.md", text), file("other_v1.md", other)], MARK) else {
+        return Ok("refused".to_owned());
+    };
+    let mut told = format!("{:?}", templates.problems());
+    let lines = text.lines().count() + 1;
+    for problem in templates.problems() {
+        if problem.line.is_some_and(|line| line == 0 || line > lines) {
+            return Err(format!("{problem} stands outside of the file"));
+        }
+    }
+    if let Ok(template) = templates.get("ai_ask", 1) {
+        for used in template.names() {
+            if text.get(used.range.clone()).is_none() || template.line(used) > lines {
+                return Err(format!("`{}` is said to stand at {:?}", used.name, used.range));
+            }
+        }
+        let mentioned: Vec<_> = template.mentioned().collect();
+        told += &format!("{mentioned:?} {:?}", template.render(&names()).map_err(|error| error.to_string()));
+    }
+    Ok(told)
+}
+
+fn text(source: &str) -> Result<String, String> {
+    let mut texts = Texts::new();
+    match texts.add(source) {
+        Ok(text) => {
+            for used in text.names() {
+                if source.get(used.range.clone()).is_none() {
+                    return Err(format!("`{}` is said to stand at {:?}", used.name, used.range));
+                }
+            }
+            Ok(format!("{:?}", texts.render(&text, &names())))
+        }
+        Err(error) => inside(source, error.range.as_ref(), &error.message),
+    }
+}
+
+fn expression(source: &str) -> Result<String, String> {
+    match Expr::parse(source) {
+        Ok(expression) => {
+            for used in expression.names() {
+                inside(source, Some(&used.range), &used.name)?;
+            }
+            let (value, truth) = (expression.eval(&names()), expression.truth(&names()));
+            for error in value.as_ref().err().into_iter().chain(truth.as_ref().err()) {
+                inside(source, error.range.as_ref(), &error.message)?;
+            }
+            Ok(format!("{value:?} {truth:?}"))
+        }
+        Err(error) => inside(source, error.range.as_ref(), &error.message),
+    }
+}
+
+fn inside(source: &str, range: Option<&std::ops::Range<usize>>, what: &str) -> Result<String, String> {
+    match range {
+        Some(range) if source.get(range.clone()).is_none() => Err(format!("{what}: said to stand at {range:?}")),
+        _ => Ok(what.to_owned()),
+    }
+}
+
+fn reply(raw: &str) -> Result<String, String> {
+    let (mut whole, mut pieces) = (LiveContent::new(), LiveContent::new());
+    whole.push(raw);
+    for character in raw.chars() {
+        pieces.push(character.encode_utf8(&mut [0; 4]));
+    }
+    if whole.shown() != pieces.shown() {
+        return Err("what is shown of a reply depends on how it was cut".to_owned());
+    }
+    Ok(format!("{:?}", strategies::parse(raw)))
+}
+
+/// A value of every shape.
+fn names() -> Names {
+    let values = json!({
+        "称呼": "小林", "name": "张三", "text": "a b c", "x": 1, "a": 2.5, "b": true, "c": null, "list": ["a", 1, null, [2]],
+        "items": [{ "name": "x", "a": 1 }, { "name": "y" }], "map": { "a": { "b": [1, 2] } }, "分数": 7, "age": 18,
+        "huge": u64::MAX, "least": i64::MIN, "empty": "", "none_left": [], "y": 1e308, "z": "e\u{301}😀",
+    });
+    let mut layer = Layer::new(Scope::Session, "", Arc::new(Declarations::new()));
+    for (name, value) in values.as_object().unwrap() {
+        layer.put(name, Stored { value: value.clone(), source: "test".into(), round: None, at: String::new() });
+    }
+    let mut scopes = Scopes::default();
+    scopes.push(layer);
+    let mut names = Names::new(scopes);
+    names.give_text("task", "问一个问题");
+    names.give_text("time", "10:00");
+    names.give("history", json!(["一", "二"]));
+    names
+}
