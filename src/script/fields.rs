@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use crate::script::examples::example;
 use crate::script::findings::Findings;
+use crate::script::lines::own_line;
 use crate::script::older::todays_spelling;
 use crate::source::diagnostic::{Diagnostic, Edit};
 use crate::source::misreading::help_for;
@@ -130,7 +131,10 @@ impl<'a> Fields<'a> {
         if kept.value.to_json() == other.value.to_json() {
             let message = format!("`{}` says `{name}` again, with the same value", other.key.value);
             let diagnostic = Diagnostic::warning("deprecated-field", message, self.file, other.key.span);
-            let diagnostic = diagnostic.with_help("remove it");
+            let mut diagnostic = diagnostic.with_help("remove it");
+            if let Some(span) = own_line(self.file, other) {
+                diagnostic = diagnostic.with_fix("remove it", vec![Edit { span, text: String::new() }]);
+            }
             self.findings.report(diagnostic.with_related("it is said here", self.file, kept.key.span));
             return;
         }

@@ -5,6 +5,7 @@ pub mod examples;
 pub mod fields;
 pub mod findings;
 pub mod limits;
+pub mod lines;
 pub mod older;
 pub mod read;
 pub mod routes;

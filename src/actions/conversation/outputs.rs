@@ -8,8 +8,10 @@ use crate::program::output::Output;
 use crate::program::turn::Turn;
 use crate::script::declare::{choices, declared_type, variable_name};
 use crate::script::fields::Fields;
-use crate::source::diagnostic::Diagnostic;
+use crate::script::lines::{indent, own_line};
+use crate::source::diagnostic::{Diagnostic, Edit};
 use crate::source::span::Spanned;
+use crate::source::yaml::Entry;
 use crate::value::mask::MASK;
 use crate::value::scopes::Scope;
 
@@ -110,22 +112,48 @@ fn one(fields: &Fields<'_>) -> Option<(Spanned<String>, Output)> {
 fn older_output(fields: &Fields<'_>) -> Option<(Spanned<String>, Output)> {
     let target = fields.words("target_variable");
     let define = fields.words("extraction_prompt");
-    let warn = |name: &'static str| {
-        let Some(span) = fields.entry(name).map(|entry| entry.key.span) else { return };
-        let message = format!("`{name}` is an older spelling of `output`");
-        let help = "write `output:` with an item `- get: …` and `define: …`";
-        fields.findings().report(Diagnostic::warning("deprecated-field", message, fields.file(), span).with_help(help));
-    };
-    if define.is_some() {
-        warn("extraction_prompt");
+    let entries = (fields.entry("target_variable"), fields.entry("extraction_prompt"));
+    match entries {
+        (Some(target), define) => fields.findings().report(older_target(target, define, fields)),
+        (None, Some(define)) => {
+            let message = "`extraction_prompt` is an older spelling of `define` in an item of `output`";
+            let help = "write `output:` with an item `- get: …` and `define: …`";
+            let diagnostic = Diagnostic::warning("deprecated-field", message, fields.file(), define.key.span);
+            fields.findings().report(diagnostic.with_help(help));
+        }
+        (None, None) => {}
     }
     let target = target?;
-    warn("target_variable");
     let name = Spanned { span: target.node.span, value: target.text };
     let get = variable_name(&name, fields)?;
     let define = define.map(|words| words.text);
     let output = Output { get, define, declared: None, choices: vec![], required: false, scope: None, append: false };
     Some((name, output))
+}
+
+/// The warning about `target_variable`, with or without `extraction_prompt`, and what to write today.
+fn older_target(target: &Entry, define: Option<&Entry>, fields: &Fields<'_>) -> Diagnostic {
+    let file = fields.file();
+    let message = match define {
+        Some(_) => "`target_variable` and `extraction_prompt` are an older spelling of `output`",
+        None => "`target_variable` is an older spelling of `output`",
+    };
+    let written = |entry: &Entry| file.slice(entry.value.span);
+    let lines = |indent: &str| {
+        let define = define.map(|define| format!("\n{indent}    define: {}", written(define))).unwrap_or_default();
+        format!("output:\n{indent}  - get: {}{define}", written(target))
+    };
+    let one_line = |entry: &Entry| own_line(file, entry);
+    let diagnostic = Diagnostic::warning("deprecated-field", message, file, target.key.span);
+    let whole = define.is_none_or(|define| one_line(define).is_some()) && fields.take("output").is_none();
+    let sound = one_line(target).zip(indent(file, target)).filter(|_| whole);
+    let Some((_, indent)) = sound else {
+        return diagnostic.with_help("write `output:` with an item `- get: …` and `define: …`");
+    };
+    let mut edits = vec![Edit::replace(target.key.span.join(target.value.span), lines(indent))];
+    edits.extend(define.and_then(one_line).map(|span| Edit::replace(span, "")));
+    let diagnostic = diagnostic.with_help(format!("write\n{}", lines("")));
+    diagnostic.with_fix("write `output:`", edits)
 }
 
 /// Writes what a reply extracted: null or missing never overwrites. Gives what was written, as it may be shown.

@@ -17,7 +17,7 @@ use bcc_script::reply::strategies;
 use bcc_script::schema::embedded;
 use bcc_script::script::read::scheme;
 use bcc_script::source::diagnostic::{Diagnostic, Fix};
-use bcc_script::source::render::human;
+use bcc_script::source::render::human::human;
 use bcc_script::source::span::Span;
 use bcc_script::source::text::SourceFile;
 use bcc_script::source::yaml::parse;
