@@ -2,7 +2,7 @@
 //! scripts, templates, texts, conditions and replies of this repository, on threads of 2 MiB.
 //!
 //! A plain run takes a few thousand mutants, the same ones each time. `BCC_MUTATE_SECONDS=60` takes new ones for so long.
-//! `BCC_MUTATE_SEED=…` chooses which. What fails is kept below the target directory, made small, with its path in the message;
+//! `BCC_MUTATE_SEED=…` chooses which, and `BCC_MUTATE_CASE=…` takes one alone. What fails is kept below the target directory, made small, with its path in the message;
 //! a stack overflow, which ends the process, leaves its input there as `current-….bin`.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, missing_docs)]
@@ -18,8 +18,8 @@ use std::cell::RefCell;
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
 use std::path::PathBuf;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -31,7 +31,7 @@ use crate::seeds::{Form, Seed};
 const STACK_BYTES: usize = 2 * 1024 * 1024;
 
 /// How many mutants a plain run takes.
-const PLAIN_RUN: u64 = 3_000;
+const PLAIN_RUN: u64 = 2_000;
 
 /// How often a failing input is tried while it is made smaller.
 const MOST_TRIES: usize = 600;
@@ -90,6 +90,7 @@ fn no_mutant_of_a_seed_makes_the_checks_panic_or_lie() {
     let seconds = number("BCC_MUTATE_SECONDS");
     let chosen = number("BCC_MUTATE_SEED");
     let base = chosen.unwrap_or_else(|| if seconds.is_some() { fastrand::u64(0..1_000_000_000) } else { 1 });
+    let only = number("BCC_MUTATE_CASE");
     let until = seconds.map(|seconds| Instant::now() + Duration::from_secs(seconds));
     let seeds = seeds::all();
     assert!(seeds.len() > 300, "only {} seeds", seeds.len());
@@ -107,8 +108,13 @@ fn no_mutant_of_a_seed_makes_the_checks_panic_or_lie() {
             let current = folder().join(format!("current-{worker}.bin"));
             let work = move || {
                 loop {
-                    let case = next.fetch_add(1, Ordering::Relaxed);
-                    let over = until.map_or(case >= PLAIN_RUN, |until| Instant::now() >= until);
+                    let count = next.fetch_add(1, Ordering::Relaxed);
+                    let case = only.unwrap_or(count);
+                    let over = match (only, until) {
+                        (Some(_), _) => count > 0,
+                        (None, Some(until)) => Instant::now() >= until,
+                        (None, None) => count >= PLAIN_RUN,
+                    };
                     if over || stop.load(Ordering::Relaxed) {
                         break;
                     }
@@ -117,10 +123,12 @@ fn no_mutant_of_a_seed_makes_the_checks_panic_or_lie() {
                     let began = Instant::now();
                     let found = fault(form, &bytes);
                     let took = began.elapsed();
-                    {
-                        let mut slowest = slowest.lock().unwrap();
-                        *slowest = (*slowest).max((took, case, bytes.len()));
+                    let mut slowest = slowest.lock().unwrap_or_else(PoisonError::into_inner);
+                    if took > slowest.0 {
+                        *slowest = (took, case, bytes.len());
+                        fs::write(folder().join("slowest.bin"), &bytes).unwrap();
                     }
+                    drop(slowest);
                     if let Some(problem) = found {
                         let kept = folder().join(format!("failing-{base}-{case}.bin"));
                         fs::write(&kept, minimised(form, &bytes)).unwrap();
@@ -148,7 +156,7 @@ fn make(base: u64, case: u64, seeds: &[Seed]) -> (Form, Vec<u8>) {
     (seed.form, mutate::mutant(&mut rng, seed, seeds))
 }
 
-/// Inputs that once failed: `tests/mutations/*.bin`, taken as every form.
+/// Inputs that once failed: the files of `tests/mutations/`, each taken as every form.
 #[test]
 fn what_once_failed_does_not_fail_again() {
     for entry in fs::read_dir("tests/mutations").unwrap() {

@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-/// Texts of the lengths that texts of scripts have.
+/// Texts of the lengths that texts of scripts have. Each use adds a number: no two texts of a script are the same.
 const SAYINGS: [&str; 4] = [
     "最近一周你睡得怎么样？可以从昨天晚上说起，想到什么就说什么。",
     "谢谢你愿意说这些。刚才你提到晚上常常醒来，醒来以后你一般会做什么，脑子里在想什么？",
@@ -50,18 +50,18 @@ fn one_action(script: &mut String, action: usize) {
         0 | 3 => write!(
             script,
             "            # 先听，再追问\n            - action_type: ai_ask\n              action_id: ask_{action}\n              config:\n                \
-             content: \"{{{{ 称呼 | default('你') }}}}，{saying}\"\n                tone: 温和、不评判\n                exit: 来访者说出了具体的一次经历\n                max_rounds: 3\n                \
+             content: \"{{{{ 称呼 | default('你') }}}}，第 {action} 问：{saying}\"\n                tone: 温和、不评判\n                exit: 来访者说出了具体的一次经历\n                max_rounds: 3\n                \
              output:\n                  - get: answer_{topic}\n                    define: 来访者对第 {action} 个问题的回答，用他自己的话\n                    required: true\n\n"
         ),
         1 => write!(
             script,
-            "            - action_type: ai_say\n              action_id: say_{action}\n              config:\n                content: |\n                  {saying}\n                  \
+            "            - action_type: ai_say\n              action_id: say_{action}\n              config:\n                content: |\n                  {saying}（{action}）\n                  \
              {{% if score > 6 %}}听起来你今天精神不错。{{% else %}}听起来你有些累。{{% endif %}}\n                  我们慢慢来，不着急。\n                tone: 平静\n\n"
         ),
         2 => write!(
             script,
             "            - action_type: ai_think\n              action_id: think_{action}\n              condition: answer_{topic} is not none and score >= 3\n              config:\n                \
-             content: 从来访者的话里找出他最在意的一件事\n                output:\n                  - get: focus_{action}\n                    define: 他最在意的事\n                    type: string\n\n"
+             content: 从第 {action} 段话里找出他最在意的一件事\n                output:\n                  - get: focus_{action}\n                    define: 他最在意的事\n                    type: string\n\n"
         ),
         4 => write!(
             script,
@@ -70,7 +70,7 @@ fn one_action(script: &mut String, action: usize) {
         _ => write!(
             script,
             "            - action_type: condition\n              action_id: branch_{action}\n              config:\n                cases:\n                  - when: score >= 8 and round_{topic} < 3\n                    \
-             actions:\n                      - action_type: ai_say\n                        action_id: high_{action}\n                        config:\n                          content: {saying}\n                  \
+             actions:\n                      - action_type: ai_say\n                        action_id: high_{action}\n                        config:\n                          content: {saying}（{action}）\n                  \
              - when: answer_{topic} is none\n                    actions:\n                      - action_type: set\n                        action_id: low_{action}\n                        config:\n                          values: {{ score: 1 }}\n\n"
         ),
     };

@@ -263,7 +263,8 @@ impl Checker<'_> {
             return;
         }
         let message = format!("`{}` is not known here", shortened(name));
-        let near = near_miss(name, self.known.names().chain(ENGINE_NAMES));
+        let near =
+            if self.findings.may_advise() { near_miss(name, self.known.names().chain(ENGINE_NAMES)) } else { None };
         let help = match near {
             _ if ["null", "Null", "NULL", "nil", "undefined"].contains(&name) => {
                 "null is written `none` here, and asked for with `x is none`".into()

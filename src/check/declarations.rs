@@ -1,5 +1,6 @@
 //! Sorts `declare` lists into their scopes: each declaration goes where its list stands, or to the wider scope it names.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::program::turn::ENGINE_NAMES;
@@ -15,20 +16,20 @@ use crate::value::scopes::{Declarations, Scope};
 pub struct Collected {
     /// By name.
     pub declarations: Declarations,
-    places: Vec<(String, Span)>,
+    places: HashMap<String, Span>,
 }
 
 impl Collected {
     fn add(&mut self, declared: &Declared, file: &Arc<SourceFile>, findings: &Findings) {
         let name = &declared.declaration.name;
-        if let Some((_, first)) = self.places.iter().find(|(other, _)| other == name) {
+        if let Some(first) = self.places.get(name) {
             let message = format!("`{name}` is declared twice in the same scope");
             let diagnostic = Diagnostic::error("duplicate-variable", message, file, declared.span);
             let help = "keep one of them, or give one another name";
             findings.report(diagnostic.with_help(help).with_related("first declared here", file, *first));
             return;
         }
-        self.places.push((name.clone(), declared.span));
+        self.places.insert(name.clone(), declared.span);
         self.declarations.insert(name.clone(), declared.declaration.clone());
     }
 }

@@ -172,6 +172,7 @@ pub fn environment(undefined: UndefinedBehavior) -> Environment<'static> {
     environment.add_function("range", range);
     environment.add_filter("default", default);
     environment.add_filter("d", default);
+    environment.add_test("divisibleby", divisible);
     let patterns = Patterns::default();
     environment.add_test("regex", move |value: &Value, pattern: &str| patterns.found(value, pattern));
     for (name, operator) in COMPARING_TESTS {
@@ -201,6 +202,17 @@ fn range(lower: isize, upper: Option<isize>, step: Option<isize>) -> Result<Valu
         next = following;
     }
     Ok(Value::from(numbers))
+}
+
+/// `divisibleby` as minijinja has it, which panics where the divisor is 0 or the quotient overflows.
+fn divisible(value: &Value, by: &Value) -> bool {
+    let whole = |value: &Value| i128::try_from(value.clone()).ok();
+    let number = |value: &Value| f64::try_from(value.clone()).ok();
+    match (whole(value), whole(by)) {
+        // Everything is divisible by -1, also the least number, whose quotient there is not.
+        (Some(value), Some(by)) => by != 0 && value.checked_rem(by).unwrap_or(0) == 0,
+        _ => matches!((number(value), number(by)), (Some(value), Some(by)) if value % by == 0.0),
+    }
 }
 
 /// `default`, which here also stands in for null: a variable that is declared and was never set is null, and the
@@ -356,6 +368,12 @@ mod tests {
             ("{{ none | default('x') }}{{ missing | d('y') }}{{ five | default('z') }}", "xy5"),
             ("{{ '' | default('x', true) }}", "x"),
             ("{{ range(3) }}{{ range(3, 0, -2) }}", "[0,1,2][3,1]"),
+            ("{{ five is divisibleby 0 }} {{ five is divisibleby 5 }} {{ five is divisibleby 2 }}", "false true false"),
+            (
+                "{{ half is divisibleby 0.5 }} {{ half is divisibleby 0 }} {{ 'x' is divisibleby 1 }}",
+                "true false false",
+            ),
+            ("{{ -170141183460469231731687303715884105728 is divisibleby -1 }}", "true"),
         ];
         for (source, expected) in table {
             assert_eq!(render(source).unwrap(), expected, "{source}");

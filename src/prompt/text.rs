@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use minijinja::machinery::parse;
 use minijinja::syntax::SyntaxConfig;
@@ -82,6 +82,8 @@ impl Text {
 pub struct Texts {
     environment: Environment<'static>,
     read: HashMap<String, Text>,
+    /// The templates by their names, compiled when they are first rendered: a check renders none.
+    sources: Arc<Mutex<HashMap<String, Text>>>,
 }
 
 impl Default for Texts {
@@ -93,7 +95,14 @@ impl Default for Texts {
 impl Texts {
     /// No texts yet.
     pub fn new() -> Self {
-        Self { environment: environment(UndefinedBehavior::Chainable), read: HashMap::new() }
+        let sources: Arc<Mutex<HashMap<String, Text>>> = Arc::default();
+        let mut environment = environment(UndefinedBehavior::Chainable);
+        let known = Arc::clone(&sources);
+        environment.set_loader(move |name| {
+            let known = known.lock().unwrap_or_else(PoisonError::into_inner);
+            Ok(known.get(name).map(|text| text.0.source.clone()))
+        });
+        Self { environment, read: HashMap::new(), sources }
     }
 
     /// Reads a text. The same text again gives the same [`Text`].
@@ -112,14 +121,12 @@ impl Texts {
         let (names, template) = if is_plain(source) {
             (Vec::new(), None)
         } else {
-            let names = self.read_template(source)?;
-            let name = format!("text {}", self.read.len());
-            self.environment
-                .add_template_owned(name.clone(), source.to_owned())
-                .map_err(|error| failed(TextErrorKind::Syntax, fault(&error).within(source)))?;
-            (names, Some(name))
+            (self.read_template(source)?, Some(format!("text {}", self.read.len())))
         };
         let text = Text(Arc::new(Read { source: source.to_owned(), names, template }));
+        if let Some(name) = &text.0.template {
+            self.sources.lock().unwrap_or_else(PoisonError::into_inner).insert(name.clone(), text.clone());
+        }
         self.read.insert(source.to_owned(), text.clone());
         Ok(text)
     }

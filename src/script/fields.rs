@@ -31,6 +31,8 @@ pub struct Fields<'a> {
     what: String,
     span: Span,
     entries: &'a [Entry],
+    /// The entries whose keys are older spellings, with today's: most mappings have none.
+    older: Vec<(usize, String)>,
     used: Vec<Cell<bool>>,
     asked: RefCell<Vec<&'static str>>,
     /// Those among `asked` that no release before a later one does anything with.
@@ -67,8 +69,10 @@ impl<'a> Fields<'a> {
 
     fn over(entries: &'a [Entry], span: Span, what: String, file: &'a Arc<SourceFile>, findings: &'a Findings) -> Self {
         let used = entries.iter().map(|_| Cell::new(false)).collect();
+        let today = |(index, entry): (usize, &Entry)| Some((index, todays_spelling(&entry.key.value)?));
+        let older = entries.iter().enumerate().filter_map(today).collect();
         let (asked, later, missing) = (RefCell::default(), RefCell::default(), RefCell::default());
-        Self { file, findings, what, span, entries, used, asked, later, missing }
+        Self { file, findings, what, span, entries, older, used, asked, later, missing }
     }
 
     /// The file that is being read.
@@ -105,10 +109,18 @@ impl<'a> Fields<'a> {
     pub fn entry(&self, name: &'static str) -> Option<&'a Entry> {
         self.asked.borrow_mut().push(name);
         let spelt = |entry: &Entry| entry.key.value == name;
+        let mut spellings = self.older.iter().filter(|(_, today)| today == name).peekable();
+        if spellings.peek().is_none() {
+            // A mapping has each key once.
+            let (entry, used) = self.entries.iter().zip(&self.used).find(|(entry, _)| spelt(entry))?;
+            used.set(true);
+            return Some(entry);
+        }
+        let older: Vec<usize> = spellings.map(|(index, _)| *index).collect();
         let mut found: Vec<&'a Entry> = Vec::new();
         let mut asked_before = false;
-        for (entry, used) in self.entries.iter().zip(&self.used) {
-            if spelt(entry) || todays_spelling(&entry.key.value).as_deref() == Some(name) {
+        for (index, (entry, used)) in self.entries.iter().zip(&self.used).enumerate() {
+            if spelt(entry) || older.contains(&index) {
                 asked_before |= used.replace(true);
                 found.push(entry);
             }

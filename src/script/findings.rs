@@ -71,6 +71,12 @@ impl Findings {
         self.list.borrow().iter().filter(is_error).map(|diagnostic| diagnostic.span).collect()
     }
 
+    /// Whether it is still worth looking for a near name: nobody reads the thousandth finding of a file for its advice, and
+    /// each search compares a thousand names.
+    pub fn may_advise(&self) -> bool {
+        self.count() < 1_000
+    }
+
     /// How many there are.
     pub fn count(&self) -> usize {
         self.list.borrow().len()

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::script::declare::declare;
+use crate::script::examples::example;
 use crate::script::fields::{Fields, Words, is_null, shortened};
 use crate::script::findings::Findings;
 use crate::script::limits::{budget, for_each, spanned, strategy};
@@ -209,6 +210,11 @@ fn topic(node: &Node, file: &Arc<SourceFile>, findings: &Findings) -> Option<Wri
 pub fn action(node: &Node, file: &Arc<SourceFile>, findings: &Findings) -> Option<RawAction> {
     let fields = Fields::of(node, "an action", file, findings)?;
     let kind = fields.required_words("action_type").map(|words| Spanned { value: words.text, span: words.node.span });
+    // Nothing at all is refused above; a text without a character, as in `''` or after a tag, is as little a kind.
+    if let Some(kind) = kind.as_ref().filter(|kind| kind.value.is_empty()) {
+        let diagnostic = Diagnostic::error("missing-key", "`action_type` of an action is empty", file, kind.span);
+        findings.report(diagnostic.with_help(example("action_type").unwrap_or_default()));
+    }
     let id = id(&fields, "action_id");
     let condition = condition(&fields);
     fields.not_yet("on_exit", true);

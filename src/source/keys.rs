@@ -10,9 +10,20 @@ use crate::source::span::{Span, Spanned};
 use crate::source::text;
 use crate::source::yaml::{Entry, Node, ScalarStyle};
 
+/// Up to so many keys are compared with each other: that is quicker than a table of them, and most mappings have fewer.
+const FEW_ENTRIES: usize = 16;
+
 impl Composer<'_> {
     /// Keeps the first entry of each key and reports the others.
     pub(crate) fn without_duplicates(&mut self, entries: Vec<Entry>) -> Vec<Entry> {
+        if entries.len() <= FEW_ENTRIES {
+            let before = |number: usize| entries.iter().take(number);
+            let twice =
+                |(number, entry): (usize, &Entry)| before(number).any(|other| other.key.value == entry.key.value);
+            if !entries.iter().enumerate().any(twice) {
+                return entries;
+            }
+        }
         let mut first = HashMap::with_capacity(entries.len());
         let mut found = Vec::new();
         let mut keep = Vec::with_capacity(entries.len());
