@@ -25,8 +25,9 @@ fn shown(diagnostics: &[Diagnostic]) -> String {
     human(diagnostics, false)
 }
 
+/// `validate` asks more rules than `run`, which refuses what could not be run; and it takes documents that `run` does not.
 #[test]
-fn validate_finds_in_a_script_what_run_finds() {
+fn validate_finds_in_a_script_all_that_run_finds() {
     let mut count = 0;
     for folder in ["err", "ok"] {
         for entry in fs::read_dir(Path::new("tests/checks").join(folder)).unwrap() {
@@ -41,7 +42,15 @@ fn validate_finds_in_a_script_what_run_finds() {
                 Err(EngineError::Invalid(diagnostics)) => diagnostics,
                 Err(error) => panic!("{}: {error}", file.display()),
             };
-            assert_eq!(shown(&check(std::slice::from_ref(&file)).diagnostics), shown(&of_run), "{}", file.display());
+            if of_run.iter().any(|found| found.rule == "not-a-session") {
+                continue;
+            }
+            let of_validate = check(std::slice::from_ref(&file)).diagnostics;
+            let reports: Vec<String> = of_validate.iter().map(|found| shown(std::slice::from_ref(found))).collect();
+            for found in &of_run {
+                let report = shown(std::slice::from_ref(found));
+                assert!(reports.contains(&report), "{}: validate does not find\n{report}", file.display());
+            }
             count += 1;
         }
     }

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use serde_json::Value;
 
 use crate::check::levels::Levels;
+use crate::check::library::Library;
 use crate::engine::config::{Config, place};
 use crate::engine::files::{TemplateFolders, reply_schema_files};
 use crate::engine::pin::own_schemas;
@@ -15,6 +16,7 @@ use crate::engine::validate::configuration::{configuration, levels};
 use crate::engine::validate::memory;
 use crate::engine::validate::names::Names;
 use crate::engine::validate::read::{refused, unreadable};
+use crate::engine::validate::skills::library;
 use crate::prompt::layers::{Place, Source, TemplateFile, collect};
 use crate::prompt::templates::Templates;
 use crate::source::diagnostic::Diagnostic;
@@ -38,6 +40,7 @@ pub struct Home {
     config_file: Option<Arc<SourceFile>>,
     names: Names,
     stamp: OnceLock<u64>,
+    library: OnceLock<Library>,
     schemes: Mutex<HashMap<Option<String>, Arc<Scheme>>>,
 }
 
@@ -61,8 +64,8 @@ impl Home {
         let (config, config_file) = configuration(&directory, names, &mut diagnostics);
         let reply_schemas = schemas(&directory, names, &mut diagnostics);
         let levels = levels(&config, config_file.as_ref(), rules, &mut diagnostics);
-        let (names, stamp, schemes) = (names.clone(), OnceLock::new(), Mutex::default());
-        Self { directory, config, reply_schemas, diagnostics, levels, config_file, names, stamp, schemes }
+        let (names, stamp, library, schemes) = (names.clone(), OnceLock::new(), OnceLock::new(), Mutex::default());
+        Self { directory, config, reply_schemas, diagnostics, levels, config_file, names, stamp, library, schemes }
     }
 
     /// The templates of a scheme; `None` is the default one.
@@ -76,6 +79,11 @@ impl Home {
     /// The number for all that its scripts depend on ([`memory::stamp`]).
     pub fn stamp(&self) -> u64 {
         *self.stamp.get_or_init(|| memory::stamp(&self.directory, &self.names))
+    }
+
+    /// Its skills.
+    pub fn library(&self) -> &Library {
+        self.library.get_or_init(|| library(&self.directory, &self.names))
     }
 
     /// The schemes that were asked for so far.

@@ -10,6 +10,7 @@ pub mod places;
 pub mod read;
 pub mod request;
 pub mod roots;
+pub mod skills;
 pub mod templates;
 pub mod validate;
 pub mod walk;

@@ -10,7 +10,6 @@ use crate::actions::KINDS;
 use crate::check::allow::allow;
 use crate::check::check::{Against, examine};
 use crate::check::levels::{LevelError, Levels};
-use crate::check::library::Library;
 use crate::engine::environment::Environment;
 use crate::engine::error::EngineError;
 use crate::engine::project::given_directory;
@@ -194,8 +193,8 @@ impl Check<'_> {
         }
         if let Some(templates) = &scheme.templates {
             let templates = Arc::clone(templates);
-            let library = Library::default();
-            let against = Against { kinds: KINDS, templates, reply_schemas: &home.reply_schemas, library: &library };
+            let library = home.library();
+            let against = Against { kinds: KINDS, templates, reply_schemas: &home.reply_schemas, library };
             findings.extend(examine(file, parsed, &against));
         }
         (home.levels.apply(allow(file, findings)), asked.map(str::to_owned))
