@@ -314,7 +314,7 @@ fn what_the_pages_show_as_printed_is_printed() {
             }
         }
     }
-    assert_eq!(count, 3);
+    assert_eq!(count, 4);
 }
 
 /// Whether every field of `shown` stands in `real`.

@@ -153,7 +153,7 @@ fn people_are_told_when_it_was_checked_again() {
     let running = home.start(["validate", "--watch", "a.yaml"]);
     // A sound script has no report, so there is nothing to wait for but the next one.
     let line = loop {
-        fs::write(&file, broken()).unwrap();
+        fs::rename(home.file("a.new", &broken()), &file).unwrap();
         match running.line_until(std::time::Instant::now() + PATIENCE / 60) {
             Next::Line(line) if line.starts_with("── ") => break line,
             Next::Line(_) | Next::Nothing => {}

@@ -16,9 +16,10 @@ use crate::cli::validate::write;
 use crate::engine::clock::now;
 use crate::engine::environment::Environment;
 use crate::engine::error::EngineError;
+use crate::engine::validate::memory::Memory;
 use crate::engine::validate::places::{Places, places};
 use crate::engine::validate::request::ValidateRequest;
-use crate::engine::validate::validate::validate;
+use crate::engine::validate::validate::validate_again;
 
 /// A save is several events: after the first, this long without another is the end of it.
 const QUIET: Duration = Duration::from_millis(10);
@@ -54,13 +55,14 @@ pub fn watch(options: &Validate, request: &ValidateRequest, environment: &Enviro
     .map_err(|error| unwatchable(&error))?;
     let mut watched = BTreeSet::new();
     let mut seen = places(request, environment)?;
+    let memory = Memory::default();
     let mut first = true;
     loop {
         // Watched before it is checked: what changes during the check is told after it. While the project is broken, what
         // was watched goes on to be.
         seen = places(request, environment).unwrap_or(seen);
         renew(&mut watcher, &mut watched, &seen)?;
-        match validate(request, environment) {
+        match validate_again(request, environment, Some(&memory)) {
             Ok(found) => {
                 if !first {
                     separate(options);

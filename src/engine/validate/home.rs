@@ -3,17 +3,20 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use serde_json::Value;
 
 use crate::check::levels::Levels;
-use crate::engine::config::{Config, place, read};
+use crate::check::library::Library;
+use crate::engine::config::{Config, place};
 use crate::engine::files::{TemplateFolders, reply_schema_files};
 use crate::engine::pin::own_schemas;
-use crate::engine::project::{CONFIG_FILE, config_bytes};
+use crate::engine::validate::configuration::{configuration, levels};
+use crate::engine::validate::memory;
 use crate::engine::validate::names::Names;
 use crate::engine::validate::read::{refused, unreadable};
+use crate::engine::validate::skills::library;
 use crate::prompt::layers::{Place, Source, TemplateFile, collect};
 use crate::prompt::templates::Templates;
 use crate::source::diagnostic::Diagnostic;
@@ -36,6 +39,8 @@ pub struct Home {
     /// The configuration file, when it is a text.
     config_file: Option<Arc<SourceFile>>,
     names: Names,
+    stamp: OnceLock<u64>,
+    library: OnceLock<Library>,
     schemes: Mutex<HashMap<Option<String>, Arc<Scheme>>>,
 }
 
@@ -59,8 +64,8 @@ impl Home {
         let (config, config_file) = configuration(&directory, names, &mut diagnostics);
         let reply_schemas = schemas(&directory, names, &mut diagnostics);
         let levels = levels(&config, config_file.as_ref(), rules, &mut diagnostics);
-        let (names, schemes) = (names.clone(), Mutex::default());
-        Self { directory, config, reply_schemas, diagnostics, levels, config_file, names, schemes }
+        let (names, stamp, library, schemes) = (names.clone(), OnceLock::new(), OnceLock::new(), Mutex::default());
+        Self { directory, config, reply_schemas, diagnostics, levels, config_file, names, stamp, library, schemes }
     }
 
     /// The templates of a scheme; `None` is the default one.
@@ -69,6 +74,16 @@ impl Home {
         let mut schemes = self.schemes.lock().unwrap_or_else(PoisonError::into_inner);
         let made = schemes.entry(scheme.map(str::to_owned)).or_insert_with(|| Arc::new(self.load(scheme)));
         Arc::clone(made)
+    }
+
+    /// The number for all that its scripts depend on ([`memory::stamp`]).
+    pub fn stamp(&self) -> u64 {
+        *self.stamp.get_or_init(|| memory::stamp(&self.directory, &self.names))
+    }
+
+    /// Its skills.
+    pub fn library(&self) -> &Library {
+        self.library.get_or_init(|| library(&self.directory, &self.names))
     }
 
     /// The schemes that were asked for so far.
@@ -152,61 +167,6 @@ impl Source for Lenient<'_> {
     fn schemes(&self) -> Vec<String> {
         self.folders.schemes()
     }
-}
-
-fn configuration(
-    directory: &Path,
-    names: &Names,
-    diagnostics: &mut Vec<Diagnostic>,
-) -> (Config, Option<Arc<SourceFile>>) {
-    let shown = names.shown(&directory.join(CONFIG_FILE));
-    let file = match config_bytes(directory) {
-        Ok(None) => return (Config::default(), None),
-        Ok(Some(bytes)) => SourceFile::from_bytes(shown, bytes).map_err(|diagnostic| *diagnostic),
-        Err(error) => Err(unreadable(&shown, &error.to_string())),
-    };
-    let file = match file {
-        Ok(file) => Arc::new(file),
-        Err(diagnostic) => {
-            diagnostics.push(diagnostic);
-            return (Config::default(), None);
-        }
-    };
-    match read(file.text()) {
-        Ok(config) => (config, Some(file)),
-        Err(error) => {
-            let span = error.span().map_or(Span::default(), |span| Span::new(span.start, span.end));
-            let message = format!("the configuration cannot be read: {}", error.message());
-            let diagnostic = Diagnostic::error("broken-configuration", message, &file, span);
-            diagnostics.push(diagnostic.with_help("docs/configuration.md lists what it may hold"));
-            (Config::default(), Some(file))
-        }
-    }
-}
-
-/// The levels that are set. A setting that cannot be is told, and the others count.
-fn levels(
-    config: &Config,
-    file: Option<&Arc<SourceFile>>,
-    rules: &[(String, String)],
-    diagnostics: &mut Vec<Diagnostic>,
-) -> Levels {
-    let mut set: Vec<(&str, &str)> = Vec::new();
-    for (slug, level) in &config.rules {
-        let wrong = Levels::parse([(slug, level)]).err();
-        match (wrong, file) {
-            (None, _) => set.push((slug, level)),
-            (Some(error), Some(file)) => {
-                let place = place(file.text(), "rules", slug).unwrap_or_default();
-                let span = Span::new(place.start, place.end);
-                let diagnostic = Diagnostic::error("broken-configuration", error.to_string(), file, span);
-                diagnostics.push(diagnostic.with_help(error.help()));
-            }
-            (Some(_), None) => {}
-        }
-    }
-    set.extend(rules.iter().map(|(slug, level)| (slug.as_str(), level.as_str())));
-    Levels::parse(set).unwrap_or_default()
 }
 
 fn schemas(directory: &Path, names: &Names, diagnostics: &mut Vec<Diagnostic>) -> BTreeMap<String, Value> {

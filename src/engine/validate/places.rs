@@ -9,7 +9,7 @@ use crate::engine::error::EngineError;
 use crate::engine::project::{CONFIG_FILE, given_directory, nearest};
 use crate::engine::validate::names::Names;
 use crate::engine::validate::request::ValidateRequest;
-use crate::engine::validate::validate::{here, roots};
+use crate::engine::validate::roots::{here, roots};
 use crate::engine::validate::walk::walk;
 
 /// What of a project the check of its files depends on.

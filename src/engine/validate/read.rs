@@ -93,3 +93,18 @@ fn sibling(path: &Path) -> Option<String> {
     names.sort();
     near_miss(typed, names.iter().map(String::as_str)).map(str::to_owned)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::validate::walk::Role;
+
+    #[test]
+    fn a_file_that_is_gone_since_it_was_found_is_told_so() {
+        let path = tempfile::tempdir().unwrap().path().join("gone.yaml");
+        let found = Found { real: path.clone(), path, shown: "gone.yaml".into(), named: false, role: Role::Document };
+        let Reading::Wrong(diagnostic) = document(&found) else { panic!("it was read") };
+        assert_eq!(diagnostic.rule, "unreadable-file");
+        assert!(diagnostic.message.contains("it was there when the check began"), "{}", diagnostic.message);
+    }
+}

@@ -10,15 +10,16 @@ use crate::actions::KINDS;
 use crate::check::allow::allow;
 use crate::check::check::{Against, examine};
 use crate::check::levels::{LevelError, Levels};
-use crate::check::library::Library;
 use crate::engine::environment::Environment;
 use crate::engine::error::EngineError;
-use crate::engine::project::{absolute, given_directory, nearest};
+use crate::engine::project::given_directory;
 use crate::engine::validate::home::{Home, wrong_scheme_of_script};
 use crate::engine::validate::homes::Homes;
+use crate::engine::validate::memory::Memory;
 use crate::engine::validate::names::Names;
 use crate::engine::validate::read::{Reading, absent, document};
 use crate::engine::validate::request::{ValidateReport, ValidateRequest};
+use crate::engine::validate::roots::{here, roots};
 use crate::engine::validate::templates;
 use crate::engine::validate::walk::{Found, Role, Walk, walk};
 use crate::prompt::layers::TemplateFile;
@@ -27,9 +28,6 @@ use crate::source::diagnostic::{Diagnostic, sort};
 use crate::source::span::Span;
 use crate::source::text::SourceFile;
 use crate::source::yaml::parse;
-
-/// What of a project is checked when nothing is named.
-const USUAL_FOLDERS: [&str; 4] = ["scripts", "skills", "tests", "_system"];
 
 /// Documents may nest 128 deep, and each level is a call or several of the walk: more than a thread gets by itself.
 const STACK_BYTES: usize = 8 * 1024 * 1024;
@@ -40,6 +38,19 @@ const STACK_BYTES: usize = 8 * 1024 * 1024;
 /// `Usage` when nothing was named and there is nothing usual to check, or the given project does not exist; `Failed` when
 /// threads cannot be started.
 pub fn validate(request: &ValidateRequest, environment: &Environment) -> Result<ValidateReport, EngineError> {
+    validate_again(request, environment, None)
+}
+
+/// [`validate`], which takes from `memory` what it found in scripts that are as they were, and leaves there what it finds. A
+/// memory serves one request.
+///
+/// # Errors
+/// As [`validate`].
+pub fn validate_again(
+    request: &ValidateRequest,
+    environment: &Environment,
+    memory: Option<&Memory>,
+) -> Result<ValidateReport, EngineError> {
     let rules = rules(&request.rules)?;
     let here = here()?;
     let names = Names::seen_from(here.clone());
@@ -47,7 +58,7 @@ pub fn validate(request: &ValidateRequest, environment: &Environment) -> Result<
     let roots = roots(request, given.as_deref(), &here)?;
     let Walk { found, mut diagnostics, .. } = walk(&roots, &names);
     let homes = Homes::new(given, names, rules);
-    let check = Check { homes: &homes, scheme: request.scheme.as_deref(), found: &found };
+    let check = Check { homes: &homes, scheme: request.scheme.as_deref(), found: &found, memory };
     let results = check.all()?;
     let mut files = 0;
     let mut passed_over = 0;
@@ -84,35 +95,6 @@ fn rules(written: &[String]) -> Result<Vec<(String, String)>, EngineError> {
     Ok(pairs)
 }
 
-/// The current directory.
-///
-/// # Errors
-/// When it was removed.
-pub fn here() -> Result<PathBuf, EngineError> {
-    std::env::current_dir().map_err(|error| EngineError::failed(format!("there is no current directory: {error}")))
-}
-
-/// What is to be walked: what was named, else the usual folders of the project.
-///
-/// # Errors
-/// When nothing was named and there is none of them.
-pub fn roots(request: &ValidateRequest, given: Option<&Path>, here: &Path) -> Result<Vec<PathBuf>, EngineError> {
-    if !request.paths.is_empty() {
-        return Ok(request.paths.clone());
-    }
-    let project = given.map_or_else(|| nearest(&absolute(here)), Path::to_path_buf);
-    let mut roots: Vec<PathBuf> = USUAL_FOLDERS.iter().map(|name| project.join(name)).collect();
-    roots.retain(|root| root.is_dir());
-    if roots.is_empty() {
-        let folders = USUAL_FOLDERS.map(|name| format!("{name}/")).join(", ");
-        let message = format!("there is nothing to check: {} has none of the folders {folders}", project.display());
-        return Err(
-            EngineError::usage(message).with_help("name the files or folders, as in `bcc-script validate my.yaml`")
-        );
-    }
-    Ok(roots)
-}
-
 /// What became of one file.
 enum Checked {
     PassedOver,
@@ -130,6 +112,7 @@ struct Check<'c> {
     homes: &'c Homes,
     scheme: Option<&'c str>,
     found: &'c [Found],
+    memory: Option<&'c Memory>,
 }
 
 impl Check<'_> {
@@ -177,28 +160,44 @@ impl Check<'_> {
             Reading::Wrong(diagnostic) => Checked::Unread(diagnostic),
             Reading::Text(file) => {
                 let home = self.homes.of_file(&found.real);
-                let findings = self.document(&file, &home);
+                let findings = self.remembered(found, &file, &home);
                 Checked::Document { file, home: home.directory.clone(), findings }
             }
         }
     }
 
-    fn document(&self, file: &Arc<SourceFile>, home: &Home) -> Vec<Diagnostic> {
+    /// What is wrong with a document, from memory where nothing changed.
+    fn remembered(&self, found: &Found, file: &Arc<SourceFile>, home: &Home) -> Vec<Diagnostic> {
+        let Some(memory) = self.memory else { return self.document(file, home).0 };
+        let stamp = home.stamp();
+        if let Some((findings, scheme)) = memory.recall(&found.real, file, stamp) {
+            // What is wrong with the templates themselves is told by the project, for each scheme that is used.
+            home.scheme(scheme.as_deref());
+            return findings;
+        }
+        let (findings, scheme) = self.document(file, home);
+        memory.keep(&found.real, file, stamp, &findings, scheme);
+        findings
+    }
+
+    /// What is wrong with a document, and the scheme that it was checked against.
+    fn document(&self, file: &Arc<SourceFile>, home: &Home) -> (Vec<Diagnostic>, Option<String>) {
         let parsed = parse(file);
         let written = parsed.root.as_deref().filter(|_| self.scheme.is_none()).and_then(scheme_of);
         let asked = self.scheme.or_else(|| written.as_ref().map(|written| written.value.as_str()));
-        let scheme = home.scheme(asked.or(home.config.project.scheme.as_deref()));
+        let asked = asked.or(home.config.project.scheme.as_deref());
+        let scheme = home.scheme(asked);
         let mut findings = Vec::new();
         if let (Some((message, help)), Some(written)) = (&scheme.missing, &written) {
             findings.push(wrong_scheme_of_script(message, help, file, written));
         }
         if let Some(templates) = &scheme.templates {
             let templates = Arc::clone(templates);
-            let library = Library::default();
-            let against = Against { kinds: KINDS, templates, reply_schemas: &home.reply_schemas, library: &library };
+            let library = home.library();
+            let against = Against { kinds: KINDS, templates, reply_schemas: &home.reply_schemas, library };
             findings.extend(examine(file, parsed, &against));
         }
-        home.levels.apply(allow(file, findings))
+        (home.levels.apply(allow(file, findings)), asked.map(str::to_owned))
     }
 
     /// What is wrong with the templates that were found. A default template is looked at as part of the default scheme, one of

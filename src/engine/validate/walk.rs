@@ -63,7 +63,11 @@ pub struct Walk {
 
 /// Walks `roots`. A root that is no folder is a file, whether or not it exists.
 pub fn walk(roots: &[PathBuf], names: &Names) -> Walk {
-    let mut walker = Walker { names, walk: Walk::default(), seen: HashMap::new(), entries: 0, full: false };
+    bounded(roots, names, MAX_WALK_ENTRIES)
+}
+
+fn bounded(roots: &[PathBuf], names: &Names, most: usize) -> Walk {
+    let mut walker = Walker { names, walk: Walk::default(), seen: HashMap::new(), entries: 0, most, full: false };
     for root in roots {
         if root.is_dir() {
             walker.below(root);
@@ -82,6 +86,7 @@ struct Walker<'n> {
     /// The files by their real paths, with their places in `walk.found`.
     seen: HashMap<PathBuf, usize>,
     entries: usize,
+    most: usize,
     full: bool,
 }
 
@@ -117,9 +122,9 @@ impl Walker<'_> {
         let mut paths = Vec::new();
         for entry in std::fs::read_dir(folder)? {
             self.entries += 1;
-            if self.entries > MAX_WALK_ENTRIES {
+            if self.entries > self.most {
                 self.full = true;
-                let why = format!("there are more than {MAX_WALK_ENTRIES} files; the rest was not looked at");
+                let why = format!("there are more than {} files; the rest was not looked at", self.most);
                 self.cannot(folder, &why);
                 break;
             }
@@ -166,4 +171,24 @@ impl Walker<'_> {
 
 fn is_yaml(path: &Path) -> bool {
     path.extension().is_some_and(|extension| ["yaml", "yml"].iter().any(|yaml| extension.eq_ignore_ascii_case(yaml)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_of_too_many_files_is_looked_into_in_part_and_named() {
+        let root = tempfile::tempdir().unwrap();
+        for number in 0..20 {
+            std::fs::write(root.path().join(format!("{number}.yaml")), "").unwrap();
+        }
+        let names = Names::seen_from(root.path().to_path_buf());
+        let roots = [root.path().to_path_buf()];
+        let all = bounded(&roots, &names, 20);
+        assert_eq!((all.found.len(), all.diagnostics.len()), (20, 0));
+        let part = bounded(&roots, &names, 15);
+        assert_eq!((part.found.len(), part.diagnostics.len()), (15, 1));
+        assert!(part.diagnostics[0].message.contains("more than 15 files"), "{}", part.diagnostics[0].message);
+    }
 }

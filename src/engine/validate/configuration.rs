@@ -1,0 +1,70 @@
+//! The `bcc-script.toml` of a project, with what is wrong with it as findings at their places.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::check::levels::Levels;
+use crate::engine::config::{Config, place, read};
+use crate::engine::project::{CONFIG_FILE, config_bytes};
+use crate::engine::validate::names::Names;
+use crate::engine::validate::read::unreadable;
+use crate::source::diagnostic::Diagnostic;
+use crate::source::span::Span;
+use crate::source::text::SourceFile;
+
+/// The configuration of the project in `directory`, and its file when that is a text. What is wrong with it goes to
+/// `diagnostics`, and stands for nothing.
+pub fn configuration(
+    directory: &Path,
+    names: &Names,
+    diagnostics: &mut Vec<Diagnostic>,
+) -> (Config, Option<Arc<SourceFile>>) {
+    let shown = names.shown(&directory.join(CONFIG_FILE));
+    let file = match config_bytes(directory) {
+        Ok(None) => return (Config::default(), None),
+        Ok(Some(bytes)) => SourceFile::from_bytes(shown, bytes).map_err(|diagnostic| *diagnostic),
+        Err(error) => Err(unreadable(&shown, &error.to_string())),
+    };
+    let file = match file {
+        Ok(file) => Arc::new(file),
+        Err(diagnostic) => {
+            diagnostics.push(diagnostic);
+            return (Config::default(), None);
+        }
+    };
+    match read(file.text()) {
+        Ok(config) => (config, Some(file)),
+        Err(error) => {
+            let span = error.span().map_or(Span::default(), |span| Span::new(span.start, span.end));
+            let message = format!("the configuration cannot be read: {}", error.message());
+            let diagnostic = Diagnostic::error("broken-configuration", message, &file, span);
+            diagnostics.push(diagnostic.with_help("docs/configuration.md lists what it may hold"));
+            (Config::default(), Some(file))
+        }
+    }
+}
+
+/// The levels that are set. A setting that cannot be is told, and the others count.
+pub fn levels(
+    config: &Config,
+    file: Option<&Arc<SourceFile>>,
+    rules: &[(String, String)],
+    diagnostics: &mut Vec<Diagnostic>,
+) -> Levels {
+    let mut set: Vec<(&str, &str)> = Vec::new();
+    for (slug, level) in &config.rules {
+        let wrong = Levels::parse([(slug, level)]).err();
+        match (wrong, file) {
+            (None, _) => set.push((slug, level)),
+            (Some(error), Some(file)) => {
+                let place = place(file.text(), "rules", slug).unwrap_or_default();
+                let span = Span::new(place.start, place.end);
+                let diagnostic = Diagnostic::error("broken-configuration", error.to_string(), file, span);
+                diagnostics.push(diagnostic.with_help(error.help()));
+            }
+            (Some(_), None) => {}
+        }
+    }
+    set.extend(rules.iter().map(|(slug, level)| (slug.as_str(), level.as_str())));
+    Levels::parse(set).unwrap_or_default()
+}

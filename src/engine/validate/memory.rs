@@ -1,0 +1,82 @@
+//! What an earlier check found, for `--watch`: a script that did not change, in a project in which nothing changed that it
+//! depends on, needs no second check.
+
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::engine::files::{read_bounded, reply_schema_files};
+use crate::engine::project::CONFIG_FILE;
+use crate::engine::validate::names::Names;
+use crate::engine::validate::walk::walk;
+use crate::source::diagnostic::Diagnostic;
+use crate::source::text::{MAX_FILE_BYTES, SourceFile};
+
+/// The folders of a project that its scripts depend on, as wholes.
+const DEPENDED_ON: [&str; 2] = ["_system", "skills"];
+
+/// The findings of earlier checks.
+#[derive(Debug, Default)]
+pub struct Memory {
+    scripts: Mutex<HashMap<PathBuf, Remembered>>,
+}
+
+#[derive(Debug)]
+struct Remembered {
+    file: Arc<SourceFile>,
+    stamp: u64,
+    findings: Vec<Diagnostic>,
+    scheme: Option<String>,
+}
+
+impl Memory {
+    /// What was found in a file at `real`, and against which scheme, when it held the same text in a project of the same stamp.
+    pub fn recall(&self, real: &Path, file: &SourceFile, stamp: u64) -> Option<(Vec<Diagnostic>, Option<String>)> {
+        let scripts = self.scripts.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = scripts.get(real).filter(|known| known.stamp == stamp && known.file.name() == file.name())?;
+        (known.file.text() == file.text()).then(|| (known.findings.clone(), known.scheme.clone()))
+    }
+
+    /// Whether nothing is kept.
+    pub fn is_empty(&self) -> bool {
+        self.scripts.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
+    }
+
+    /// Keeps what was found. Only scripts are worth it: skills and tests depend on each other and on scripts, and are few.
+    pub fn keep(
+        &self,
+        real: &Path,
+        file: &Arc<SourceFile>,
+        stamp: u64,
+        findings: &[Diagnostic],
+        scheme: Option<String>,
+    ) {
+        if !is_session(file.text()) {
+            return;
+        }
+        let remembered = Remembered { file: Arc::clone(file), stamp, findings: findings.to_vec(), scheme };
+        self.scripts.lock().unwrap_or_else(PoisonError::into_inner).insert(real.to_path_buf(), remembered);
+    }
+}
+
+fn is_session(text: &str) -> bool {
+    text.lines().any(|line| line.trim_start_matches(['\u{feff}', '"', '\'']).starts_with("session"))
+}
+
+/// A number for all that scripts of a project depend on besides their own texts: configuration, templates, schemas, skills.
+/// Whatever the check of a script comes to read more must be part of it.
+pub fn stamp(project: &Path, names: &Names) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    let mut add = |path: &Path| {
+        path.hash(&mut hasher);
+        // What cannot be read now is another state than what can.
+        read_bounded(path, MAX_FILE_BYTES as u64).ok().hash(&mut hasher);
+    };
+    add(&project.join(CONFIG_FILE));
+    reply_schema_files(project).iter().for_each(|(path, ..)| add(path));
+    let folders: Vec<PathBuf> =
+        DEPENDED_ON.iter().map(|name| project.join(name)).filter(|folder| folder.is_dir()).collect();
+    walk(&folders, names).found.iter().for_each(|found| add(&found.path));
+    hasher.finish()
+}
