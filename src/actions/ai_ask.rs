@@ -43,7 +43,16 @@ impl Kind for AiAsk {
         let mut marks: Vec<Span> = Vec::new();
         marks.extend(fields.take("required").filter(|_| required).map(|node| node.span));
         marks.extend(model.required.iter().copied());
-        checking.describe(Described { max_rounds, listens: true, required: marks });
+        // With one round, any answer that does not meet the criteria is the last one.
+        let exits: Option<&[&str]> = (max_rounds == 1).then_some(&["exit_criteria_met", "max_rounds_reached"]);
+        checking.describe(Described {
+            max_rounds,
+            listens: true,
+            required: marks,
+            exits,
+            least_calls: if verbatim { 1 } else { 2 },
+            always_branches: false,
+        });
         if required {
             // Said of each output, so that the prompt asks for it too.
             model.outputs = model.outputs.into_required();

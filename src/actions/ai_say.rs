@@ -41,7 +41,11 @@ impl Kind for AiSay {
         let verbatim = fields.choice("delivery", &["model", "verbatim"]) == Some("verbatim");
         let understanding_threshold = fields.integer("understanding_threshold", 0..=100).unwrap_or(80);
         let model = model_config(self.name(), &["goal"], false, fields, checking)?;
-        checking.describe(Described { max_rounds, listens: acknowledgment, required: vec![] });
+        let judges = acknowledgment && max_rounds > 1;
+        let exits: Option<&[&str]> = (!judges).then_some(&["exit_criteria_met"]);
+        let least_calls = u32::from(!verbatim) + u32::from(judges);
+        let listens = acknowledgment;
+        checking.describe(Described { max_rounds, listens, exits, least_calls, ..Described::default() });
         let listens = match (acknowledgment, max_rounds) {
             (false, _) => Listens::Not,
             (true, 1) => Listens::ForAnyAnswer,

@@ -8,7 +8,7 @@ use crate::actions::conversation::outputs::{hide_sensitive, write_outputs};
 use crate::actions::conversation::reading::outcome;
 use crate::program::action::{Action, ActionError, Flow};
 use crate::program::exchange::Ask;
-use crate::program::kind::{Checking, Kind};
+use crate::program::kind::{Checking, Described, Kind};
 use crate::program::outcome::ExitReason;
 use crate::program::turn::Turn;
 use crate::prompt::text::Text;
@@ -57,6 +57,7 @@ impl Kind for AiThink {
             inputs.push(text);
         }
         let model = model_config(self.name(), &["goal", "inputs"], true, fields, checking)?;
+        checking.describe(Described { max_rounds: 1, least_calls: 1, ..Described::default() });
         Some(Box::new(Think { model, content: content?, goal, inputs }))
     }
 }

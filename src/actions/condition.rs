@@ -6,7 +6,7 @@ use serde_json::Map;
 
 use crate::program::action::{Action, ActionError, Block, Flow};
 use crate::program::assignments::{Assignment, assign, read_values};
-use crate::program::kind::{Checking, Kind};
+use crate::program::kind::{Checking, Described, Kind};
 use crate::program::outcome::{ExitReason, Outcome};
 use crate::program::program::Steps;
 use crate::program::turn::Turn;
@@ -58,10 +58,12 @@ impl Kind for Condition {
     fn check(&self, fields: &Fields<'_>, checking: &mut dyn Checking) -> Option<Box<dyn Action>> {
         let items = fields.required_list("cases").unwrap_or_default();
         let mut cases = Vec::new();
+        let mut always_branches = fields.take("else").is_some();
         for item in items {
             let Some(inner) = Fields::of(item, "a case", fields.file(), fields.findings()) else { continue };
             let when = inner.required_words("when").and_then(|words| checking.expression(&words));
             let then = consequence(&inner, checking);
+            always_branches &= branches(&inner);
             inner.finish();
             if let (Some(when), Some(then)) = (when, then) {
                 cases.push(Case { when, then });
@@ -71,12 +73,19 @@ impl Kind for Condition {
         let otherwise = written_else.and_then(|node| {
             let inner = Fields::of(node, "`else`", fields.file(), fields.findings())?;
             let then = consequence(&inner, checking);
+            always_branches &= branches(&inner);
             inner.finish();
             then
         });
+        checking.describe(Described { max_rounds: 1, always_branches, ..Described::default() });
         let whole = !items.is_empty() && cases.len() == items.len() && otherwise.is_some() == written_else.is_some();
         whole.then(|| Box::new(Cases { cases, otherwise }) as Box<dyn Action>)
     }
+}
+
+/// Whether this goes elsewhere, or through actions.
+fn branches(fields: &Fields<'_>) -> bool {
+    fields.take("goto").is_some() || fields.take("actions").is_some()
 }
 
 fn consequence(fields: &Fields<'_>, checking: &mut dyn Checking) -> Option<Consequence> {

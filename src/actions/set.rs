@@ -4,7 +4,7 @@ use async_trait::async_trait;
 
 use crate::program::action::{Action, ActionError, Flow};
 use crate::program::assignments::{Assignment, assign, read_values};
-use crate::program::kind::{Checking, Kind};
+use crate::program::kind::{Checking, Described, Kind};
 use crate::program::outcome::{ExitReason, Outcome};
 use crate::program::turn::Turn;
 use crate::script::fields::Fields;
@@ -33,6 +33,7 @@ impl Kind for Set {
 
     fn check(&self, fields: &Fields<'_>, checking: &mut dyn Checking) -> Option<Box<dyn Action>> {
         let values = read_values(fields.required("values")?, fields, checking)?;
+        checking.describe(Described { max_rounds: 1, ..Described::default() });
         Some(Box::new(SetValues(values)))
     }
 }

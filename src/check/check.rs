@@ -88,17 +88,11 @@ fn session(script: &Script, against: &Against<'_>, findings: &Findings, asked: A
         })
         .collect();
     let mut checker = Checker::new(&script.file, against, findings);
+    // What was not read because it is wrong may be just what a rule would miss.
+    checker.seen.whole = findings.mistakes() == 0;
     let tree = walk::script(&mut checker, script, &skills);
     let Checker { texts, seen, .. } = checker;
-    let facts = Facts {
-        file: &script.file,
-        script: Some(script),
-        skills: &skills,
-        kinds: against.kinds,
-        templates: &against.templates,
-        library: against.library,
-        seen,
-    };
+    let facts = Facts::new(&script.file, Some(script), &skills, against, seen);
     ask(&facts, findings, asked);
     let (globals, declarations, goal, phases) = tree?;
     Some(Program {
@@ -120,16 +114,10 @@ fn session(script: &Script, against: &Against<'_>, findings: &Findings, asked: A
 
 fn lone_skill(file: &Arc<SourceFile>, skill: &WrittenSkill, against: &Against<'_>, findings: &Findings) {
     let mut checker = Checker::new(file, against, findings);
+    checker.seen.whole = findings.mistakes() == 0;
     walk::skill(&mut checker, 0, skill);
-    let facts = Facts {
-        file,
-        script: None,
-        skills: &[skill],
-        kinds: against.kinds,
-        templates: &against.templates,
-        library: against.library,
-        seen: checker.seen,
-    };
+    let skills = [skill];
+    let facts = Facts::new(file, None, &skills, against, checker.seen);
     ask(&facts, findings, Asked::All);
 }
 

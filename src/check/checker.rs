@@ -86,6 +86,10 @@ pub struct Checker<'a> {
     pub body: Body,
     /// The actions inside of which it stands, outermost first.
     pub inside: Vec<usize>,
+    /// The number of the list of actions where it stands, and how many there were so far.
+    pub block: usize,
+    /// See `block`.
+    pub blocks: usize,
 }
 
 impl<'a> Checker<'a> {
@@ -105,6 +109,8 @@ impl<'a> Checker<'a> {
             seen: Seen::default(),
             body: Body::Session,
             inside: Vec::new(),
+            block: 0,
+            blocks: 0,
         }
     }
 }
@@ -125,6 +131,7 @@ impl Checker<'_> {
             span: raw.span,
             body: self.body,
             parent: self.inside.last().copied(),
+            block: self.block,
             condition: None,
             conditional: raw.condition.is_some(),
             on_exit: raw.on_exit.clone(),
@@ -406,7 +413,11 @@ impl Checking for Checker<'_> {
     fn steps(&mut self, nodes: &[Arc<Node>]) -> Steps {
         let raw: Vec<RawAction> =
             nodes.iter().filter_map(|node| read::action(node, self.file, self.findings)).collect();
-        Arc::new(raw.iter().filter_map(|raw| self.step(raw)).collect())
+        self.blocks += 1;
+        let outside = std::mem::replace(&mut self.block, self.blocks);
+        let steps = raw.iter().filter_map(|raw| self.step(raw)).collect();
+        self.block = outside;
+        Arc::new(steps)
     }
 
     fn learn(&mut self, name: &Spanned<String>, scope: Option<Scope>) {

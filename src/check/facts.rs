@@ -1,11 +1,14 @@
 //! What the walk over a document saw, for the rules that need more than one place to speak.
 
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
 use serde_json::Value;
 
+use crate::check::check::Against;
+use crate::check::graph::Graph;
 use crate::check::library::Library;
 use crate::program::kind::{Described, Kind};
 use crate::prompt::expr::parse::Expr;
@@ -36,9 +39,30 @@ pub struct Facts<'a> {
     pub library: &'a Library,
     /// What was seen, in the order of the walk.
     pub seen: Seen,
+    /// The graph, once somebody asked for it.
+    graph: OnceCell<Graph>,
+}
+
+impl<'a> Facts<'a> {
+    /// What the walk over a document saw.
+    pub fn new(
+        file: &'a Arc<SourceFile>,
+        script: Option<&'a Script>,
+        skills: &'a [&'a WrittenSkill],
+        against: &'a Against<'_>,
+        seen: Seen,
+    ) -> Self {
+        let Against { kinds, templates, library, .. } = against;
+        Self { file, script, skills, kinds, templates, library, seen, graph: OnceCell::new() }
+    }
 }
 
 impl Facts<'_> {
+    /// Which way the conversation can take.
+    pub fn graph(&self) -> &Graph {
+        self.graph.get_or_init(|| Graph::of(self))
+    }
+
     /// Whether everything could be read. Where it could not, what *is not there* proves nothing: a rule that argues from
     /// absence (never used, never set, never reached) must be silent.
     pub fn whole(&self) -> bool {
@@ -131,6 +155,8 @@ pub struct ActionFact {
     pub body: Body,
     /// The action inside of which it stands, as a number in [`Seen::actions`].
     pub parent: Option<usize>,
+    /// The list in which it stands: of two lists inside of one action, the later one has the larger number.
+    pub block: usize,
     /// Its `condition`, as a number in [`Seen::expressions`].
     pub condition: Option<usize>,
     /// Whether it has a `condition` at all, read or not.

@@ -46,6 +46,12 @@ pub struct Described {
     pub listens: bool,
     /// Where the author said that an output must not be null: beside the outputs, or on one of them.
     pub required: Vec<Span>,
+    /// The exit reasons that it can give as it is configured, where these are fewer than [`Kind::exits`].
+    pub exits: Option<&'static [&'static str]>,
+    /// The fewest calls of a model that it can do with.
+    pub least_calls: u32,
+    /// Whether it always goes elsewhere, or through actions that stand inside of it: never straight on.
+    pub always_branches: bool,
 }
 
 /// What a kind may ask of the checker while its configuration is checked.

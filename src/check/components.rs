@@ -1,0 +1,103 @@
+//! Strongly connected components of a graph, numbered against its ways (Tarjan's algorithm, without recursion).
+
+/// The component of each of `count` nodes. `next` gives the n-th node that a node leads to. Nodes that lead to each other
+/// share a number; otherwise a node has a larger number than those to which it leads. Takes time that is linear in the ways.
+pub fn components(count: usize, next: impl Fn(usize, usize) -> Option<usize>) -> Vec<usize> {
+    let mut search =
+        Search { found: vec![None; count], low: vec![0; count], component: vec![None; count], ..Search::default() };
+    for start in 0..count {
+        search.visit(start, &next);
+    }
+    search.component.into_iter().map(Option::unwrap_or_default).collect()
+}
+
+#[derive(Default)]
+struct Search {
+    /// When each node was found.
+    found: Vec<Option<usize>>,
+    /// The earliest node that is known to be reached from each.
+    low: Vec<usize>,
+    component: Vec<Option<usize>>,
+    /// Nodes whose component is not known yet.
+    open: Vec<usize>,
+    clock: usize,
+    complete: usize,
+}
+
+impl Search {
+    fn visit(&mut self, start: usize, next: &impl Fn(usize, usize) -> Option<usize>) {
+        if !self.enter(start) {
+            return;
+        }
+        let mut path = vec![(start, 0)];
+        while let Some((node, number)) = path.last_mut() {
+            let node = *node;
+            if let Some(to) = next(node, *number) {
+                *number += 1;
+                if self.enter(to) {
+                    path.push((to, 0));
+                } else if self.component.get(to) == Some(&None) {
+                    let seen = self.found.get(to).copied().flatten().unwrap_or_default();
+                    self.lower(node, seen);
+                }
+                continue;
+            }
+            path.pop();
+            let low = self.low.get(node).copied().unwrap_or_default();
+            if let Some((parent, _)) = path.last() {
+                self.lower(*parent, low);
+            }
+            if self.found.get(node) == Some(&Some(low)) {
+                self.close(node);
+            }
+        }
+    }
+
+    fn enter(&mut self, node: usize) -> bool {
+        let Some(found) = self.found.get_mut(node).filter(|found| found.is_none()) else { return false };
+        *found = Some(self.clock);
+        self.low.iter_mut().skip(node).take(1).for_each(|low| *low = self.clock);
+        self.clock += 1;
+        self.open.push(node);
+        true
+    }
+
+    fn lower(&mut self, node: usize, to: usize) {
+        self.low.iter_mut().skip(node).take(1).for_each(|low| *low = to.min(*low));
+    }
+
+    fn close(&mut self, root: usize) {
+        while let Some(node) = self.open.pop() {
+            self.component.iter_mut().skip(node).take(1).for_each(|component| *component = Some(self.complete));
+            if node == root {
+                break;
+            }
+        }
+        self.complete += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(ways: &[&[usize]]) -> Vec<usize> {
+        components(ways.len(), |node, number| ways[node].get(number).copied())
+    }
+
+    #[test]
+    fn what_leads_somewhere_has_the_larger_number_and_loops_share_one() {
+        assert_eq!(of(&[&[1], &[2], &[]]), [2, 1, 0]);
+        assert_eq!(of(&[&[1], &[2, 3], &[1], &[]]), [2, 1, 1, 0]);
+        assert_eq!(of(&[&[0], &[]]), [0, 1]);
+        assert_eq!(of(&[&[1], &[2], &[0]]), [0, 0, 0]);
+        assert_eq!(of(&[]), [0; 0]);
+    }
+
+    #[test]
+    fn a_chain_of_a_hundred_thousand_needs_no_deep_stack() {
+        let count = 100_000;
+        let numbers = components(count, |node, number| (number == 0 && node + 1 < count).then_some(node + 1));
+        assert_eq!((numbers[0], numbers[count - 1]), (count - 1, 0));
+    }
+}
