@@ -114,7 +114,9 @@ fn groups(diagnostic: &Diagnostic) -> Vec<Group<'_>> {
     };
     let title = level.primary_title(visible(&diagnostic.message)).id(diagnostic.rule);
     let mut main = mark(Group::with_title(title), &diagnostic.file, diagnostic.span);
-    if let Some(help) = &diagnostic.help {
+    // A fix of the same words says it, and shows it.
+    let help = diagnostic.help.as_ref().filter(|help| diagnostic.fixes.iter().all(|fix| fix.title != **help));
+    if let Some(help) = help {
         main = main.element(Level::HELP.message(visible(help)));
     }
     let mut groups = vec![main];
