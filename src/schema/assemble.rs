@@ -74,9 +74,7 @@ pub fn assemble(document: Document, kinds: Kinds<'_>) -> Value {
             definitions.insert(config_name(name), config);
         }
     }
-    for (name, definition) in &mut definitions {
-        finish(definition, &format!("#/$defs/{name}"));
-    }
+    definitions.values_mut().for_each(finish);
     let mut schema = Map::new();
     let update = format!("Written by `bcc-script schema {}`: change schemas/parts/ or schemas/actions/, not this.", document.name());
     schema.insert("$schema".to_owned(), Value::from(DIALECT));
@@ -106,22 +104,32 @@ fn dispatch(action: &mut Map<String, Value>, kinds: Kinds<'_>) {
         .map(|(name, schema)| (*name, serde_json::from_str(schema).unwrap_or(Value::Null)))
         .collect();
     let description = |schema: &Value| schema.get("description").cloned().unwrap_or_else(|| Value::from(""));
-    let names = described.iter().map(|(name, _)| *name).chain(kinds.later.iter().copied());
-    let says = described.iter().map(|(_, schema)| description(schema));
-    let later = kinds.later.iter().map(|_| Value::from("Comes with a later release: this one cannot run it yet."));
     if let Some(Value::Object(action_type)) = action.get_mut("properties").and_then(|all| all.get_mut("action_type")) {
-        action_type.insert("enum".to_owned(), names.collect());
-        action_type.insert("markdownEnumDescriptions".to_owned(), says.chain(later).collect());
+        // An editor shows and offers what stands in an `enum`, and names it where nothing of it is written; so what cannot be
+        // run yet is taken without being listed.
+        action_type.insert(
+            "anyOf".to_owned(),
+            json!([
+                {
+                    "enum": described.iter().map(|(name, _)| *name).collect::<Vec<_>>(),
+                    "markdownEnumDescriptions": described.iter().map(|(_, schema)| description(schema)).collect::<Vec<_>>(),
+                },
+                { "pattern": format!("^({})$", kinds.later.join("|")) },
+            ]),
+        );
     }
     let branch = |(name, schema): &(&str, Value)| {
-        let mut then =
-            json!({ "properties": { "config": { "$ref": format!("#/$defs/{}", config_name(name)) } } });
+        let mut config = json!({ "allOf": [{ "$ref": format!("#/$defs/{}", config_name(name)) }] });
+        if let (Some(snippet), Some(config)) = (snippet(name, schema), config.as_object_mut()) {
+            config.insert("defaultSnippets".to_owned(), json!([snippet]));
+        }
+        let mut then = json!({ "properties": { "config": config } });
         let needs = schema.get("required").and_then(Value::as_array).is_some_and(|required| !required.is_empty());
         if let (true, Some(then)) = (needs, then.as_object_mut()) {
             then.insert("required".to_owned(), json!(["config"]));
         }
         json!({
-            "if": { "required": ["action_type"], "properties": { "action_type": { "const": name } } },
+            "if": { "type": "object", "required": ["action_type"], "properties": { "action_type": { "const": name } } },
             "then": then,
         })
     };
@@ -145,6 +153,23 @@ fn config(kind: &str, schema: &str) -> Option<Value> {
         }
     });
     Some(schema)
+}
+
+/// What an editor writes when `config` is chosen: the required fields, as the kind's first example has them. By itself it
+/// would write every field that has a default.
+fn snippet(kind: &str, schema: &Value) -> Option<Value> {
+    let example = schema.get("examples")?.get(0)?.as_object()?;
+    let required = schema.get("required")?.as_array()?.iter().filter_map(Value::as_str);
+    let mut body = Map::new();
+    for (place, name) in (1..).zip(required) {
+        let value = match example.get(name)? {
+            Value::String(text) => Value::from(format!("${{{place}:{text}}}")),
+            other => other.clone(),
+        };
+        body.insert(name.to_owned(), value);
+    }
+    let label = format!("what every {kind} needs");
+    (!body.is_empty()).then(|| json!({ "label": label, "body": body }))
 }
 
 /// Keywords that hold subschemas by name.
@@ -175,11 +200,11 @@ pub fn subschemas(schema: &Value) -> Vec<(String, &Value)> {
     found
 }
 
-fn each_subschema_mut(schema: &mut Value, see: &mut impl FnMut(&str, &mut Value)) {
+fn each_subschema_mut(schema: &mut Value, see: &mut impl FnMut(&mut Value)) {
     let paths: Vec<String> = subschemas(schema).into_iter().map(|(path, _)| path).collect();
     for path in paths {
         if let Some(inner) = schema.pointer_mut(&format!("/{path}")) {
-            see(&path, inner);
+            see(inner);
         }
     }
 }
@@ -188,23 +213,26 @@ fn each_reference(schema: &mut Value, see: &mut impl FnMut(&mut String)) {
     if let Some(Value::String(reference)) = schema.get_mut("$ref") {
         see(reference);
     }
-    each_subschema_mut(schema, &mut |_, inner| each_reference(inner, see));
+    each_subschema_mut(schema, &mut |inner| each_reference(inner, see));
 }
 
 /// What holds for every mapping and every description alike: older spellings, and the default in the text, as editors show the
 /// text alone.
-fn finish(schema: &mut Value, place: &str) {
-    each_subschema_mut(schema, &mut |path, inner| finish(inner, &format!("{place}/{path}")));
+fn finish(schema: &mut Value) {
+    if let Value::Object(schema) = schema {
+        add_older_spellings(schema);
+    }
+    each_subschema_mut(schema, &mut finish);
     let Value::Object(schema) = schema else { return };
-    add_older_spellings(schema, place);
     let Some(description) = schema.get("description").and_then(Value::as_str) else { return };
     let mut shown = description.to_owned();
     if let Some(default) = schema.get("default") {
         let default = default.as_str().map_or_else(|| default.to_string(), str::to_owned);
         shown.push_str(&format!("\n\nDefault: `{default}`"));
     }
-    if shown.contains('`') {
-        // `description` is shown as it stands; only this one is read as markdown.
+    if shown.contains('`') || schema.contains_key("$ref") {
+        // `description` is shown as it stands; only this one is read as markdown, and before it. A reference would bring the
+        // one of what it refers to.
         schema.insert("markdownDescription".to_owned(), Value::from(shown));
     }
 }

@@ -1,5 +1,5 @@
-//! Older spellings in a schema: each stands beside today's name, marked as deprecated, so that an editor strikes it through
-//! and says what to write instead of refusing it (LANGUAGE.md section 4).
+//! Older spellings in a schema: each stands beside today's name, marked as deprecated and not to be offered, so that an editor
+//! strikes it through or says what to write instead of refusing it (LANGUAGE.md section 4).
 
 use serde_json::{Map, Value, json};
 
@@ -15,12 +15,13 @@ pub const RENAMED: [(&str, &str); 6] = [
 
 /// Two fields that together make one item of `output` today.
 const OUTPUTS: [(&str, &str); 2] =
-    [("target_variable", "The name of the variable to extract."), ("extraction_prompt", "What to extract, in words.")];
+    [("target_variable", "An older spelling: write `output:` with an item `- get: …`."), ("extraction_prompt", "An older spelling: write `output:` with an item that has `define: …`.")];
 
-/// Adds older spellings to the mapping of fields that `schema` describes. `place` is where it stands, as a JSON pointer.
-/// Mappings that take any key are left alone.
-pub fn add_older_spellings(schema: &mut Map<String, Value>, place: &str) {
-    if schema.get("additionalProperties") != Some(&Value::Bool(false)) {
+/// Adds older spellings to the mapping of fields that `schema` describes.
+/// Only mappings of fields have them: those that take an author's own `x-` keys and no others.
+pub fn add_older_spellings(schema: &mut Map<String, Value>) {
+    let takes_own = schema.get("patternProperties").is_some_and(|patterns| patterns.get("^x-").is_some());
+    if !takes_own || schema.get("additionalProperties") != Some(&Value::Bool(false)) {
         return;
     }
     let Some(Value::Object(properties)) = schema.get_mut("properties") else { return };
@@ -41,13 +42,9 @@ pub fn add_older_spellings(schema: &mut Map<String, Value>, place: &str) {
             kept
         });
     for (older, today) in &added {
-        let twin = json!({
-            "$ref": format!("{place}/properties/{today}"),
-            "description": format!("The older spelling of `{today}`."),
-            "deprecated": true,
-            "deprecationMessage": format!("an older spelling: write `{today}`"),
-        });
-        properties.insert(older.clone(), twin);
+        if let Some(twin) = properties.get(today).and_then(|property| twin(property, today)) {
+            properties.insert(older.clone(), twin);
+        }
     }
     if names.iter().any(|name| name == "output") {
         for (older, description) in OUTPUTS {
@@ -55,7 +52,7 @@ pub fn add_older_spellings(schema: &mut Map<String, Value>, place: &str) {
                 "description": description,
                 "type": ["string", "number", "boolean"],
                 "deprecated": true,
-                "deprecationMessage": "an older spelling: write `output:` with an item `- get: …` and `define: …`",
+                "doNotSuggest": true,
             });
             properties.insert(camel_case(older), twin.clone());
             properties.insert(older.to_owned(), twin);
@@ -64,6 +61,22 @@ pub fn add_older_spellings(schema: &mut Map<String, Value>, place: &str) {
     let renamed: Vec<&(String, String)> =
         added.iter().filter(|(_, today)| RENAMED.iter().any(|(_, renamed)| renamed == today)).collect();
     require_one_spelling(schema, &renamed);
+}
+
+/// What an older spelling takes: as today's property, without what is said of it.
+fn twin(property: &Value, today: &str) -> Option<Value> {
+    let mut twin = property.as_object()?.clone();
+    for said in ["title", "description", "examples", "default", "defaultSnippets"] {
+        twin.remove(said);
+    }
+    if let Some(reference) = twin.remove("$ref") {
+        // What stands beside a reference is not looked at by every editor.
+        twin.insert("allOf".to_owned(), json!([{ "$ref": reference }]));
+    }
+    twin.insert("description".to_owned(), Value::from(format!("An older spelling: write `{today}`.")));
+    twin.insert("deprecated".to_owned(), Value::Bool(true));
+    twin.insert("doNotSuggest".to_owned(), Value::Bool(true));
+    Some(Value::Object(twin))
 }
 
 /// Takes out of `required` what may stand there under an older name, and asks for it only when no such name is there. A field
@@ -116,10 +129,11 @@ mod tests {
     fn described() -> Map<String, Value> {
         let mut schema = json!({
             "required": ["content", "max_rounds"],
-            "properties": { "content": {}, "max_rounds": {}, "output": {}, "tone": {} },
+            "properties": { "content": {}, "max_rounds": { "maximum": 5, "default": 3 }, "output": {}, "tone": {} },
+            "patternProperties": { "^x-": true },
             "additionalProperties": false,
         });
-        add_older_spellings(schema.as_object_mut().unwrap(), "#/$defs/it");
+        add_older_spellings(schema.as_object_mut().unwrap());
         schema.as_object().unwrap().clone()
     }
 
@@ -130,7 +144,7 @@ mod tests {
             .as_object()
             .unwrap()
             .iter()
-            .filter_map(|(name, property)| Some((name.as_str(), property.get("deprecationMessage")?.as_str()?)))
+            .filter_map(|(name, property)| (property["deprecated"] == true).then(|| (name.as_str(), property["description"].as_str().unwrap())))
             .collect();
         let names: Vec<&str> = older.iter().map(|(name, _)| *name).collect();
         assert_eq!(
@@ -150,7 +164,8 @@ mod tests {
             ]
         );
         assert!(older[0].1.contains("`content`") && older[6].1.contains("`max_rounds`"));
-        assert_eq!(schema["properties"]["maxRounds"]["$ref"], "#/$defs/it/properties/max_rounds");
+        assert_eq!(schema["properties"]["maxRounds"]["maximum"], 5);
+        assert_eq!(schema["properties"]["maxRounds"].get("default"), None);
     }
 
     #[test]
@@ -162,9 +177,12 @@ mod tests {
     }
 
     #[test]
-    fn a_mapping_that_takes_any_key_is_left_alone() {
-        let mut schema = json!({ "properties": { "max_rounds": {} } });
-        add_older_spellings(schema.as_object_mut().unwrap(), "#");
-        assert_eq!(schema, json!({ "properties": { "max_rounds": {} } }));
+    fn a_mapping_that_takes_any_key_or_no_own_ones_is_left_alone() {
+        for closed in [json!(true), json!(false)] {
+            let before = json!({ "properties": { "max_rounds": {} }, "additionalProperties": closed });
+            let mut schema = before.clone();
+            add_older_spellings(schema.as_object_mut().unwrap());
+            assert_eq!(schema, before);
+        }
     }
 }
