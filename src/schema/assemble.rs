@@ -76,7 +76,10 @@ pub fn assemble(document: Document, kinds: Kinds<'_>) -> Value {
     }
     definitions.values_mut().for_each(finish);
     let mut schema = Map::new();
-    let update = format!("Written by `bcc-script schema {}`: change schemas/parts/ or schemas/actions/, not this.", document.name());
+    let update = format!(
+        "Written by `bcc-script schema {}`: change schemas/parts/ or schemas/actions/, not this.",
+        document.name()
+    );
     schema.insert("$schema".to_owned(), Value::from(DIALECT));
     schema.insert("$comment".to_owned(), Value::from(update));
     let root = definitions.get(document.root()).cloned().unwrap_or_default();

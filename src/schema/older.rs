@@ -14,8 +14,10 @@ pub const RENAMED: [(&str, &str); 6] = [
 ];
 
 /// Two fields that together make one item of `output` today.
-const OUTPUTS: [(&str, &str); 2] =
-    [("target_variable", "An older spelling: write `output:` with an item `- get: …`."), ("extraction_prompt", "An older spelling: write `output:` with an item that has `define: …`.")];
+const OUTPUTS: [(&str, &str); 2] = [
+    ("target_variable", "An older spelling: write `output:` with an item `- get: …`."),
+    ("extraction_prompt", "An older spelling: write `output:` with an item that has `define: …`."),
+];
 
 /// Adds older spellings to the mapping of fields that `schema` describes.
 /// Only mappings of fields have them: those that take an author's own `x-` keys and no others.
@@ -144,7 +146,9 @@ mod tests {
             .as_object()
             .unwrap()
             .iter()
-            .filter_map(|(name, property)| (property["deprecated"] == true).then(|| (name.as_str(), property["description"].as_str().unwrap())))
+            .filter_map(|(name, property)| {
+                (property["deprecated"] == true).then(|| (name.as_str(), property["description"].as_str().unwrap()))
+            })
             .collect();
         let names: Vec<&str> = older.iter().map(|(name, _)| *name).collect();
         assert_eq!(
