@@ -48,7 +48,8 @@ pub fn add_older_spellings(schema: &mut Map<String, Value>) {
             properties.insert(older.clone(), twin);
         }
     }
-    if names.iter().any(|name| name == "output") {
+    // Only what asks a model extracts.
+    if ["content", "output"].iter().all(|field| names.iter().any(|name| name == field)) {
         for (older, description) in OUTPUTS {
             let twin = json!({
                 "description": description,
@@ -146,9 +147,8 @@ mod tests {
             .as_object()
             .unwrap()
             .iter()
-            .filter_map(|(name, property)| {
-                (property["deprecated"] == true).then(|| (name.as_str(), property["description"].as_str().unwrap()))
-            })
+            .filter(|(_, property)| property["deprecated"] == true)
+            .map(|(name, property)| (name.as_str(), property["description"].as_str().unwrap()))
             .collect();
         let names: Vec<&str> = older.iter().map(|(name, _)| *name).collect();
         assert_eq!(
