@@ -18,6 +18,7 @@ use bcc_script::script::findings::Findings;
 use bcc_script::script::older::todays_spelling;
 use bcc_script::script::read::read;
 use bcc_script::source::text::SourceFile;
+use bcc_script::source::yaml::parse;
 use serde_json::{Map, Value, json};
 
 fn root() -> &'static Path {
@@ -130,7 +131,8 @@ fn every_default_that_the_reader_gives_is_the_one_of_the_schema() {
         { "phase_id": "p", "topics": [{ "topic_id": "t", "actions": [{ "action_type": "set", "action_id": "a" }] }] }
     ] } });
     let findings = Findings::new();
-    let script = read(&Arc::new(SourceFile::new("a.yaml", script.to_string())), &findings).unwrap();
+    let file = Arc::new(SourceFile::new("a.yaml", script.to_string()));
+    let script = read(&file, &parse(&file).root.unwrap(), &findings).unwrap();
     let schema = document(Document::Script);
     let default = |pointer: &str| schema.pointer(&format!("/$defs/{pointer}/default")).unwrap().clone();
     assert_eq!(default("history/properties/messages"), script.history.messages);
