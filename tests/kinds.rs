@@ -136,6 +136,10 @@ fn samples(property: &Value) -> Vec<(Value, bool)> {
     if property["type"] == "array" {
         samples.extend([(json!("a text"), false), (json!({ "a": "mapping" }), false)]);
     }
+    // A number is a text as it is written.
+    if property["type"] == json!(["string", "number", "boolean"]) {
+        samples.extend([(json!("x"), true), (json!(7), true), (json!(true), true), (json!(["a list"]), false)]);
+    }
     samples
 }
 

@@ -34,7 +34,7 @@ use crate::value::declared::DeclaredType;
 use crate::value::scopes::Scope;
 
 /// Kinds of the language that come with later releases.
-const LATER_KINDS: [&str; 17] = [
+pub const LATER_KINDS: [&str; 18] = [
     "parallel",
     "approval",
     "command",
@@ -52,6 +52,7 @@ const LATER_KINDS: [&str; 17] = [
     "end_phase",
     "next_event",
     "behavior_loop",
+    "ai_act",
 ];
 
 /// What to do about a text that minijinja cannot read, where nothing more exact is known.
@@ -228,7 +229,7 @@ impl Checker<'_> {
 
     fn unknown_kind(&self, kind: &Spanned<String>) {
         let names: Vec<&str> = self.kinds.iter().map(|kind| kind.name()).collect();
-        if LATER_KINDS.contains(&kind.value.as_str()) || kind.value == "ai_act" {
+        if LATER_KINDS.contains(&kind.value.as_str()) {
             let message = format!("`{}` is a kind of the language, but this release cannot run it yet", kind.value);
             let help = format!("this release knows {}", names.join(", "));
             self.findings.report(Diagnostic::error("not-supported-yet", message, self.file, kind.span).with_help(help));

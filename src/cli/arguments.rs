@@ -23,6 +23,8 @@ pub enum Command {
     /// List, show, resume, export and delete sessions
     #[command(subcommand)]
     Sessions(Sessions),
+    /// Print a JSON Schema for editors: of a script, a skill, a test, a template, or a kind's config
+    Schema(Schema),
     /// Trust the bcc-script.toml of a directory: let it name servers and keys
     Trust(Trust),
     /// Tell what a finding means and how to mend it, or list all findings that there are
@@ -199,6 +201,17 @@ pub struct Resume {
     /// See [`Store`].
     #[command(flatten)]
     pub store: Store,
+}
+
+/// `schema`.
+#[derive(Debug, Args)]
+pub struct Schema {
+    /// What is described: script, skill, test, document (any of the three), template, or a kind such as ai_ask
+    #[arg(value_name = "NAME", default_value = "script")]
+    pub name: String,
+    /// List the names there are, with what each describes
+    #[arg(long)]
+    pub list: bool,
 }
 
 /// `trust`.

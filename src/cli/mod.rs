@@ -14,6 +14,7 @@ pub mod lines;
 pub mod piped;
 pub mod report;
 pub mod run;
+pub mod schema;
 pub mod sessions;
 pub mod signals;
 pub mod terminal;

@@ -172,7 +172,7 @@ async fn prune(older_than: &str, store: &Store, environment: &Environment) -> Re
 }
 
 /// Writes to standard output. A reader that has gone away (`| head`) is no failure; a disk that is full is.
-fn print(text: &str) -> Result<(), EngineError> {
+pub fn print(text: &str) -> Result<(), EngineError> {
     let mut output = std::io::stdout().lock();
     let shown = if output.is_terminal() { plain(text) } else { text.to_owned() };
     match writeln!(output, "{shown}").and_then(|()| output.flush()) {

@@ -1,4 +1,7 @@
 //! JSON Schema: compiled once, its errors as data; and the schemas that are compiled into the binary.
 
+pub mod assemble;
 pub mod compiled;
 pub mod embedded;
+pub mod older;
+pub mod parts;

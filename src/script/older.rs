@@ -1,14 +1,6 @@
 //! Older spellings of field names (LANGUAGE.md section 4): read, with a deprecation warning.
 
-/// Older names of fields inside a `config`, with today's.
-const RENAMED: [(&str, &str); 6] = [
-    ("content_template", "content"),
-    ("question_template", "content"),
-    ("prompt_template", "content"),
-    ("exit_criteria", "exit"),
-    ("think_goal", "goal"),
-    ("say_goal", "goal"),
-];
+use crate::schema::older::RENAMED;
 
 /// Today's spelling of `key`, when `key` is an older one: a renamed field, or camelCase.
 ///
