@@ -235,12 +235,14 @@ impl Checker<'_> {
             self.findings.report(Diagnostic::error("not-supported-yet", message, self.file, kind.span).with_help(help));
             return;
         }
-        let help = match near_miss(&kind.value, names.iter().copied()) {
+        let near = near_miss(&kind.value, names.iter().copied());
+        let help = match near {
             Some(near) => format!("did you mean `{near}`?"),
             None => format!("kinds are {}", names.join(", ")),
         };
         let message = format!("there is no kind of action `{}`", shortened(&kind.value));
-        self.findings.report(Diagnostic::error("unknown-kind", message, self.file, kind.span).with_help(help));
+        let diagnostic = Diagnostic::error("unknown-kind", message, self.file, kind.span).with_help(help);
+        self.findings.report(diagnostic.with_replacement(near));
     }
 
     fn is_known(&self, name: &str) -> bool {

@@ -125,7 +125,7 @@ pub fn declared_type(fields: &Fields<'_>) -> Option<DeclaredType> {
             None => format!("types are {}", names.join(", ")),
         };
         let diagnostic = Diagnostic::error("not-a-choice", message, fields.file(), words.node.span);
-        fields.findings().report(diagnostic.with_help(help));
+        fields.findings().report(diagnostic.with_help(help).with_replacement(near));
     }
     declared
 }

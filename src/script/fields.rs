@@ -227,12 +227,14 @@ impl<'a> Fields<'a> {
             Some(truth) => Some(truth),
             None => {
                 let text = node.as_scalar().map(|scalar| scalar.text.to_ascii_lowercase()).unwrap_or_default();
-                let help = match text.as_str() {
-                    "yes" | "on" | "y" => "write `true`",
-                    "no" | "off" | "n" => "write `false`",
-                    _ => "write `true` or `false`, without quotes",
+                let meant = match text.as_str() {
+                    "yes" | "on" | "y" | "true" | "是" => Some("true"),
+                    "no" | "off" | "n" | "false" | "否" => Some("false"),
+                    _ => None,
                 };
-                self.findings.report(self.wrong_type(name, "`true` or `false`", node).with_help(help));
+                let diagnostic = self.wrong_type(name, "`true` or `false`", node);
+                let diagnostic = diagnostic.with_help("write `true` or `false`, without quotes");
+                self.findings.report(diagnostic.with_replacement(meant));
                 None
             }
         }
@@ -252,10 +254,12 @@ impl<'a> Fields<'a> {
                 None
             }
             _ => {
-                let digits = node.as_scalar().is_some_and(|scalar| scalar.text.trim().parse::<u32>().is_ok());
-                let help = if digits { "remove the quotes" } else { "write it in digits" };
+                let digits = node.as_scalar().map(|scalar| scalar.text.trim());
+                let digits = digits.filter(|digits| digits.parse::<u32>().is_ok_and(|number| range.contains(&number)));
+                let help = if digits.is_some() { "remove the quotes" } else { "write it in digits" };
                 let wanted = format!("a whole number from {} to {}", range.start(), range.end());
-                self.findings.report(self.wrong_type(name, &wanted, node).with_help(help));
+                let diagnostic = self.wrong_type(name, &wanted, node).with_help(help);
+                self.findings.report(diagnostic.with_replacement(digits));
                 None
             }
         }
@@ -274,11 +278,13 @@ impl<'a> Fields<'a> {
         if choice.is_none() {
             let listed = choices.iter().map(|choice| format!("`{choice}`")).collect::<Vec<_>>().join(", ");
             let message = format!("`{name}` must be one of {listed}");
-            let help = match near_miss(text, choices.iter().copied()) {
+            let near = near_miss(text, choices.iter().copied());
+            let help = match near {
                 Some(near) => format!("did you mean `{near}`?"),
                 None => "write one of these words exactly so, or leave the field out".to_owned(),
             };
-            self.findings.report(Diagnostic::error("not-a-choice", message, self.file, node.span).with_help(help));
+            let diagnostic = Diagnostic::error("not-a-choice", message, self.file, node.span).with_help(help);
+            self.findings.report(diagnostic.with_replacement(near));
         }
         choice
     }
@@ -330,7 +336,10 @@ impl<'a> Fields<'a> {
     pub fn name_alone(&self, name: &str, key: &str, text: &str, span: Span) {
         let message = format!("an item of `{name}` must be a mapping of fields, but this is a name alone");
         let help = format!("write `- {key}: {}`", shortened(text));
-        self.findings.report(Diagnostic::error("wrong-type", message, self.file, span).with_help(help));
+        let diagnostic = Diagnostic::error("wrong-type", message, self.file, span).with_help(help);
+        // Inside of `[ ]` a mapping needs braces, and everywhere else they do no harm.
+        let item = format!("{{ {key}: {} }}", self.file.slice(span));
+        self.findings.report(diagnostic.with_replacement(Some(&item).filter(|_| !span.is_empty()).map(String::as_str)));
     }
 
     /// Marks `name` as known without reading it.

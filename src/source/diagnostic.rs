@@ -137,6 +137,17 @@ impl Diagnostic {
         self
     }
 
+    /// The same with the fix that puts `text` where it points, when there is such a text.
+    pub fn with_replacement(self, text: Option<&str>) -> Self {
+        match text {
+            Some(text) => {
+                let edits = vec![Edit::replace(self.span, text)];
+                self.with_fix(format!("write `{text}`"), edits)
+            }
+            None => self,
+        }
+    }
+
     /// Whether it is an error.
     pub fn is_error(&self) -> bool {
         self.severity == Severity::Error
