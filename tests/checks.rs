@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, missing_docs)]
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -14,6 +15,7 @@ use bcc_script::engine::project::Project;
 use bcc_script::engine::validate::request::ValidateRequest;
 use bcc_script::engine::validate::validate::validate;
 use bcc_script::program::event::{Delta, Observer};
+use bcc_script::source::diagnostic::Diagnostic;
 use bcc_script::source::render::human::human;
 
 struct Nobody;
@@ -94,6 +96,55 @@ fn every_finding_of_validate_is_as_its_snapshot_says() {
     for file in scripts("validate", 1) {
         compare("validate", &file, &validated(&file));
     }
+}
+
+/// Everything that `validate` finds in a text, checked in the place of `file`.
+fn found_in(file: &Path, text: &str) -> Vec<Diagnostic> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join(file.file_name().unwrap());
+    std::fs::write(&path, text).unwrap();
+    let project = Some(folder.path().to_path_buf());
+    let request = ValidateRequest { paths: vec![path], project, ..ValidateRequest::default() };
+    validate(&request, &Environment::default()).unwrap().diagnostics
+}
+
+/// How often each rule speaks.
+fn by_rule(found: &[Diagnostic]) -> BTreeMap<&'static str, usize> {
+    let mut counts = BTreeMap::new();
+    found.iter().for_each(|found| *counts.entry(found.rule).or_default() += 1);
+    counts
+}
+
+#[test]
+fn every_fix_settles_its_finding_and_breaks_nothing() {
+    let files = ["err", "ok", "validate"].into_iter().flat_map(|folder| scripts(folder, 1));
+    let mut fixes = 0;
+    for file in files {
+        let text = std::fs::read_to_string(&file).unwrap();
+        let before = found_in(&file, &text);
+        for diagnostic in before.iter().filter(|diagnostic| diagnostic.file.text() == text) {
+            for fix in &diagnostic.fixes {
+                let mut edits = fix.edits.clone();
+                edits.sort_by_key(|edit| edit.span);
+                let mut mended = text.clone();
+                for edit in edits.iter().rev() {
+                    mended.replace_range(edit.span.range(), &edit.text);
+                }
+                let after = found_in(&file, &mended);
+                let (was, is) = (by_rule(&before), by_rule(&after));
+                let place = format!("{}: [{}] {}: {}", file.display(), diagnostic.rule, diagnostic.message, fix.title);
+                let shown = human(&after, false);
+                let rule = diagnostic.rule;
+                assert!(
+                    is.get(rule).unwrap_or(&0) < was.get(rule).unwrap(),
+                    "{place} settles nothing\n{mended}\n{shown}"
+                );
+                assert!(!is.contains_key("yaml-syntax"), "{place} breaks the file\n{mended}\n{shown}");
+                fixes += 1;
+            }
+        }
+    }
+    assert!(fixes > 40, "only {fixes} fixes were tried");
 }
 
 /// Files that are too large or too odd to be kept.
