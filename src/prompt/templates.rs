@@ -355,6 +355,15 @@ mod tests {
     }
 
     #[test]
+    fn what_is_missing_below_a_role_marker_is_told_at_its_own_line() {
+        let file = "<!-- system -->\n你好\n<!-- user -->\n{% include 'lost.md' %}";
+        let templates = templates(&[("default/a_v1.md", file)]);
+        let error = templates.get("a", 1).unwrap_err();
+        assert_eq!((error.line, error.column), (Some(4), Some(12)));
+        assert_eq!(&file[error.mistake.unwrap().range], "'lost.md'");
+    }
+
+    #[test]
     fn names_stand_where_the_whole_file_has_them() {
         let file = "\u{feff}---\nmodel: m\n---\n<!-- system -->\n你好 {{ 用户名 }}{{ x | default(1) }}";
         let templates = templates(&[("default/a_v1.md", file)]);
