@@ -45,11 +45,11 @@ fn findings(slug: &str, example: &Example) -> Vec<Diagnostic> {
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, bytes).unwrap();
     }
-    let request = ValidateRequest {
-        paths: vec![directory.path().join(Example::SCRIPT)],
-        project: Some(directory.path().to_path_buf()),
-        ..ValidateRequest::default()
-    };
+    // A page on templates may do without a script.
+    let mut paths = vec![directory.path().join(Example::SCRIPT), directory.path().join("_system")];
+    paths.retain(|path| path.exists());
+    let request =
+        ValidateRequest { paths, project: Some(directory.path().to_path_buf()), ..ValidateRequest::default() };
     let mut found = validate(&request, &Environment::default()).unwrap().diagnostics;
     // The language has more than this release runs, and its pages show it.
     found.retain(|diagnostic| diagnostic.rule != LATER || slug == LATER);

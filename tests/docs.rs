@@ -180,7 +180,7 @@ fn the_template_page_lists_every_name_that_a_prompt_gets() {
     let page = Page::of("docs/templates.md");
     let (_, names) = page.text.split_once("## Names").unwrap();
     let (names, _) = names.split_once("\n## ").unwrap();
-    for name in PROMPT_NAMES.iter().chain(&ENGINE_NAMES).chain(&["answer", "opening", "goal", "inputs"]) {
+    for name in PROMPT_NAMES.iter().chain(&ENGINE_NAMES).chain(&["goal", "inputs"]) {
         assert!(names.lines().any(|row| row.starts_with('|') && row.contains(&format!("`{name}`"))), "{name}");
     }
     let (_, reserved) = Page::of("docs/language.md")

@@ -90,7 +90,7 @@ fn without_names_the_usual_folders_of_the_project_are_checked_from_wherever_it_i
     }
     put(&home, "_system/config/default/ai_say_v1.md", "{{ content");
     let expected = [
-        ("_system/config/default/ai_say_v1.md", "text-syntax"),
+        ("_system/config/default/ai_say_v1.md", "template-syntax"),
         ("scripts/a.yaml", "unknown-key"),
         ("scripts/deep/b.yml", "unknown-key"),
         ("skills/c.yaml", "unknown-key"),
@@ -324,16 +324,34 @@ fn a_mistake_in_a_template_is_reported_once_at_its_place_and_only_where_it_is_as
     let home = Home::new();
     put(&home, "scripts/a.yaml", SOUND.replace("  phases:", "  template_scheme: mine\n  phases:"));
     put(&home, "scripts/b.yaml", SOUND);
-    put(&home, "_system/config/default/part.md", "第一行\n{{ 名字 }\n");
-    put(&home, "_system/config/custom/mine/own.md", "---\ndescription: x\n---\n{% if a %}\n");
+    // The scripts do not take this kind, so that nothing is to be said at them.
+    put(&home, "_system/config/default/ai_think_v1.md", "第一行\n{{ 名字 }\n");
+    put(&home, "_system/config/custom/mine/ai_think_v1.md", "---\ndescription: x\n---\n{% if a %}\n");
     put(&home, "_system/README.md", "{{ no template");
     let document = json(&run(&home, &["--format", "json"]));
-    let expected =
-        [("_system/config/custom/mine/own.md", "text-syntax"), ("_system/config/default/part.md", "text-syntax")];
+    let expected = [
+        ("_system/config/custom/mine/ai_think_v1.md", "template-syntax"),
+        ("_system/config/default/ai_think_v1.md", "template-syntax"),
+    ];
     assert_eq!(found(&document), pairs(&expected));
     assert_eq!(document["diagnostics"][1]["line"], 2);
     assert_eq!(findings(&home, &["scripts"]), []);
-    assert_eq!(findings(&home, &["_system/config/default/part.md"]), pairs(&expected[1..]));
+    assert_eq!(findings(&home, &["_system/config/default/ai_think_v1.md"]), pairs(&expected[1..]));
+}
+
+#[test]
+fn a_fault_of_a_template_is_told_there_and_at_a_script_only_where_that_alone_is_checked() {
+    let home = Home::new();
+    put(&home, "scripts/a.yaml", SOUND);
+    put(&home, "_system/config/default/ai_say_v1.md", "{% include 'prat.md' %}");
+    put(&home, "_system/config/default/part.md", "x");
+    let template = ("_system/config/default/ai_say_v1.md", "missing-include");
+    let script = ("scripts/a.yaml", "unknown-template");
+    let findings = |paths: &[&str]| -> Vec<(String, String)> {
+        findings(&home, paths).into_iter().filter(|(_, rule)| rule != "template-lacks-field").collect()
+    };
+    assert_eq!(findings(&[]), pairs(&[template]));
+    assert_eq!(findings(&["scripts"]), pairs(&[script]));
 }
 
 #[test]
@@ -346,7 +364,12 @@ fn each_file_is_checked_against_its_own_project() {
     put(&home, "one/scripts/a.yaml", SOUND);
     let declares = "session_id: visit\n  declare: [{ var: 口号, value: 好 }]";
     put(&home, "two/scripts/a.yaml", SOUND.replace("session_id: visit", declares));
-    assert_eq!(findings(&home, &["one", "two"]), pairs(&[("one/scripts/a.yaml", "unknown-template-name")]));
+    let expected = [
+        ("one/_system/config/custom/first/ai_say_v1.md", "template-lacks-field"),
+        ("one/scripts/a.yaml", "unknown-template-name"),
+        ("two/_system/config/custom/second/ai_say_v1.md", "template-lacks-field"),
+    ];
+    assert_eq!(findings(&home, &["one", "two"]), pairs(&expected));
     // One project for all has neither scheme.
     put(&home, "three/_system/x", "");
     assert_eq!(findings(&home, &["--project", "three", "one/scripts", "two/scripts"]), []);

@@ -5,10 +5,13 @@ use async_trait::async_trait;
 use crate::actions::conversation::config::model_config;
 use crate::actions::conversation::talk::{Listens, Talk};
 use crate::program::action::{Action, ActionError, Flow};
-use crate::program::kind::{Checking, Described, Kind};
+use crate::program::kind::{Checking, Described, Kind, PromptOf};
 use crate::program::turn::Turn;
 use crate::script::fields::Fields;
 use crate::source::span::Span;
+
+/// What its templates get.
+const PROMPT: PromptOf = PromptOf { names: &[], outputs: true };
 
 /// The kind.
 pub struct AiAsk;
@@ -32,6 +35,10 @@ impl Kind for AiAsk {
         &["exit_criteria_met", "max_rounds_reached", "user_blocked", "off_topic"]
     }
 
+    fn prompt(&self) -> Option<PromptOf> {
+        Some(PROMPT)
+    }
+
     fn check(&self, fields: &Fields<'_>, checking: &mut dyn Checking) -> Option<Box<dyn Action>> {
         let content = fields.required_words("content").and_then(|words| checking.text(&words));
         let tone = fields.words("tone").and_then(|words| checking.text(&words));
@@ -39,7 +46,7 @@ impl Kind for AiAsk {
         let max_rounds = fields.integer("max_rounds", 1..=50).unwrap_or(3);
         let required = fields.boolean("required").unwrap_or(false);
         let verbatim = fields.choice("delivery", &["model", "verbatim"]) == Some("verbatim");
-        let mut model = model_config(self.name(), &[], true, fields, checking)?;
+        let mut model = model_config(self.name(), PROMPT, fields, checking)?;
         let mut marks: Vec<Span> = Vec::new();
         marks.extend(fields.take("required").filter(|_| required).map(|node| node.span));
         marks.extend(model.required.iter().copied());

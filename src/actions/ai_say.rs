@@ -5,9 +5,12 @@ use async_trait::async_trait;
 use crate::actions::conversation::config::model_config;
 use crate::actions::conversation::talk::{Listens, Talk};
 use crate::program::action::{Action, ActionError, Flow};
-use crate::program::kind::{Checking, Described, Kind};
+use crate::program::kind::{Checking, Described, Kind, PromptOf};
 use crate::program::turn::Turn;
 use crate::script::fields::Fields;
+
+/// What its templates get.
+const PROMPT: PromptOf = PromptOf { names: &["goal"], outputs: false };
 
 /// The kind.
 pub struct AiSay;
@@ -31,6 +34,10 @@ impl Kind for AiSay {
         &["exit_criteria_met", "max_rounds_reached", "user_blocked"]
     }
 
+    fn prompt(&self) -> Option<PromptOf> {
+        Some(PROMPT)
+    }
+
     fn check(&self, fields: &Fields<'_>, checking: &mut dyn Checking) -> Option<Box<dyn Action>> {
         let content = fields.required_words("content").and_then(|words| checking.text(&words));
         let goal = fields.words("goal").and_then(|words| checking.text(&words));
@@ -40,7 +47,7 @@ impl Kind for AiSay {
         let acknowledgment = fields.boolean("require_acknowledgment").unwrap_or(max_rounds > 1);
         let verbatim = fields.choice("delivery", &["model", "verbatim"]) == Some("verbatim");
         let understanding_threshold = fields.integer("understanding_threshold", 0..=100).unwrap_or(80);
-        let model = model_config(self.name(), &["goal"], false, fields, checking)?;
+        let model = model_config(self.name(), PROMPT, fields, checking)?;
         let judges = acknowledgment && max_rounds > 1;
         let exits: Option<&[&str]> = (!judges).then_some(&["exit_criteria_met"]);
         let least_calls = u32::from(!verbatim) + u32::from(judges);

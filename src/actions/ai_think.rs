@@ -8,13 +8,16 @@ use crate::actions::conversation::outputs::{hide_sensitive, write_outputs};
 use crate::actions::conversation::reading::outcome;
 use crate::program::action::{Action, ActionError, Flow};
 use crate::program::exchange::Ask;
-use crate::program::kind::{Checking, Described, Kind};
+use crate::program::kind::{Checking, Described, Kind, PromptOf};
 use crate::program::outcome::ExitReason;
 use crate::program::turn::Turn;
 use crate::prompt::text::Text;
 use crate::script::fields::Fields;
 use crate::source::diagnostic::Diagnostic;
 use crate::source::span::Spanned;
+
+/// What its templates get.
+const PROMPT: PromptOf = PromptOf { names: &["goal", "inputs"], outputs: true };
 
 /// The kind.
 pub struct AiThink;
@@ -43,6 +46,10 @@ impl Kind for AiThink {
         &["exit_criteria_met"]
     }
 
+    fn prompt(&self) -> Option<PromptOf> {
+        Some(PROMPT)
+    }
+
     fn check(&self, fields: &Fields<'_>, checking: &mut dyn Checking) -> Option<Box<dyn Action>> {
         let content = fields.required_words("content").and_then(|words| checking.text(&words));
         let goal = fields.words("goal").and_then(|words| checking.text(&words));
@@ -56,7 +63,7 @@ impl Kind for AiThink {
             checking.must_know(&Spanned { value: text.clone(), span: item.span });
             inputs.push(text);
         }
-        let model = model_config(self.name(), &["goal", "inputs"], true, fields, checking)?;
+        let model = model_config(self.name(), PROMPT, fields, checking)?;
         checking.describe(Described { max_rounds: 1, least_calls: 1, ..Described::default() });
         Some(Box::new(Think { model, content: content?, goal, inputs }))
     }

@@ -17,5 +17,6 @@ pub mod prompts;
 pub mod reasons;
 pub mod rules;
 pub mod tables;
+pub mod templates;
 pub mod walk;
 pub mod ways;

@@ -4,15 +4,14 @@ use serde_json::Value;
 
 use crate::check::checker::Checker;
 use crate::check::facts::{By, Place, Use};
+use crate::check::templates::told::{at_mistake, at_name, at_schema};
 use crate::program::exchange::PROMPT_NAMES;
 use crate::program::turn::ENGINE_NAMES;
+use crate::reply::shape::ReplyShape;
 use crate::schema::embedded;
 use crate::script::fields::{Fields, shortened};
 use crate::source::diagnostic::Diagnostic;
 use crate::source::near::near_miss;
-
-/// What every template gets from [`crate::program::exchange`] beyond [`PROMPT_NAMES`].
-const ANSWER_NAMES: [&str; 2] = ["answer", "opening"];
 
 impl Checker<'_> {
     /// Reports a template that does not exist, or that uses a name which it does not get.
@@ -29,7 +28,7 @@ impl Checker<'_> {
                 if let Some(help) = &error.help {
                     diagnostic = diagnostic.with_help(help.clone());
                 }
-                self.findings.report(diagnostic);
+                self.findings.report(at_mistake(diagnostic, self.templates, &error));
                 return;
             }
         };
@@ -47,7 +46,7 @@ impl Checker<'_> {
         }
         // Also what it extends or includes must be known; only its own uses have lines here.
         for (name, _) in template.mentioned().filter(|(_, needed)| *needed) {
-            let engine = ENGINE_NAMES.iter().chain(&PROMPT_NAMES).chain(&ANSWER_NAMES).chain(given);
+            let engine = ENGINE_NAMES.iter().chain(&PROMPT_NAMES).chain(given);
             if engine.clone().any(|known| *known == name) || self.known.knows(name) {
                 continue;
             }
@@ -65,17 +64,18 @@ impl Checker<'_> {
                 Some(near) => format!("did you mean `{near}` in the template?"),
                 None => "declare it in the script, or let the template do without: `{{ … | default('') }}`".to_owned(),
             };
-            let diagnostic = Diagnostic::error("unknown-template-name", message, self.file, at.span());
-            self.findings.report(diagnostic.with_help(help));
+            let diagnostic = Diagnostic::error("unknown-template-name", message, self.file, at.span()).with_help(help);
+            self.findings.report(at_name(diagnostic, self.templates, &template, name));
         }
     }
 
     /// The reply schema that a kind's template asks for, else the kind's own; reports what is wrong with it.
     pub(crate) fn schema_of_reply(&self, kind: &'static str, version: u32, at: &Fields<'_>) -> Option<Value> {
-        let report = |message: String, help: &str| {
-            self.findings.report(Diagnostic::error("reply-schema", message, self.file, at.span()).with_help(help));
-        };
         let template = self.templates.get(kind, version).ok();
+        let report = |message: String, help: &str| {
+            let diagnostic = Diagnostic::error("reply-schema", message, self.file, at.span()).with_help(help);
+            self.findings.report(at_schema(diagnostic, template.as_ref()));
+        };
         let asked = template.as_ref().and_then(|template| template.front().output_schema.as_deref());
         let name = asked.map_or(kind, |asked| asked.strip_suffix(".json").unwrap_or(asked));
         let by = match (&template, asked) {
@@ -108,6 +108,14 @@ impl Checker<'_> {
         if !missing.is_empty() {
             let message = format!("the reply schema `{name}` {by} lacks {}", missing.join(", "));
             report(message, &format!("`{kind}` reads these fields; add them to the schema's `properties`"));
+            return None;
+        }
+        // Said here, where the template is known, so that an action's outputs are all that can be wrong with the rest.
+        if asked.is_some()
+            && let Err(error) = ReplyShape::new(schema, &[])
+        {
+            let message = format!("the reply schema `{name}` {by} cannot be used: {error}");
+            report(message, "mend the schema that the template names as its `output_schema`");
             return None;
         }
         Some(schema.clone())

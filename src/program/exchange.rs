@@ -22,7 +22,7 @@ use crate::reply::read::{Reply, Unreadable, read};
 use crate::reply::shape::ReplyShape;
 
 /// Names that every prompt of a kind gets, beyond variables and the engine's names.
-pub const PROMPT_NAMES: [&str; 11] = [
+pub const PROMPT_NAMES: [&str; 13] = [
     "tone",
     "task",
     "content",
@@ -34,6 +34,8 @@ pub const PROMPT_NAMES: [&str; 11] = [
     "outputs",
     "strategy_suggestion",
     "understanding_threshold",
+    "answer",
+    "opening",
 ];
 
 /// More warnings than these about one reply would only repeat themselves.

@@ -16,6 +16,15 @@ use crate::source::yaml::Node;
 use crate::value::declared::DeclaredType;
 use crate::value::scopes::Scope;
 
+/// What a kind gives to the prompt templates that bear its name, `<kind>_v<N>.md`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PromptOf {
+    /// The names beyond those of every prompt.
+    pub names: &'static [&'static str],
+    /// Whether its actions may have `output`.
+    pub outputs: bool,
+}
+
 /// A registered kind. Everything about it is found through this trait: nothing else in the crate names a kind.
 pub trait Kind: Sync {
     /// The name that an author writes as `action_type`.
@@ -30,6 +39,11 @@ pub trait Kind: Sync {
     /// The exit reasons with which an action of this kind can end, besides `error`, which every kind has (LANGUAGE.md
     /// section 6).
     fn exits(&self) -> &'static [&'static str];
+
+    /// What its templates get; `None` for a kind that asks no model.
+    fn prompt(&self) -> Option<PromptOf> {
+        None
+    }
 
     /// Reads and checks its `config`. Unknown keys are reported by the caller, which finishes `fields`.
     ///

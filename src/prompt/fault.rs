@@ -48,6 +48,34 @@ pub struct TemplateError {
     pub column: Option<usize>,
     /// What to do.
     pub help: Option<String>,
+    /// What more is known of a mistake that stands in a file, found before anything is rendered.
+    pub mistake: Option<Box<Mistake>>,
+}
+
+/// A mistake that stands in a template's file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mistake {
+    /// What kind of mistake.
+    pub kind: MistakeKind,
+    /// Where, in bytes of the whole file.
+    pub range: Range<usize>,
+    /// The one text that was probably meant in the place of `range`.
+    pub instead: Option<String>,
+}
+
+/// What kind of mistake stands in a template's file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum MistakeKind {
+    /// The front matter.
+    Front,
+    /// What minijinja cannot read, or what templates may not use.
+    Syntax,
+    /// A template is pulled in that is not there.
+    Missing,
+    /// What is pulled in lies outside of the layers.
+    Outside,
+    /// A template pulls itself in, alone or through others.
+    Itself,
 }
 
 impl TemplateError {
@@ -60,6 +88,15 @@ impl TemplateError {
     #[must_use]
     pub fn with_help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());
+        self
+    }
+
+    /// The same with the one text that was probably meant.
+    #[must_use]
+    pub fn with_instead(mut self, instead: Option<&str>) -> Self {
+        if let Some(mistake) = &mut self.mistake {
+            mistake.instead = instead.map(str::to_owned);
+        }
         self
     }
 

@@ -1,5 +1,6 @@
 //! The front matter of a template: a `---` … `---` block of YAML at its very start (LANGUAGE.md section 7).
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -7,9 +8,9 @@ use serde_json::Value;
 
 use crate::source::diagnostic::Diagnostic;
 use crate::source::near::near_miss;
-use crate::source::span::Span;
+use crate::source::span::{Span, Spanned};
 use crate::source::text::SourceFile;
-use crate::source::yaml::{Entry, parse};
+use crate::source::yaml::{Entry, Node, parse};
 
 /// How long a front matter may be, in bytes.
 pub const MAX_FRONT_BYTES: usize = 16 * 1024;
@@ -17,6 +18,17 @@ pub const MAX_FRONT_BYTES: usize = 16 * 1024;
 /// The keys that a front matter may have.
 pub const KEYS: &[&str] =
     &["description", "output_schema", "model", "temperature", "max_tokens", "history", "fallback"];
+
+/// What each of [`KEYS`] takes.
+const WANTED: [(&str, &str); 7] = [
+    ("description", "a text"),
+    ("output_schema", "the name of a file in schemas/replies/"),
+    ("model", "the name of a model of bcc-script.toml"),
+    ("temperature", "a number from 0 to 2"),
+    ("max_tokens", "a whole number from 1 up"),
+    ("history", "`inline` or `messages`"),
+    ("fallback", "a text"),
+];
 
 /// How the talk so far reaches the model.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -63,89 +75,153 @@ pub struct FrontFault {
     pub message: String,
     /// The line of the file, from 1.
     pub line: usize,
+    /// Where in the file, in bytes.
+    pub range: Range<usize>,
     /// What to do.
     pub help: Option<String>,
+    /// The one text that was probably meant in the place of `range`.
+    pub instead: Option<String>,
+}
+
+/// A key of a front matter as it stands in the file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Written {
+    /// The key.
+    pub key: String,
+    /// Where its value stands, in bytes of the file.
+    pub value: Range<usize>,
 }
 
 /// A file cut in two.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Cut {
     /// What the front matter says; the defaults where there is none.
     pub front: Front,
     /// Where the template begins, in bytes of the file.
     pub body: usize,
-    /// How many lines of the file stand before it.
-    pub lines: usize,
+    /// The keys that could be read, in the order of the file.
+    pub written: Vec<Written>,
 }
 
 /// Reads the front matter of a file and says where the template begins. A byte-order mark at the start is skipped.
 ///
 /// # Errors
-/// [`FrontFault`]: a block that is not closed, not YAML or not a table; an unknown key; a value out of its range.
+/// The first of the faults that [`cut_all`] gives.
 pub fn cut(file: &str) -> Result<Cut, FrontFault> {
+    let (cut, faults) = cut_all(file);
+    faults.into_iter().next().map_or(Ok(cut), Err)
+}
+
+/// As [`cut`], with every fault: a block that is not closed, not YAML or not a table; an unknown key; a value out of its
+/// range. What could be read is read; after a block that is not closed the template is empty.
+pub fn cut_all(file: &str) -> (Cut, Vec<FrontFault>) {
     let text = file.strip_prefix('\u{feff}').unwrap_or(file);
     let skipped = file.len() - text.len();
     let mut lines = text.split_inclusive('\n');
     let Some(first) = lines.next().filter(|line| line.trim_end() == "---") else {
-        return Ok(Cut { front: Front::default(), body: skipped, lines: 0 });
+        return (Cut { body: skipped, ..Cut::default() }, Vec::new());
     };
     let mut length = first.len();
-    for (count, line) in (2..).zip(lines) {
+    for line in lines {
         if line.trim_end() == "---" {
             let yaml = text.get(first.len()..length).unwrap_or_default();
-            return Ok(Cut { front: read(yaml)?, body: skipped + length + line.len(), lines: count });
+            let mut reading = Reading {
+                file: Arc::new(SourceFile::new("front matter", yaml)),
+                before: skipped + first.len(),
+                cut: Cut { body: skipped + length + line.len(), ..Cut::default() },
+                faults: Vec::new(),
+            };
+            reading.read();
+            return (reading.cut, reading.faults);
         }
         length += line.len();
         if length > MAX_FRONT_BYTES {
             break;
         }
     }
-    Err(FrontFault {
+    let fault = FrontFault {
         message: "the front matter that opens here is not closed".to_owned(),
         line: 1,
+        range: skipped..skipped + first.trim_end().len(),
         help: Some(format!("end it with a line `---` within {MAX_FRONT_BYTES} bytes")),
-    })
+        instead: None,
+    };
+    (Cut { body: file.len(), ..Cut::default() }, vec![fault])
 }
 
-/// `yaml` begins on line 2 of the file.
-fn read(yaml: &str) -> Result<Front, FrontFault> {
-    let file = Arc::new(SourceFile::new("front matter", yaml));
-    let line_of = |span: Span| file.line_column(span.start).0 + 1;
-    let parsed = parse(&file);
-    if parsed.diagnostics.iter().any(|found| found.rule == "empty-document") {
-        return Ok(Front::default());
-    }
-    if let Some(found) = parsed.diagnostics.into_iter().find(Diagnostic::is_error) {
-        let message = format!("the front matter cannot be read: {}", found.message);
-        return Err(FrontFault { message, line: line_of(found.span), help: found.help });
-    }
-    let Some(root) = parsed.root.filter(|root| !root.to_json().is_null()) else { return Ok(Front::default()) };
-    let Some(entries) = root.as_mapping() else {
-        let message = "the front matter must be a table of keys and values".to_owned();
-        return Err(FrontFault { message, line: line_of(root.span), help: None });
-    };
-    let mut table = serde_json::Map::new();
-    for Entry { key, value } in entries {
-        let name = key.value.as_str();
-        let fault = |message: String, help: Option<String>| FrontFault { message, line: line_of(key.span), help };
-        if !KEYS.contains(&name) {
-            let help = near_miss(name, KEYS.iter().copied())
-                .map_or_else(|| format!("keys are {}", KEYS.join(", ")), |near| format!("did you mean `{near}`?"));
-            return Err(fault(format!("the front matter has no key `{name}`"), Some(help)));
+struct Reading {
+    /// What stands between the two lines `---`; it begins on line 2 of the template's file.
+    file: Arc<SourceFile>,
+    /// How many bytes of the template's file stand before it.
+    before: usize,
+    cut: Cut,
+    faults: Vec<FrontFault>,
+}
+
+impl Reading {
+    fn read(&mut self) {
+        let parsed = parse(&self.file);
+        if parsed.diagnostics.iter().any(|found| found.rule == "empty-document") {
+            return;
         }
-        let value = value.to_json();
-        let alone = serde_json::Map::from_iter([(name.to_owned(), value.clone())]);
-        let front: Front = serde_json::from_value(Value::Object(alone))
-            .map_err(|error| fault(format!("the front matter cannot be read: `{name}`: {error}"), None))?;
-        check(&front).map_err(|message| fault(message.to_owned(), None))?;
-        table.insert(name.to_owned(), value);
+        for found in parsed.diagnostics.into_iter().filter(Diagnostic::is_error) {
+            self.fault(format!("the front matter cannot be read: {}", found.message), found.span, found.help);
+        }
+        let Some(root) = parsed.root.filter(|root| !root.to_json().is_null()) else { return };
+        let Some(entries) = root.as_mapping() else {
+            let message = "the front matter must be a table of keys and values".to_owned();
+            self.fault(
+                message,
+                root.span,
+                Some(format!("write one `key: value` a line; keys are {}", KEYS.join(", "))),
+            );
+            return;
+        };
+        let mut table = serde_json::Map::new();
+        for Entry { key, value } in entries {
+            self.entry(key, value, &mut table);
+        }
+        // Each of its keys was read alone before.
+        match serde_json::from_value(Value::Object(table)) {
+            Ok(front) => self.cut.front = front,
+            Err(error) => self.fault(format!("the front matter cannot be read: {error}"), root.span, None),
+        }
     }
-    // Each of its keys was read alone before.
-    serde_json::from_value(Value::Object(table)).map_err(|error| FrontFault {
-        message: format!("the front matter cannot be read: {error}"),
-        line: 2,
-        help: None,
-    })
+
+    fn entry(&mut self, key: &Spanned<String>, value: &Node, table: &mut serde_json::Map<String, Value>) {
+        let name = key.value.as_str();
+        let Some((_, wanted)) = WANTED.iter().find(|(known, _)| *known == name) else {
+            let near = near_miss(name, KEYS.iter().copied());
+            let help =
+                near.map_or_else(|| format!("keys are {}", KEYS.join(", ")), |near| format!("did you mean `{near}`?"));
+            self.fault(format!("the front matter has no key `{name}`"), key.span, Some(help));
+            if let Some(fault) = self.faults.last_mut() {
+                fault.instead = near.map(str::to_owned);
+            }
+            return;
+        };
+        let json = value.to_json();
+        let alone = serde_json::Map::from_iter([(name.to_owned(), json.clone())]);
+        let place = if value.span.is_empty() { key.span } else { value.span };
+        let Ok(front) = serde_json::from_value::<Front>(Value::Object(alone)) else {
+            let message = format!("`{name}` cannot be read: it is {wanted}, and this is {}", value.describe());
+            self.fault(message, place, Some(format!("write {wanted}, or leave `{name}` out")));
+            return;
+        };
+        if let Err(message) = check(&front) {
+            self.fault(message.to_owned(), place, Some(format!("write {wanted}, or leave `{name}` out")));
+            return;
+        }
+        let range = place.start + self.before..place.end + self.before;
+        self.cut.written.push(Written { key: name.to_owned(), value: range });
+        table.insert(name.to_owned(), json);
+    }
+
+    fn fault(&mut self, message: String, span: Span, help: Option<String>) {
+        let line = self.file.line_column(span.start).0 + 1;
+        let range = span.start + self.before..span.end + self.before;
+        self.faults.push(FrontFault { message, line, range, help, instead: None });
+    }
 }
 
 /// Whether what was given may be.
@@ -172,7 +248,6 @@ mod tests {
         let file = "---\ndescription: 提问\nmodel: fast\ntemperature: 0.5\nmax_tokens: 100\nhistory: messages\nfallback: 抱歉\noutput_schema: ask.json\n---\nbody\n";
         let cut_file = cut(file).unwrap();
         assert_eq!(&file[cut_file.body..], "body\n");
-        assert_eq!(cut_file.lines, 9);
         assert_eq!(cut_file.front.description.as_deref(), Some("提问"));
         assert_eq!(cut_file.front.history, HistoryMode::Messages);
         assert_eq!(cut_file.front.fallback.as_deref(), Some("抱歉"));
@@ -181,19 +256,19 @@ mod tests {
 
     #[test]
     fn files_without_front_matter_with_a_mark_or_with_crlf_work() {
-        for (file, body, lines) in [
-            ("body", "body", 0),
-            ("\u{feff}body", "body", 0),
-            ("\u{feff}---\nmodel: m\n---\nbody", "body", 3),
-            ("---\r\nmodel: m\r\n---\r\nbody", "body", 3),
-            ("---\n---\nbody", "body", 2),
-            ("---\n# only a comment\n---\nbody", "body", 3),
-            ("--- \n---", "", 2),
-            ("a\n---\nmodel: m\n---\n", "a\n---\nmodel: m\n---\n", 0),
-            ("", "", 0),
+        for (file, body) in [
+            ("body", "body"),
+            ("\u{feff}body", "body"),
+            ("\u{feff}---\nmodel: m\n---\nbody", "body"),
+            ("---\r\nmodel: m\r\n---\r\nbody", "body"),
+            ("---\n---\nbody", "body"),
+            ("---\n# only a comment\n---\nbody", "body"),
+            ("--- \n---", ""),
+            ("a\n---\nmodel: m\n---\n", "a\n---\nmodel: m\n---\n"),
+            ("", ""),
         ] {
             let cut_file = cut(file).unwrap();
-            assert_eq!((&file[cut_file.body..], cut_file.lines), (body, lines), "{file:?}");
+            assert_eq!(&file[cut_file.body..], body, "{file:?}");
         }
     }
 
@@ -222,5 +297,22 @@ mod tests {
                 fault.line
             );
         }
+    }
+
+    #[test]
+    fn every_mistake_is_found_where_it_stands_and_what_is_right_is_read() {
+        let file = "\u{feff}---\nmodle: m\ntemperature: hot\nhistory: messages\nmax_tokens: 0\n---\n<!-- user -->";
+        let (cut_file, faults) = cut_all(file);
+        let places: Vec<&str> = faults.iter().map(|fault| &file[fault.range.clone()]).collect();
+        assert_eq!(places, ["modle", "hot", "0"]);
+        assert_eq!(faults[0].instead.as_deref(), Some("model"));
+        assert_eq!(cut_file.front.history, HistoryMode::Messages);
+        assert_eq!(&file[cut_file.written[0].value.clone()], "messages");
+        assert_eq!(&file[cut_file.body..], "<!-- user -->");
+    }
+
+    #[test]
+    fn what_a_key_takes_is_known_of_every_key() {
+        assert_eq!(WANTED.map(|(key, _)| key), KEYS);
     }
 }

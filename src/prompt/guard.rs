@@ -24,6 +24,8 @@ pub struct Refused {
     pub range: Range<usize>,
     /// What to do.
     pub help: Option<String>,
+    /// The one text that was probably meant in the place of `range`.
+    pub instead: Option<String>,
 }
 
 /// Says whether minijinja's parser may be given `source`.
@@ -78,7 +80,7 @@ pub fn bytes(span: Span) -> Range<usize> {
 }
 
 fn refused(message: String, span: Span, help: Option<String>) -> Refused {
-    Refused { message, range: bytes(span), help }
+    Refused { message, range: bytes(span), help, instead: None }
 }
 
 #[cfg(test)]

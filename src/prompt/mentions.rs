@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use crate::prompt::uses::{Place, Pull, Uses};
+use crate::prompt::uses::{NameUse, Place, Pull, Uses};
 
 /// The templates that know each other.
 pub trait Library {
@@ -24,25 +24,69 @@ pub fn mentioned(library: &impl Library, template: usize) -> BTreeMap<String, bo
 }
 
 fn collect(library: &impl Library, template: usize, seen: &mut HashSet<usize>, found: &mut BTreeMap<String, bool>) {
+    visit(library, template, seen, &mut |member| {
+        for (_, used) in member.names() {
+            *found.entry(used.name.clone()).or_insert(false) |= !used.optional;
+        }
+    });
+}
+
+/// A template as a part of the prompt of another: which of its blocks are written there.
+pub struct Member<'a, L> {
+    /// The template.
+    pub template: usize,
+    library: &'a L,
+    chain: &'a [usize],
+    position: usize,
+}
+
+impl<'a, L: Library> Member<'a, L> {
+    /// Whether nothing stands behind it: what it writes outside of its blocks counts.
+    pub fn is_base(&self) -> bool {
+        self.position + 1 == self.chain.len()
+    }
+
+    /// Whether one of its blocks is written: every nearer template that has it calls `super()`.
+    pub fn writes(&self, block: usize) -> bool {
+        is_active(self.library, self.chain, self.position, block)
+    }
+
+    /// Whether what stands at `place` is written or used.
+    pub fn counts(&self, place: &Place) -> bool {
+        place.blocks.iter().all(|block| self.writes(*block))
+            && (!place.blocks.is_empty() || self.is_base() || !place.written)
+    }
+
+    /// The uses of names that count, with their numbers in [`Uses::names`].
+    pub fn names(&self) -> impl Iterator<Item = (usize, &'a NameUse)> {
+        let uses = self.library.uses(self.template);
+        uses.names
+            .iter()
+            .zip(&uses.places)
+            .enumerate()
+            .filter_map(|(number, (used, place))| self.counts(place).then_some((number, used)))
+    }
+}
+
+/// Calls `see` with every template that becomes part of the prompt of `template`, itself first.
+pub fn visit<L: Library>(
+    library: &L,
+    template: usize,
+    seen: &mut HashSet<usize>,
+    see: &mut impl FnMut(&Member<'_, L>),
+) {
     if !seen.insert(template) {
         return;
     }
     let chain = chain(library, template);
-    for (position, member) in chain.iter().enumerate() {
-        let uses = library.uses(*member);
-        let counts = |place: &Place| {
-            let in_blocks = place.blocks.iter().all(|block| is_active(library, &chain, position, *block));
-            let outside = !place.blocks.is_empty() || position + 1 == chain.len() || !place.written;
-            in_blocks && outside
-        };
-        for (used, place) in uses.names.iter().zip(&uses.places) {
-            if counts(place) {
-                *found.entry(used.name.clone()).or_insert(false) |= !used.optional;
-            }
-        }
-        for target in uses.targets.iter().filter(|target| target.pull != Pull::Extends && counts(&target.place)) {
+    for (position, number) in chain.iter().enumerate() {
+        let member = Member { template: *number, library, chain: &chain, position };
+        see(&member);
+        let uses = library.uses(*number);
+        for target in uses.targets.iter().filter(|target| target.pull != Pull::Extends && member.counts(&target.place))
+        {
             if let Some(next) = target.name.as_deref().and_then(|name| library.find(name)) {
-                collect(library, next, seen, found);
+                visit(library, next, seen, see);
             }
         }
     }

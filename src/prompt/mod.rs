@@ -7,6 +7,7 @@ pub mod fault;
 pub mod front;
 pub mod guard;
 pub mod layers;
+pub mod loaded;
 pub mod mentions;
 pub mod names;
 pub mod near;

@@ -36,12 +36,24 @@ pub fn near<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Ve
 
 /// `did you mean …?`, or nothing when nothing is near.
 pub fn did_you_mean<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<String> {
-    let found = near(name, candidates);
+    asked(&near(name, candidates))
+}
+
+/// The question alone, with what is near.
+pub fn asked(found: &[&str]) -> Option<String> {
     if found.is_empty() {
         return None;
     }
-    let quoted: Vec<String> = found.into_iter().map(|candidate| format!("`{candidate}`")).collect();
+    let quoted: Vec<String> = found.iter().map(|candidate| format!("`{candidate}`")).collect();
     Some(format!("did you mean {}?", quoted.join(" or ")))
+}
+
+/// The only one of them; `None` when there are several or none, so that nothing is changed on a guess.
+pub fn only<'a>(found: &[&'a str]) -> Option<&'a str> {
+    match found {
+        [only] => Some(only),
+        _ => None,
+    }
 }
 
 #[cfg(test)]

@@ -1,16 +1,21 @@
 //! One prompt template: what it says about itself, what it uses, and its rendering into messages.
 
+use std::sync::Arc;
+
 use minijinja::Error;
 use minijinja::value::Value;
 
 use crate::prompt::environment::{Bounded, MAX_OUTPUT};
 use crate::prompt::fault::{Fault, TemplateError, fault};
 use crate::prompt::front::Front;
+use crate::prompt::loaded::Loaded;
 use crate::prompt::names::Names;
 use crate::prompt::near::did_you_mean;
 use crate::prompt::roles::Rendered;
-use crate::prompt::templates::{Loaded, Templates};
+use crate::prompt::templates::Templates;
 use crate::prompt::uses::NameUse;
+use crate::source::span::Span;
+use crate::source::text::SourceFile;
 
 /// A template of [`Templates`].
 #[derive(Clone, Copy, Debug)]
@@ -26,12 +31,12 @@ impl<'a> Template<'a> {
 
     /// What its front matter says.
     pub fn front(&self) -> &'a Front {
-        &self.loaded.front
+        &self.loaded.cut.front
     }
 
     /// Its file, as people are shown it: `_system/config/custom/english/ai_ask_v1.md`.
     pub fn file(&self) -> &'a str {
-        &self.loaded.file
+        self.loaded.source.name()
     }
 
     /// The names that its own file does not set itself, with their places in the whole file.
@@ -39,9 +44,20 @@ impl<'a> Template<'a> {
         &self.loaded.names
     }
 
+    /// Its file, in which the places of [`names`](Self::names) stand.
+    pub fn source(&self) -> &'a Arc<SourceFile> {
+        &self.loaded.source
+    }
+
+    /// Where the value of a key of its front matter stands.
+    pub fn written(&self, key: &str) -> Option<Span> {
+        let written = self.loaded.cut.written.iter().find(|written| written.key == key)?;
+        Some(self.loaded.span(&written.value))
+    }
+
     /// The line of its file in which a use stands, from 1.
     pub fn line(&self, used: &NameUse) -> usize {
-        self.loaded.line(used.range.start)
+        self.loaded.source.line(used.range.start)
     }
 
     /// Whether rendering it may look `name` up, in itself or in what it extends, includes and imports by literal names.

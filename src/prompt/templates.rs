@@ -2,26 +2,20 @@
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::ops::Range;
 use std::sync::Arc;
 
-use minijinja::machinery::parse;
-use minijinja::syntax::SyntaxConfig;
 use minijinja::{Environment, Error, ErrorKind, UndefinedBehavior};
 
 use crate::prompt::environment::environment;
-use crate::prompt::fault::{TemplateError, fault};
-use crate::prompt::front::{Front, cut};
-use crate::prompt::guard::admit;
+use crate::prompt::fault::{MistakeKind, TemplateError};
 use crate::prompt::layers::{Layer, MAX_FILE_BYTES, MAX_FILES, TemplateFile, is_template_name, order, shown};
+use crate::prompt::loaded::{DEFAULT_PREFIX, Loaded, is_outside, outside};
 use crate::prompt::mentions::{Library, mentioned};
 use crate::prompt::near::did_you_mean;
 use crate::prompt::roles::{MIN_MARK_BYTES, Sentinels};
 use crate::prompt::template::Template;
-use crate::prompt::uses::{NameUse, Pull, Uses, find};
-
-/// What skips the scheme's layer in the name of a template: `{% extends "default:ai_ask_v1.md" %}`.
-pub const DEFAULT_PREFIX: &str = "default:";
+use crate::prompt::uses::{Pull, Target, Uses};
+use crate::source::near::near_miss;
 
 /// Marks, for the loader, a name that no pinned file has. No file can have it in its name.
 const UNKNOWN: char = '\0';
@@ -35,25 +29,6 @@ pub struct Templates {
     /// As templates name each other: `ai_ask_v1.md`, `default:ai_ask_v1.md`.
     by_name: HashMap<String, usize>,
     places: Vec<String>,
-}
-
-/// A file that was read.
-#[derive(Debug)]
-pub(crate) struct Loaded {
-    /// What the environment calls it: its place and its name.
-    pub(crate) key: String,
-    pub(crate) file: String,
-    name: String,
-    pub(crate) front: Front,
-    /// How many lines of the file stand before the template.
-    lines: usize,
-    /// Where each line of the file ends, in bytes.
-    line_ends: Vec<usize>,
-    uses: Uses,
-    /// The names of `uses`, with their places in the whole file.
-    pub(crate) names: Vec<NameUse>,
-    pub(crate) mentioned: BTreeMap<String, bool>,
-    problem: Option<TemplateError>,
 }
 
 impl Templates {
@@ -77,7 +52,7 @@ impl Templates {
             places: Vec::new(),
         };
         for (layer, file) in in_order(files)? {
-            let loaded = templates.load(file);
+            let loaded = Loaded::of(file, &mut templates.environment, &templates.sentinels);
             let number = templates.loaded.len();
             templates.by_name.entry(file.name.clone()).or_insert(number);
             if !layer.is_of_scheme() {
@@ -91,61 +66,6 @@ impl Templates {
         templates.places = order(scheme);
         templates.connect();
         Ok(templates)
-    }
-
-    fn load(&mut self, file: &TemplateFile) -> Loaded {
-        let mut loaded = Loaded {
-            key: format!("{}/{}", file.place, file.name),
-            file: shown(&file.place, &file.name),
-            name: file.name.clone(),
-            front: Front::default(),
-            lines: 0,
-            line_ends: file.text.match_indices('\n').map(|(at, _)| at).collect(),
-            uses: Uses::default(),
-            names: Vec::new(),
-            mentioned: BTreeMap::new(),
-            problem: None,
-        };
-        loaded.problem = self.read(file, &mut loaded).err();
-        loaded
-    }
-
-    fn read(&mut self, file: &TemplateFile, loaded: &mut Loaded) -> Result<(), TemplateError> {
-        let cut = cut(&file.text).map_err(|fault| TemplateError {
-            message: fault.message,
-            file: Some(loaded.file.clone()),
-            line: Some(fault.line),
-            column: None,
-            help: fault.help,
-        })?;
-        (loaded.front, loaded.lines) = (cut.front, cut.lines);
-        let body = file.text.get(cut.body..).unwrap_or_default();
-        let told = |range: Option<&Range<usize>>, message: String, help: Option<String>| {
-            loaded.error(body, range, message, help)
-        };
-        admit(body, false).map_err(|refused| told(Some(&refused.range), refused.message, refused.help))?;
-        let tree = parse(body, &loaded.key, SyntaxConfig::default()).map_err(|error| {
-            let fault = fault(&error).within(body);
-            told(fault.range.as_ref(), fault.message, None)
-        })?;
-        let uses = find(&tree, &self.environment);
-        if let Some(refused) = uses.refused.first() {
-            return Err(told(Some(&refused.range), refused.message.clone(), refused.help.clone()));
-        }
-        for target in &uses.targets {
-            if let Some(name) = target.name.as_deref().filter(|name| is_outside(name)) {
-                return Err(told(Some(&target.range), outside(name), None));
-            }
-        }
-        self.environment.add_template_owned(loaded.key.clone(), self.sentinels.place(body)).map_err(|error| {
-            let fault = fault(&error).within(body);
-            told(fault.range.as_ref(), fault.message, None)
-        })?;
-        let whole_file =
-            |used: &NameUse| NameUse { range: used.range.start + cut.body..used.range.end + cut.body, ..used.clone() };
-        loaded.names = uses.names.iter().map(whole_file).collect();
-        loaded.uses = uses;
-        Ok(())
     }
 
     /// Lets the templates find each other, and finds what cannot be found.
@@ -193,27 +113,91 @@ impl Templates {
         }
         path.push(number);
         let found = loaded.uses.targets.iter().find_map(|target| {
-            let name = target.name.as_deref()?;
-            let told = |message: String, help: String| {
-                let compiled = self.environment.get_template(&loaded.key).ok()?;
-                Some(loaded.error(compiled.source(), Some(&target.range), message, Some(help)))
-            };
-            match self.by_name.get(name) {
-                Some(next) if target.pull == Pull::Extends && path.contains(next) => told(
-                    format!("`{name}` extends itself"),
-                    format!("to extend the default one, write `{DEFAULT_PREFIX}{name}`"),
-                ),
-                Some(next) => self.problem(*next, path),
-                None if target.pull == Pull::IncludeIfThere => None,
-                None => {
-                    let tried = self.tried(name.strip_prefix(DEFAULT_PREFIX).unwrap_or(name));
-                    let near = did_you_mean(name, self.by_name.keys().map(String::as_str));
-                    told(format!("there is no template `{name}`"), near.unwrap_or(tried))
-                }
-            }
+            self.fault_of(loaded, target, path).or_else(|| {
+                let next = self.by_name.get(target.name.as_deref()?)?;
+                self.problem(*next, path)
+            })
         });
         path.pop();
         found
+    }
+
+    /// What is wrong with naming `target`; `path` are the templates on the way to it, its own last.
+    fn fault_of(&self, loaded: &Loaded, target: &Target, path: &[usize]) -> Option<TemplateError> {
+        let name = target.name.as_deref().filter(|name| !is_outside(name))?;
+        let range = || loaded.range(&target.named);
+        match self.by_name.get(name) {
+            Some(next) if target.pull == Pull::Extends && path.contains(next) => {
+                let message = format!("`{name}` extends itself");
+                let help = match name.strip_prefix(DEFAULT_PREFIX) {
+                    None => format!("to extend the default one, write `{DEFAULT_PREFIX}{name}`"),
+                    Some(_) => "this is the default one: only a template of a scheme can extend it".to_owned(),
+                };
+                Some(loaded.mistake(MistakeKind::Itself, range(), message, Some(help)))
+            }
+            None if target.pull != Pull::IncludeIfThere => {
+                let (prefix, file) =
+                    name.strip_prefix(DEFAULT_PREFIX).map_or(("", name), |file| (DEFAULT_PREFIX, file));
+                let mut known: Vec<&str> = self.by_name.keys().filter_map(|name| name.strip_prefix(prefix)).collect();
+                known.sort_unstable();
+                let near = near_miss(file, known).map(|near| format!("{prefix}{near}"));
+                let help = near.as_ref().map_or_else(|| self.tried(file), |near| format!("did you mean `{near}`?"));
+                let message = format!("there is no template `{name}`");
+                let told = loaded.mistake(MistakeKind::Missing, range(), message, Some(help));
+                Some(told.with_instead(near.as_deref()))
+            }
+            _ => None,
+        }
+    }
+
+    /// Every mistake that stands in the file with this number, not only the first one, without those of what it names.
+    pub fn mistakes(&self, number: usize) -> Vec<TemplateError> {
+        let Some(loaded) = self.loaded.get(number) else { return Vec::new() };
+        let mut found = loaded.mistakes.clone();
+        for target in &loaded.uses.targets {
+            match self.fault_of(loaded, target, &[number]) {
+                Some(fault) => found.push(fault),
+                None => found.extend(self.circle(number, target)),
+            }
+        }
+        found
+    }
+
+    /// Whether what `target` names pulls the template in again, whatever the values are.
+    fn circle(&self, number: usize, target: &Target) -> Option<TemplateError> {
+        let loaded = self.loaded.get(number)?;
+        let named = |target: &Target| {
+            let name = target.name.as_deref().filter(|_| target.always)?;
+            self.by_name.get(name).copied()
+        };
+        let mut seen = BTreeSet::new();
+        let mut next: Vec<usize> = named(target).into_iter().collect();
+        while let Some(one) = next.pop() {
+            if one == number {
+                let name = target.name.as_deref().unwrap_or_default();
+                let message = if named(target) == Some(number) {
+                    format!("`{name}` is this very template, which would never end")
+                } else {
+                    format!("`{name}` pulls this template in again, which would never end")
+                };
+                let help = "remove one of the two, or put it into an `{% if … %}` that ends it".to_owned();
+                return Some(loaded.mistake(MistakeKind::Itself, loaded.range(&target.named), message, Some(help)));
+            }
+            if seen.insert(one) {
+                next.extend(self.loaded.get(one).into_iter().flat_map(|loaded| &loaded.uses.targets).filter_map(named));
+            }
+        }
+        None
+    }
+
+    /// The files, in look-up order; a template's number is its index here.
+    pub fn files(&self) -> &[Loaded] {
+        &self.loaded
+    }
+
+    /// The number of the file that a template or a kind means by this name.
+    pub fn number(&self, file: &str) -> Option<usize> {
+        self.by_name.get(file).copied()
     }
 
     fn tried(&self, file: &str) -> String {
@@ -278,32 +262,6 @@ impl Library for Templates {
     }
 }
 
-impl Loaded {
-    /// The line of a byte of the whole file, from 1.
-    pub(crate) fn line(&self, byte: usize) -> usize {
-        self.line_ends.partition_point(|end| *end < byte) + 1
-    }
-
-    /// An error at a byte range of the template, which begins after the front matter.
-    pub(crate) fn error(
-        &self,
-        body: &str,
-        range: Option<&Range<usize>>,
-        message: String,
-        help: Option<String>,
-    ) -> TemplateError {
-        let before = range.and_then(|range| body.get(..range.start));
-        let last_line = |before: &str| before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
-        TemplateError {
-            message,
-            file: Some(self.file.clone()),
-            line: before.map(|before| self.lines + before.matches('\n').count() + 1),
-            column: before.map(last_line),
-            help,
-        }
-    }
-}
-
 /// The files by layer, in look-up order.
 fn in_order(files: &[TemplateFile]) -> Result<Vec<(Layer, &TemplateFile)>, TemplateError> {
     if files.len() > MAX_FILES {
@@ -325,15 +283,6 @@ fn in_order(files: &[TemplateFile]) -> Result<Vec<(Layer, &TemplateFile)>, Templ
 
 fn version_of(file: &str, name: &str) -> Option<u32> {
     file.strip_prefix(name)?.strip_prefix("_v")?.strip_suffix(".md")?.parse().ok()
-}
-
-fn is_outside(name: &str) -> bool {
-    let name = name.strip_prefix(DEFAULT_PREFIX).unwrap_or(name);
-    name.contains(['/', '\\', ':', '\0']) || name.contains("..")
-}
-
-fn outside(name: &str) -> String {
-    format!("`{}` is not a template of this session: templates are named by their file alone", name.escape_debug())
 }
 
 #[cfg(test)]
@@ -403,6 +352,15 @@ mod tests {
         assert_eq!(error("loop").help.as_deref(), Some("to extend the default one, write `default:loop_v1.md`"));
         assert_eq!((error("front").line, error("front").help.as_deref()), (Some(2), Some("did you mean `model`?")));
         assert_eq!(templates.problems().len(), 5);
+    }
+
+    #[test]
+    fn what_is_missing_below_a_role_marker_is_told_at_its_own_line() {
+        let file = "<!-- system -->\n你好\n<!-- user -->\n{% include 'lost.md' %}";
+        let templates = templates(&[("default/a_v1.md", file)]);
+        let error = templates.get("a", 1).unwrap_err();
+        assert_eq!((error.line, error.column), (Some(4), Some(12)));
+        assert_eq!(&file[error.mistake.unwrap().range], "'lost.md'");
     }
 
     #[test]

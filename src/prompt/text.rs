@@ -149,6 +149,7 @@ impl Texts {
                 message: format!("`{what}` is for prompt templates; an author text stands alone"),
                 range: target.range.clone(),
                 help: None,
+                instead: None,
             }));
         }
         Ok(uses.names)

@@ -10,7 +10,7 @@ use minijinja::{Environment, UndefinedBehavior};
 
 use crate::prompt::environment::{FILTERS, FUNCTIONS, Named, TESTS, has};
 use crate::prompt::guard::{Refused, bytes};
-use crate::prompt::near::did_you_mean;
+use crate::prompt::near::{asked, near, only};
 
 /// One place where a name is used that the text does not set itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,8 +45,12 @@ pub struct Target {
     pub name: Option<String>,
     /// Where the statement stands.
     pub range: Range<usize>,
+    /// Where the name stands, with its quotes; the whole statement where the name is computed.
+    pub named: Range<usize>,
     /// Where it stands in the tree of blocks.
     pub place: Place,
+    /// Whether it is pulled in whenever its place is written: no `if`, no loop and no macro is around.
+    pub always: bool,
 }
 
 /// Where something stands: the blocks around it, outermost first, and whether what it writes counts where a child
@@ -66,6 +70,8 @@ pub struct Block {
     pub name: String,
     /// Whether it calls `super()`.
     pub calls_super: bool,
+    /// Where it stands.
+    pub range: Range<usize>,
 }
 
 /// All that [`find`] finds.
@@ -91,6 +97,7 @@ pub fn find(tree: &Stmt<'_>, environment: &Environment<'_>) -> Uses {
         scopes: vec![HashSet::new()],
         blocks: Vec::new(),
         setting: 0,
+        depending: 0,
         chains: environment.undefined_behavior() == UndefinedBehavior::Chainable,
     };
     walk.statement(tree);
@@ -104,6 +111,8 @@ struct Walk<'a, 's> {
     blocks: Vec<usize>,
     /// How many `set`s and macros are around.
     setting: usize,
+    /// How many `if`s, loops and macros are around.
+    depending: usize,
     /// Whether an attribute of an unknown name is as harmless as the unknown name.
     chains: bool,
 }
@@ -145,6 +154,12 @@ impl<'s> Walk<'_, 's> {
         body.iter().for_each(|statement| self.statement(statement));
     }
 
+    fn depending(&mut self, body: &[Stmt<'s>]) {
+        self.depending += 1;
+        self.body(body);
+        self.depending -= 1;
+    }
+
     fn statement(&mut self, statement: &Stmt<'s>) {
         match statement {
             Stmt::Template(template) => self.body(&template.children),
@@ -155,15 +170,15 @@ impl<'s> Walk<'_, 's> {
                 self.scoped(&["loop"], |walk| {
                     walk.target(&each.target);
                     walk.maybe(each.filter_expr.as_ref());
-                    walk.body(&each.body);
+                    walk.depending(&each.body);
                 });
-                self.scoped(&[], |walk| walk.body(&each.else_body));
+                self.scoped(&[], |walk| walk.depending(&each.else_body));
             }
             Stmt::IfCond(branch) => {
                 // What a branch sets is seen after it, as at run time.
                 self.expression(&branch.expr);
-                self.body(&branch.true_body);
-                self.body(&branch.false_body);
+                self.depending(&branch.true_body);
+                self.depending(&branch.false_body);
             }
             Stmt::WithBlock(with) => self.scoped(&[], |walk| {
                 for (target, value) in &with.assignments {
@@ -194,7 +209,7 @@ impl<'s> Walk<'_, 's> {
             }
             Stmt::Block(block) => {
                 self.blocks.push(self.uses.blocks.len());
-                self.uses.blocks.push(Block { name: block.name.to_owned(), calls_super: false });
+                self.uses.blocks.push(Block { name: block.name.to_owned(), calls_super: false, range: whole(block) });
                 self.scoped(&["super"], |walk| walk.body(&block.body));
                 self.blocks.pop();
             }
@@ -234,24 +249,25 @@ impl<'s> Walk<'_, 's> {
             walk.scoped(&["caller"], |walk| {
                 declared.args.iter().for_each(|argument| walk.target(argument));
                 declared.defaults.iter().for_each(|value| walk.expression(value));
-                walk.body(&declared.body);
+                walk.depending(&declared.body);
             });
         });
     }
 
     fn pull(&mut self, pull: Pull, name: &Expr<'s>, range: Range<usize>) {
         let literal = match name {
-            Expr::Const(constant) => constant.value.as_str().map(str::to_owned),
+            Expr::Const(constant) => constant.value.as_str().map(|name| (name.to_owned(), bytes(constant.span()))),
             _ => None,
         };
         if literal.is_none() {
             self.expression(name);
         }
+        let (literal, named) = literal.map_or_else(|| (None, range.clone()), |(name, named)| (Some(name), named));
         let mut place = self.place();
         if matches!(pull, Pull::Import | Pull::Extends) {
             place.written = false;
         }
-        self.uses.targets.push(Target { pull, name: literal, range, place });
+        self.uses.targets.push(Target { pull, name: literal, range, named, place, always: self.depending == 0 });
     }
 
     fn maybe(&mut self, expression: Option<&Expr<'s>>) {
@@ -360,9 +376,10 @@ impl<'s> Walk<'_, 's> {
 
     fn function(&mut self, name: &str, span: Span) {
         if !FUNCTIONS.contains(&name) {
-            let help = did_you_mean(name, FUNCTIONS.iter().copied())
-                .unwrap_or_else(|| format!("functions are {}", FUNCTIONS.join(", ")));
+            let near = near(name, FUNCTIONS.iter().copied());
+            let help = asked(&near).unwrap_or_else(|| format!("functions are {}", FUNCTIONS.join(", ")));
             self.refuse(format!("there is no function `{name}`"), bytes(span), Some(help));
+            self.instead(&near);
         }
     }
 
@@ -375,12 +392,20 @@ impl<'s> Walk<'_, 's> {
             Named::Test => ("test", TESTS),
         };
         let start = bytes(span).start;
-        let help = did_you_mean(name, names.iter().copied());
-        self.refuse(format!("there is no {kind} `{name}`"), start..start + name.len(), help);
+        let near = near(name, names.iter().copied());
+        self.refuse(format!("there is no {kind} `{name}`"), start..start + name.len(), asked(&near));
+        self.instead(&near);
+    }
+
+    /// Says of the newest refusal what was probably meant, where that is one name.
+    fn instead(&mut self, near: &[&str]) {
+        if let Some(refused) = self.uses.refused.last_mut() {
+            refused.instead = only(near).map(str::to_owned);
+        }
     }
 
     fn refuse(&mut self, message: impl Into<String>, range: Range<usize>, help: Option<String>) {
-        self.uses.refused.push(Refused { message: message.into(), range, help });
+        self.uses.refused.push(Refused { message: message.into(), range, help, instead: None });
     }
 }
 

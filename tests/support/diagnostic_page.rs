@@ -2,7 +2,8 @@
 //!
 //! A page is `# slug`, one sentence, and the sections Why, Wrong, Right, How to mend, in that order. In Wrong and Right each
 //! fence without a path begins an example: it is the script. A fence with a path (```` ```json schemas/replies/x.json ````)
-//! is another file of the same project. Two comments say what a fence cannot hold:
+//! is another file of the same project; where no script stands before it, it begins an example of templates alone, which ends
+//! before a path that it has already. Two comments say what a fence cannot hold:
 //!
 //! * `<!-- … is 200 × "[" -->`: each `…` of the next fence stands for that many of the JSON string;
 //! * `<!-- saved as UTF-16 -->`: the next fence is encoded so, with a byte-order mark.
@@ -24,7 +25,7 @@ pub(crate) struct Parts {
 
 /// A script, with the other files of its project.
 pub(crate) struct Example {
-    /// Paths in the project, and what the files hold; the script comes first.
+    /// Paths in the project, and what the files hold; the script, if there is one, comes first.
     pub(crate) files: Vec<(String, Vec<u8>)>,
 }
 
@@ -102,8 +103,13 @@ fn examples(section: &str) -> Result<Vec<Example>, String> {
             }
             None => return Err(format!("a fence should be `yaml` or have a path, not `{info}`")),
             Some((_, path)) => {
-                let example = examples.last_mut().ok_or("a script should come before its other files")?;
-                example.files.push((path.to_owned(), bytes));
+                let has = |example: &Example, path: &str| example.files.iter().any(|(other, _)| other == path);
+                let goes_on =
+                    examples.last().is_some_and(|example| has(example, Example::SCRIPT) || !has(example, path));
+                if !goes_on {
+                    examples.push(Example { files: vec![] });
+                }
+                examples.last_mut().ok_or("an example was begun")?.files.push((path.to_owned(), bytes));
             }
         }
     }

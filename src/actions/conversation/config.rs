@@ -1,7 +1,7 @@
 //! The part of a configuration that every kind which calls a model has: template version, fallback, outputs, reply shape.
 
 use crate::actions::conversation::outputs::read_outputs;
-use crate::program::kind::Checking;
+use crate::program::kind::{Checking, PromptOf};
 use crate::program::output::Outputs;
 use crate::prompt::text::Text;
 use crate::reply::shape::{ReplyShape, ShapeError, Wanted};
@@ -28,11 +28,11 @@ pub struct ModelConfig {
     pub apology: String,
 }
 
-/// Reads `version`, `fallback`, `monitor`, and `output` where `with_outputs`; checks the template against what the kind gives it.
+/// Reads `version`, `fallback`, `monitor`, and `output` where the kind has outputs; checks the template against what the kind
+/// gives it.
 pub fn model_config(
     kind: &'static str,
-    given: &[&'static str],
-    with_outputs: bool,
+    prompt: PromptOf,
     fields: &Fields<'_>,
     checking: &mut dyn Checking,
 ) -> Option<ModelConfig> {
@@ -42,9 +42,9 @@ pub fn model_config(
     let _ = fields.choice("monitor", &["on", "off"]);
     fields.not_yet("repair", true);
     fields.not_yet("reask", true);
-    checking.template(kind, version, given, fields);
+    checking.template(kind, version, prompt.names, fields);
     let base = checking.reply_schema(kind, version, fields)?;
-    let outputs = if with_outputs { read_outputs(fields, base.names(), checking)? } else { vec![] };
+    let outputs = if prompt.outputs { read_outputs(fields, base.names(), checking)? } else { vec![] };
     let wanted: Vec<Wanted> = outputs
         .iter()
         .map(|output| Wanted {
@@ -71,7 +71,7 @@ pub fn model_config(
     };
     let marks =
         |item: &std::sync::Arc<Node>| item.get("required").filter(|node| node.to_json() == true).map(|node| node.span);
-    let written = if with_outputs { fields.take("output") } else { None };
+    let written = if prompt.outputs { fields.take("output") } else { None };
     let required = written.and_then(|node| node.as_sequence()).unwrap_or_default();
     let required: Vec<Span> = required.iter().filter_map(marks).collect();
     let apology = checking.template_fallback(kind, version).unwrap_or_default();

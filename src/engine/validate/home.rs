@@ -99,12 +99,6 @@ impl Home {
         Some(Diagnostic::error("unknown-scheme", message, file, span).with_help(help))
     }
 
-    /// A template as a source file, under the name that people are told.
-    pub fn template_file(&self, file: &TemplateFile) -> Arc<SourceFile> {
-        let path = self.directory.join("_system/config").join(&file.place).join(&file.name);
-        Arc::new(SourceFile::new(self.names.shown(&path), file.text.as_str()))
-    }
-
     fn load(&self, scheme: Option<&str>) -> Scheme {
         let folders = Lenient {
             folders: TemplateFolders::of(&self.directory),

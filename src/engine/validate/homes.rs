@@ -33,6 +33,11 @@ impl Homes {
         Self { given, names, rules, loaded: Mutex::default() }
     }
 
+    /// What files are called.
+    pub fn names(&self) -> &Names {
+        &self.names
+    }
+
     /// The project of a file, whose path is absolute.
     pub fn of_file(&self, real: &Path) -> Arc<Home> {
         let folder = real.parent().unwrap_or(real);

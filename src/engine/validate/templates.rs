@@ -1,16 +1,25 @@
 //! The files of `_system/`: which they are, and what is wrong with them. This is the one place that calls the examination of
 //! templates.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::prompt::fault::TemplateError;
-use crate::prompt::layers::{TemplateFile, is_scheme_name, is_template_name, shown};
-use crate::prompt::templates::Templates;
+use crate::actions::KINDS;
+use crate::check::templates::examine::{self, Project, SystemFile};
+use crate::engine::files::{MOST_TEMPLATE_BYTES, read_bounded, reply_schema_files};
+use crate::engine::validate::names::Names;
+use crate::prompt::layers::{is_scheme_name, is_template_name};
 use crate::source::diagnostic::Diagnostic;
-use crate::source::span::Span;
 use crate::source::text::SourceFile;
+
+/// Where the templates of a project are.
+const SYSTEM: &str = "_system";
+
+/// How deep folders may stand in it, and how many files it may hold.
+const MOST_DEPTH: usize = 8;
+const MOST_FILES: usize = 5_000;
 
 /// The project and the scheme of a prompt template; `None` for any other file. `path` is absolute.
 pub fn template_place(path: &Path) -> Option<(PathBuf, Option<String>)> {
@@ -27,32 +36,38 @@ pub fn template_place(path: &Path) -> Option<(PathBuf, Option<String>)> {
     Some((project.to_path_buf(), scheme))
 }
 
-/// What is wrong with the templates of a project that a scheme uses. `files` are they, `templates` the same compiled;
-/// `named` gives the text of one under the name that people are told.
-pub fn examine(
-    files: &[TemplateFile],
-    templates: &Templates,
-    named: &dyn Fn(&TemplateFile) -> Arc<SourceFile>,
-) -> Vec<Diagnostic> {
-    let told = |problem: &TemplateError| {
-        let file = files.iter().find(|file| problem.file.as_deref() == Some(shown(&file.place, &file.name).as_str()));
-        // What the binary holds is nothing that an author could mend.
-        let file = named(file.filter(|file| !file.place.starts_with("builtin/"))?);
-        let message = format!("this template cannot be read: {}", problem.message);
-        let diagnostic = Diagnostic::error("text-syntax", message, &file, place(problem, &file));
-        Some(match &problem.help {
-            Some(help) => diagnostic.with_help(help.clone()),
-            None => diagnostic.with_help("docs/templates.md tells how templates are written"),
-        })
-    };
-    templates.problems().into_iter().filter_map(told).collect()
+/// What is wrong with the templates and the reply schemas of a project. `variables` are the names that its scripts set, where
+/// all of them were read.
+pub fn examine(directory: &Path, names: &Names, variables: Option<&BTreeSet<String>>) -> Vec<Diagnostic> {
+    let mut files = Vec::new();
+    system_files(&directory.join(SYSTEM), SYSTEM, names, 0, &mut files);
+    files.sort_by(|a, b| a.path.cmp(&b.path));
+    let schemas = reply_schema_files(directory)
+        .into_iter()
+        .filter_map(|(path, name, text)| Some((name, Arc::new(SourceFile::new(names.shown(&path), text.ok()?)))));
+    let schemas: BTreeMap<String, Arc<SourceFile>> = schemas.collect();
+    examine::examine(&Project { files: &files, kinds: KINDS, schemas: &schemas, variables })
 }
 
-fn place(problem: &TemplateError, file: &SourceFile) -> Span {
-    let Some(line) = problem.line.and_then(|line| file.line_span(line)) else { return Span::default() };
-    let column = problem.column.unwrap_or(1).saturating_sub(1);
-    let within = file.slice(line).char_indices().nth(column).map_or(line.len(), |(at, _)| at);
-    Span::new(line.start + within, line.end)
+/// Every file below `folder`, which is `path` in the project. What cannot be read is told where templates are collected.
+fn system_files(folder: &Path, path: &str, names: &Names, depth: usize, files: &mut Vec<SystemFile>) {
+    let Ok(entries) = std::fs::read_dir(folder) else { return };
+    for entry in entries.filter_map(Result::ok) {
+        let (real, Ok(name)) = (entry.path(), entry.file_name().into_string()) else { continue };
+        let path = format!("{path}/{name}");
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            if depth < MOST_DEPTH {
+                system_files(&real, &path, names, depth + 1, files);
+            }
+        } else if files.len() < MOST_FILES && real.is_file() {
+            let read = read_bounded(&real, MOST_TEMPLATE_BYTES).ok();
+            let text = read.filter(|bytes| bytes.len() as u64 <= MOST_TEMPLATE_BYTES);
+            let text = text.and_then(|bytes| String::from_utf8(bytes).ok());
+            let readable = text.is_some();
+            let source = Arc::new(SourceFile::new(names.shown(&real), text.unwrap_or_default()));
+            files.push(SystemFile { path, source, readable });
+        }
+    }
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ use crate::actions::KINDS;
 use crate::check::allow::allow;
 use crate::check::check::{Against, examine};
 use crate::check::levels::{LevelError, Levels};
+use crate::check::templates::told::without_what_templates_tell;
 use crate::engine::environment::Environment;
 use crate::engine::error::EngineError;
 use crate::engine::project::given_directory;
@@ -22,7 +23,6 @@ use crate::engine::validate::request::{ValidateReport, ValidateRequest};
 use crate::engine::validate::roots::{here, roots};
 use crate::engine::validate::templates;
 use crate::engine::validate::walk::{Found, Role, Walk, walk};
-use crate::prompt::layers::TemplateFile;
 use crate::script::read::scheme as scheme_of;
 use crate::source::diagnostic::{Diagnostic, sort};
 use crate::source::span::Span;
@@ -200,29 +200,34 @@ impl Check<'_> {
         (home.levels.apply(allow(file, findings)), asked.map(str::to_owned))
     }
 
-    /// What is wrong with the templates that were found. A default template is looked at as part of the default scheme, one of
-    /// a scheme as part of that.
+    /// What is wrong with the templates that were found, and with the reply schemas beside them. A fault of a template is told
+    /// there, and not again at each script that takes it.
     fn templates(&self, diagnostics: &mut Vec<Diagnostic>) {
-        let mut sets: BTreeMap<(&Path, Option<&str>), BTreeSet<&str>> = BTreeMap::new();
+        let mut projects: BTreeMap<&Path, BTreeSet<&str>> = BTreeMap::new();
         for found in self.found {
             if let Role::Template { project, scheme } = &found.role {
-                sets.entry((project, scheme.as_deref())).or_default().insert(&found.shown);
+                projects.entry(project).or_default().insert(&found.shown);
+                // So that what cannot be read of it is told.
+                self.homes.of_directory(project).scheme(scheme.as_deref());
             }
         }
-        for ((project, scheme), asked) in sets {
+        for (project, asked) in projects {
             let home = self.homes.of_directory(project);
-            let scheme = home.scheme(scheme);
-            let Some(templates) = &scheme.templates else { continue };
-            let named = |file: &TemplateFile| home.template_file(file);
-            let mut found: BTreeMap<String, Vec<Diagnostic>> = BTreeMap::new();
-            for diagnostic in templates::examine(&scheme.files, templates, &named) {
-                found.entry(diagnostic.file.name().to_owned()).or_default().push(diagnostic);
-            }
-            for file in scheme.files.iter().filter(|file| !file.place.starts_with("builtin/")).map(named) {
-                if asked.contains(file.name()) {
-                    let own = found.remove(file.name()).unwrap_or_default();
-                    diagnostics.extend(home.levels.apply(allow(&file, own)));
+            let in_system = |name: &str| Path::new(name).components().any(|part| part.as_os_str() == "_system");
+            let mut by_file: BTreeMap<String, Vec<Diagnostic>> = BTreeMap::new();
+            for diagnostic in templates::examine(project, self.homes.names(), None) {
+                let name = diagnostic.file.name();
+                let told = |known: &Diagnostic| known.rule == diagnostic.rule && known.file.name() == name;
+                // A file that no look-up finds is in no folder of templates, and is told with those that are.
+                let wanted = asked.contains(name) || !in_system(name) || diagnostic.rule == "unused-template";
+                if wanted && !home.diagnostics.iter().any(told) {
+                    by_file.entry(name.to_owned()).or_default().push(diagnostic);
                 }
+            }
+            for found in by_file.into_values() {
+                let Some(file) = found.first().map(|first| Arc::clone(&first.file)) else { continue };
+                *diagnostics = without_what_templates_tell(std::mem::take(diagnostics), &found);
+                diagnostics.extend(home.levels.apply(allow(&file, found)));
             }
         }
     }

@@ -1,0 +1,39 @@
+//! Templates examined as `validate` examines them, without files.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use bcc_script::actions::KINDS;
+use bcc_script::check::templates::examine::{self, Project, SystemFile};
+use bcc_script::source::diagnostic::Diagnostic;
+use bcc_script::source::text::SourceFile;
+
+/// Those of the files that lie below `_system/`.
+pub(crate) fn system(files: &[(String, String)]) -> Vec<SystemFile> {
+    let files = files.iter().filter(|(path, _)| path.starts_with("_system/"));
+    files
+        .map(|(path, text)| SystemFile {
+            path: path.clone(),
+            source: Arc::new(SourceFile::new(path.as_str(), text.as_str())),
+            readable: true,
+        })
+        .collect()
+}
+
+/// What is wrong in the templates and the reply schemas among the files of a project.
+pub(crate) fn examined(files: &[(String, String)], variables: Option<&BTreeSet<String>>) -> Vec<Diagnostic> {
+    examine(&system(files), files, variables)
+}
+
+pub(crate) fn examine(
+    system: &[SystemFile],
+    files: &[(String, String)],
+    variables: Option<&BTreeSet<String>>,
+) -> Vec<Diagnostic> {
+    let schema = |(path, text): &(String, String)| {
+        let name = path.strip_prefix("schemas/replies/")?.strip_suffix(".json")?;
+        Some((name.to_owned(), Arc::new(SourceFile::new(path.as_str(), text.as_str()))))
+    };
+    let schemas: BTreeMap<String, Arc<SourceFile>> = files.iter().filter_map(schema).collect();
+    examine::examine(&Project { files: system, kinds: KINDS, schemas: &schemas, variables })
+}
