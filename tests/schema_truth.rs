@@ -21,7 +21,7 @@ use bcc_script::script::read;
 use bcc_script::source::diagnostic::Diagnostic;
 use bcc_script::source::text::SourceFile;
 use bcc_script::source::yaml::parse;
-use diagnostic_page::Parts;
+use diagnostic_page::{Example, Parts};
 use regex::Regex;
 use serde_json::{Map, Value, json};
 
@@ -81,7 +81,8 @@ fn every_sound_script_is_valid() {
         }
     }
     for page in DIAGNOSTICS {
-        for example in Parts::of(page.text).unwrap().right {
+        let scripts = |example: &Example| example.files[0].0 == Example::SCRIPT;
+        for example in Parts::of(page.text).unwrap().right.into_iter().filter(scripts) {
             sound.push((format!("the right example of {}", page.slug), value(&example.files[0].1).unwrap()));
         }
     }

@@ -23,6 +23,10 @@ session:
             - { action_type: ai_say, action_id: greet, config: { content: 您好 } }
 ";
 
+/// A template that asks for all that a reply needs.
+const TEMPLATE: &str = "{{ content }}\n\"safety_risk\" \"content\" \"EXIT\" \"BRIEF\" \"metrics\" \"user_engagement\" \
+                        \"emotional_intensity\" \"understanding_level\" \"progress_suggestion\" \"metadata\"\n";
+
 fn broken() -> String {
     SOUND.replace("content", "contnet")
 }
@@ -93,9 +97,9 @@ fn what_scripts_depend_on_is_watched_too_also_when_it_is_new() {
     watch.until(1, &["unknown-scheme"]);
     let folder = watch.home.path().join("_system/config/custom/mine");
     fs::create_dir_all(&folder).unwrap();
-    fs::write(folder.join("ai_say_v1.md"), "{{ content }}{{ 口号 }}").unwrap();
+    fs::write(folder.join("ai_say_v1.md"), format!("{TEMPLATE}{{{{ 口号 }}}}")).unwrap();
     watch.until(2, &["unknown-template-name"]);
-    watch.write("_system/config/custom/mine/ai_say_v1.md", "{{ content }}");
+    watch.write("_system/config/custom/mine/ai_say_v1.md", TEMPLATE);
     watch.until(2, &[]);
     fs::create_dir_all(watch.home.path().join("schemas/replies")).unwrap();
     watch.write("schemas/replies/own.json", "{");

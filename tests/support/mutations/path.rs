@@ -148,7 +148,8 @@ fn template(text: &str) -> Result<String, String> {
         return Ok("refused".to_owned());
     };
     let mut told = format!("{:?}", templates.problems());
-    let lines = text.lines().count() + 1;
+    // A lone carriage return ends a line too.
+    let lines = SourceFile::new("", text).line(text.len());
     for problem in templates.problems() {
         if problem.line.is_some_and(|line| line == 0 || line > lines) {
             return Err(format!("{problem} stands outside of the file"));
