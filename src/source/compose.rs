@@ -56,6 +56,36 @@ pub(crate) struct Weight {
     height: usize,
 }
 
+/// A node that was read: a new one becomes a key without ever being shared, as half of all nodes do.
+pub(crate) enum Finished {
+    New(Node),
+    Shared(Arc<Node>),
+}
+
+impl Finished {
+    pub(crate) fn node(&self) -> &Node {
+        match self {
+            Self::New(node) => node,
+            Self::Shared(node) => node,
+        }
+    }
+
+    fn shared(self) -> Arc<Node> {
+        match self {
+            Self::New(node) => Arc::new(node),
+            Self::Shared(node) => node,
+        }
+    }
+
+    /// The text of a scalar; empty for a collection.
+    pub(crate) fn into_text(self) -> String {
+        match self {
+            Self::New(Node { kind: NodeKind::Scalar(scalar), .. }) => scalar.text,
+            other => other.node().as_scalar().map(|scalar| scalar.text.clone()).unwrap_or_default(),
+        }
+    }
+}
+
 /// A collection that is being read.
 pub(crate) struct Frame {
     /// Where it starts.
@@ -197,8 +227,8 @@ impl<'f> Composer<'f> {
                 let text = if absent { String::new() } else { text.into_owned() };
                 let scalar = Scalar { text, style, tag };
                 let weight = Weight { nodes: 1, bytes: scalar.text.len(), height: 0 };
-                let node = Arc::new(Node { span, kind: NodeKind::Scalar(scalar) });
-                self.complete(node, anchor, weight, span);
+                let node = Node { span, kind: NodeKind::Scalar(scalar) };
+                self.complete(Finished::New(node), anchor, weight, span);
             }
             Event::SequenceStart(style, anchor, tag) => {
                 self.checked(tags::of_collection(tag.as_deref(), "seq", self.file, tag_span));
@@ -212,7 +242,7 @@ impl<'f> Composer<'f> {
             Event::SequenceEnd | Event::MappingEnd => self.close(span),
             Event::Anchor(_, name) => self.anchor_names.push(name.into_owned()),
             Event::Alias(anchor) => match self.anchors.get(&anchor).cloned() {
-                Some((node, weight)) => self.complete(node, 0, weight, span),
+                Some((node, weight)) => self.complete(Finished::Shared(node), 0, weight, span),
                 None => {
                     let name = self.file.slice(span);
                     let message = format!("`{name}` stands inside what it names, which would never end");
@@ -247,7 +277,7 @@ impl<'f> Composer<'f> {
     fn placeholder(&mut self, span: Span) {
         let scalar = Scalar { text: self.file.slice(span).to_owned(), style: ScalarStyle::Plain, tag: None };
         let weight = Weight { nodes: 1, bytes: scalar.text.len(), height: 0 };
-        self.complete(Arc::new(Node { span, kind: NodeKind::Scalar(scalar) }), 0, weight, span);
+        self.complete(Finished::New(Node { span, kind: NodeKind::Scalar(scalar) }), 0, weight, span);
     }
 
     fn span(&self, span: granit_parser::Span) -> Span {
@@ -281,20 +311,23 @@ impl<'f> Composer<'f> {
             }),
             FrameKind::Mapping { entries, .. } => NodeKind::Mapping(self.without_duplicates(entries)),
         };
-        self.complete(Arc::new(Node { span, kind }), frame.anchor, frame.weight, span);
+        self.complete(Finished::New(Node { span, kind }), frame.anchor, frame.weight, span);
     }
 
     /// Puts a finished node where it belongs. `source` is where it stands in the file: for an alias the alias itself.
-    fn complete(&mut self, node: Arc<Node>, anchor: usize, weight: Weight, source: Span) {
+    fn complete(&mut self, mut node: Finished, anchor: usize, weight: Weight, source: Span) {
         self.last_node = source.start;
         if anchor != 0 {
-            self.anchors.insert(anchor, (Arc::clone(&node), weight));
+            let shared = node.shared();
+            self.anchors.insert(anchor, (Arc::clone(&shared), weight));
+            node = Finished::Shared(shared);
         }
         if self.frames.len() + weight.height > MAX_DEPTH {
             self.stop(syntax::too_deep(self.file, source));
             return;
         }
         let Some(frame) = self.frames.last_mut() else {
+            let node = node.shared();
             let absent = node.span.is_empty() && node.as_scalar().is_some_and(|scalar| scalar.tag.is_none());
             self.root = if absent { None } else { Some(node) };
             return;
@@ -318,11 +351,11 @@ impl<'f> Composer<'f> {
             return;
         }
         match &mut frame.kind {
-            FrameKind::Sequence(items) => items.push(node),
+            FrameKind::Sequence(items) => items.push(node.shared()),
             FrameKind::Mapping { entries, key, .. } => match mem::replace(key, PendingKey::None) {
-                PendingKey::Key(key) => entries.push(Entry { key, value: node }),
+                PendingKey::Key(key) => entries.push(Entry { key, value: node.shared() }),
                 PendingKey::Refused => {}
-                PendingKey::None => self.key(&node, source),
+                PendingKey::None => self.key(node, source),
             },
         }
     }

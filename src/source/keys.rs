@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::collections::hash_map;
 
-use crate::source::compose::{Composer, Frame, FrameKind, MAX_DIAGNOSTICS, PendingKey};
+use crate::source::compose::{Composer, Finished, Frame, FrameKind, MAX_DIAGNOSTICS, PendingKey};
 use crate::source::diagnostic::Diagnostic;
 use crate::source::misreading::{self, Misreading};
 use crate::source::span::{Span, Spanned};
@@ -63,21 +63,18 @@ impl Composer<'_> {
     }
 
     /// Takes a node as the key of the innermost mapping, or refuses it.
-    pub(crate) fn key(&mut self, node: &Node, source: Span) {
-        let accepted = self.readable_key(node, source);
+    pub(crate) fn key(&mut self, node: Finished, source: Span) {
+        let accepted = self.is_key(node.node(), source);
         let begins = |frame: &Frame| frame.flow && misreading::is_template(self.file, frame.start);
-        let is_template = node.as_scalar().is_none() && self.frames.last().is_some_and(begins);
+        let is_template = node.node().as_scalar().is_none() && self.frames.last().is_some_and(begins);
         if let Some(Frame { kind: FrameKind::Mapping { key, template, .. }, .. }) = self.frames.last_mut() {
             *template |= is_template;
-            *key = match accepted {
-                Some(text) => PendingKey::Key(Spanned::new(text, source)),
-                None => PendingKey::Refused,
-            };
+            *key = if accepted { PendingKey::Key(Spanned::new(node.into_text(), source)) } else { PendingKey::Refused };
         }
     }
 
-    /// The text of a key; `None`, and reported, where it cannot be one.
-    fn readable_key(&mut self, node: &Node, source: Span) -> Option<String> {
+    /// Whether a node can be a key; it is reported where it cannot.
+    fn is_key(&mut self, node: &Node, source: Span) -> bool {
         let Some(scalar) = node.as_scalar() else {
             self.report_with(|composer| match composer.template() {
                 Some(found) => found.into_diagnostic("key-not-text", composer.file),
@@ -87,7 +84,7 @@ impl Composer<'_> {
                         .with_help("a key is a text, followed by a colon and a space")
                 }
             });
-            return None;
+            return false;
         };
         let plain = scalar.style == ScalarStyle::Plain && scalar.tag.is_none();
         if plain && source.is_empty() {
@@ -96,18 +93,18 @@ impl Composer<'_> {
                 Diagnostic::error("key-not-text", "there is no key before this colon", self.file, span)
                     .with_help("write the key in front of the colon, or put a text that begins with `:` in quotes"),
             );
-            return None;
+            return false;
         }
         if plain && scalar.text == "<<" {
             let help = "YAML 1.2 has no merge keys: write the keys out, or put what is shared under a key of its own";
             let message = "`<<` does not merge mappings here";
             self.report(Diagnostic::error("merge-key", message, self.file, source).with_help(help));
-            return None;
+            return false;
         }
         if let Some(found) = misreading::wide_indentation(self.file, source.start).filter(|_| plain) {
             self.stop(found.into_diagnostic("yaml-syntax", self.file));
-            return None;
+            return false;
         }
-        Some(scalar.text.clone())
+        true
     }
 }
