@@ -23,13 +23,10 @@ impl Paths {
     pub fn of(seen: &Seen, script: Option<&Script>) -> Self {
         // By the tick from which it may be taken: the first tick to which a way back leads.
         let mut back: Vec<usize> = (0..=seen.clock).collect();
-        let mut lead = |from: usize, to: usize| {
+        for (from, to) in ways_back(seen, script) {
             if let Some(first) = back.get_mut(from) {
                 *first = to.min(*first);
             }
-        };
-        for (from, to) in ways_back(seen, script) {
-            lead(from, to);
         }
         // A way back that stands below can be taken from above.
         let mut first = usize::MAX;
@@ -48,7 +45,12 @@ impl Paths {
 
     /// Whether something at the tick `to` may happen after something at the tick `from`.
     pub fn lead(&self, from: usize, to: usize) -> bool {
-        to > from || self.reach.get(from).is_some_and(|first| *first <= to)
+        self.first(from) <= to
+    }
+
+    /// The first tick at which something may happen after something at the tick `from`. So may everything behind it.
+    pub fn first(&self, from: usize) -> usize {
+        self.reach.get(from).copied().unwrap_or(from)
     }
 }
 

@@ -43,7 +43,7 @@ impl Rule for HiddenVariable {
             let Some(first) = places.defined(seen).next() else { continue };
             let name = shortened(name);
             let message = format!(
-                "nothing in the script uses `{name}`, and no template can: there the engine gives something else under that name"
+                "nothing in the script uses `{name}`, and no template can show it: there the engine gives something else under that name"
             );
             let help = match name.as_ref() {
                 "tone" | "exit" | "understanding_threshold" => {

@@ -4,7 +4,7 @@
 //! A variable of the session that nothing writes at all is an input: `--var` gives it. What is only asked for (`x is none`,
 //! `{% if x %}`, `x | default('…')`) may well be empty. So only uses are reported that show nothing, or that must fail.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use crate::check::facts::{Body, By, Definition, Facts, How, Place, Use};
@@ -47,6 +47,12 @@ impl Rule for NeverSet {
             if anywhere {
                 continue;
             }
+            // By the part that holds what is written: from when on it may be there.
+            let mut written: BTreeMap<Body, usize> = BTreeMap::new();
+            for writer in &writers {
+                let first = facts.paths().first(writer.order);
+                written.entry(writer.holder()).and_modify(|known| *known = first.min(*known)).or_insert(first);
+            }
             let mut in_scalar: HashMap<*const Scalar, usize> = HashMap::new();
             for used in places.used(seen) {
                 if let Place::Within(node, _) = &used.place {
@@ -59,7 +65,7 @@ impl Rule for NeverSet {
             };
             let mut told: BTreeSet<(Body, Scope)> = BTreeSet::new();
             for used in places.used(seen).filter(|used| !used.optional && alone(used) && is_needed(used, &needed)) {
-                let Some(declared) = never(facts, used, &declarations, &writers) else { continue };
+                let Some(declared) = never(facts, used, &declarations, &written) else { continue };
                 // One report says it.
                 if told.insert((declared.holder(), declared.to)) {
                     findings.report(report(facts, used, declared, &writers));
@@ -74,17 +80,18 @@ fn never<'s>(
     facts: &Facts<'_>,
     used: &Use,
     declarations: &Declarations<'s>,
-    writers: &[&Definition],
+    written: &BTreeMap<Body, usize>,
 ) -> Option<&'s Definition> {
     let declared = declarations.seen_from(used.at.body).next()?;
     let outside = declared.has_value || declared.how != How::Declared || declared.to == Scope::Global;
-    if outside || (writers.is_empty() && declared.to == Scope::Session) {
+    if outside || (written.is_empty() && declared.to == Scope::Session) {
         return None;
     }
-    let before = |writer: &&Definition| {
-        writer.seen_from(used.at.body) && facts.paths().lead(writer.order, used.latest(&facts.seen))
-    };
-    (!writers.iter().any(|writer| before(&writer))).then_some(declared)
+    let body = used.at.body;
+    let holders = [Some(Body::Session), body.phase().map(Body::Phase), Some(body)];
+    let latest = used.latest(&facts.seen);
+    let before = |holder: Body| written.get(&holder).is_some_and(|first| *first <= latest);
+    (!holders.into_iter().flatten().any(before)).then_some(declared)
 }
 
 fn report(facts: &Facts<'_>, used: &Use, declared: &Definition, writers: &[&Definition]) -> Diagnostic {
@@ -98,7 +105,7 @@ fn report(facts: &Facts<'_>, used: &Use, declared: &Definition, writers: &[&Defi
         ),
         None => (
             format!(
-                "`{name}` is always empty here: nothing gives it a value before {} ends",
+                "`{name}` is always empty here: nothing in {} gives it a value",
                 facts.part_name(declared.holder())
             ),
             format!("declare `{name}` with a `value`, or let an action before this place extract it"),

@@ -69,7 +69,7 @@ fn conflict(fact: &OutputFact) -> Option<(String, String)> {
     if lost.is_empty() {
         return None;
     }
-    let message = format!("the declared `enum` of `{name}` lacks {}: that would never be written", listed(&lost));
+    let message = format!("the declared `enum` of `{name}` lacks {}, which would never be written", listed(&lost));
     let help = "leave `enum` out here: the output then takes that of the declaration; or add what is missing there";
     Some((message, help.to_owned()))
 }

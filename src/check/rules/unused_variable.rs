@@ -1,8 +1,8 @@
 //! `unused-variable`: what is declared, or set, and never used.
 //!
 //! What an action extracts is the yield of an interview, whether or not the script reads it again, and so is what the author
-//! declares and a `set` fills: they are in the export. Nobody gets to see what is only declared, what is set under a name that
-//! is declared nowhere (most often a misspelt one), and what a topic or phase holds unread until it ends.
+//! declares and a `set` fills: the export holds them, those of a topic or phase that is over too. What is only declared tells
+//! nobody anything, and what is set under a name that is declared nowhere is most often a misspelt one.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -57,18 +57,21 @@ impl Rule for UnusedVariable {
                 }
                 let Some((definition, message)) = unused(facts, &definitions, &set) else { continue };
                 looks += 1;
-                let near = if looks <= MOST_LOOKS { near_miss(name, undeclared.iter().copied()) } else { None };
-                let near = near.filter(|_| definition.how == How::Declared);
-                let help = match (near, definition.how) {
-                    (Some(near), _) => format!("did you mean it where `{}` gets its value?", shortened(near)),
-                    (None, How::Written) if definition.to == Scope::Session => format!(
+                let set_only = definition.how == How::Written && definition.to == Scope::Session;
+                let near = match () {
+                    () if looks > MOST_LOOKS => None,
+                    () if set_only => near_miss(name, facts.names().iter().map(|(name, _)| name)),
+                    () if definition.how == How::Declared => near_miss(name, undeclared.iter().copied()),
+                    () => None,
+                };
+                let help = match near {
+                    Some(near) if set_only => format!("did you mean `{}`?", shortened(near)),
+                    Some(near) => format!("did you mean it where `{}` gets its value?", shortened(near)),
+                    None if set_only => format!(
                         "use it in a text or a condition; if it is meant for the export, declare `{}`; or remove it",
                         shortened(name)
                     ),
-                    (None, _) if definition.how != How::Input && has_writer(&definitions) => {
-                        "use it before then, or hold it in the session, where the export finds it".to_owned()
-                    }
-                    (None, _) => "use it in a text or a condition, or remove it".to_owned(),
+                    None => "use it in a text or a condition, or remove it".to_owned(),
                 };
                 let diagnostic = Diagnostic::warning("unused-variable", message, facts.file, definition.span);
                 findings.report(diagnostic.with_help(help));
@@ -87,31 +90,18 @@ fn unused<'s>(
     if definitions.iter().any(|definition| definition.to == Scope::Global) {
         return None;
     }
-    let name = shortened(&definitions.first()?.name);
-    let written = has_writer(definitions);
-    let declared = definitions.iter().copied().find(|definition| !definition.writes());
-    if let Some(declared) = declared {
-        return match (declared.how, written, declared.to) {
-            (How::Input, false, _) => Some((declared, format!("the input `{name}` of this skill is never used in it"))),
-            (How::Declared, false, _) => Some((declared, format!("`{name}` is declared and never used"))),
-            (How::Declared, true, Scope::Phase | Scope::Topic) => Some((declared, lost(facts, declared))),
-            _ => None,
+    let first = *definitions.first()?;
+    let name = shortened(&first.name);
+    if let Some(declared) = definitions.iter().copied().find(|definition| !definition.writes()) {
+        // What is declared and written is meant for the export.
+        return match declared.how {
+            _ if has_writer(definitions) => None,
+            How::Input => Some((declared, format!("the input `{name}` of this skill is never used in it"))),
+            _ => Some((declared, format!("`{name}` is declared and never used"))),
         };
     }
-    let first = definitions.first()?;
-    let ends = |definition: &&Definition| {
-        definition.how == How::Written && matches!(definition.holder(), Body::Phase(_) | Body::Topic(..))
-    };
-    if definitions.iter().all(ends) {
-        return Some((first, lost(facts, first)));
-    }
     let only_set = definitions.iter().all(|definition| set.contains(&definition.span));
-    only_set.then(|| (*first, format!("`{name}` is set, but nothing uses it, and it is declared nowhere")))
-}
-
-fn lost(facts: &Facts<'_>, definition: &Definition) -> String {
-    let holder = facts.part_name(definition.holder());
-    format!("`{}` gets a value, but nothing uses it before {holder} ends and forgets it", shortened(&definition.name))
+    only_set.then(|| (first, format!("`{name}` is set, but nothing uses it, and it is declared nowhere")))
 }
 
 fn has_writer(definitions: &[&Definition]) -> bool {
