@@ -59,6 +59,7 @@ impl Kind for AiAsk {
             exits,
             least_calls: if verbatim { 1 } else { 2 },
             always_branches: false,
+            outputs: model.outputs.len(),
         });
         if required {
             // Said of each output, so that the prompt asks for it too.

@@ -9,6 +9,7 @@ use crate::check::checker::Checker;
 use crate::check::facts::Facts;
 use crate::check::library::Library;
 use crate::check::rules::RULES;
+use crate::check::unknown_names::unknown_names;
 use crate::check::walk;
 use crate::program::kind::Kind;
 use crate::program::program::Program;
@@ -93,6 +94,7 @@ fn session(script: &Script, against: &Against<'_>, findings: &Findings, asked: A
     let tree = walk::script(&mut checker, script, &skills);
     let Checker { texts, seen, .. } = checker;
     let facts = Facts::new(&script.file, Some(script), &skills, against, seen);
+    unknown_names(&facts, findings);
     ask(&facts, findings, asked);
     let (globals, declarations, goal, phases) = tree?;
     Some(Program {
@@ -118,6 +120,7 @@ fn lone_skill(file: &Arc<SourceFile>, skill: &WrittenSkill, against: &Against<'_
     walk::skill(&mut checker, 0, skill);
     let skills = [skill];
     let facts = Facts::new(file, None, &skills, against, checker.seen);
+    unknown_names(&facts, findings);
     ask(&facts, findings, Asked::All);
 }
 

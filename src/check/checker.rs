@@ -9,17 +9,18 @@ use serde_json::Value;
 use crate::check::check::Against;
 use crate::check::declarations::reserved;
 use crate::check::facts::{
-    ActionFact, At, Body, By, CallFact, Definition, ExpressionFact, How, Place, PromptFact, Role, Seen, TextFact, Use,
+    ActionFact, At, Body, By, CallFact, Definition, ExpressionFact, How, OutputFact, Place, PromptFact, Role, Seen,
+    SetFact, TextFact, UnknownUse, Use,
 };
 use crate::check::known::Known;
 use crate::check::placeholders::modernise;
 use crate::program::kind::{Checking, Described, Kind};
+use crate::program::output::Output;
 use crate::program::program::{Step, Steps};
 use crate::program::turn::ENGINE_NAMES;
 use crate::prompt::expr::parse::Expr;
 use crate::prompt::templates::Templates;
 use crate::prompt::text::{Text, Texts};
-use crate::prompt::uses::NameUse;
 use crate::reply::shape::Base;
 use crate::script::fields::{Fields, Words, shortened};
 use crate::script::findings::Findings;
@@ -58,6 +59,9 @@ pub const LATER_KINDS: [&str; 18] = [
 /// What to do about a text that minijinja cannot read, where nothing more exact is known.
 const TEXT_HELP: &str = "every `{{` needs its `}}`, every `{%` its `%}`, every `{% if … %}` its `{% endif %}`; \
                          braces that a person should read are written `{{ '{{' }}`";
+
+/// For so many unknown names a near one is looked for; see [`Findings::may_advise`].
+const MOST_ADVISED: usize = 1_000;
 
 /// One walk over one script.
 pub struct Checker<'a> {
@@ -126,6 +130,7 @@ impl Checker<'_> {
     pub fn step(&mut self, raw: &RawAction) -> Option<Step> {
         self.unique(&raw.id, "action_id");
         let number = self.seen.actions.len();
+        let begins = self.seen.tick();
         self.seen.actions.push(ActionFact {
             id: raw.id.clone(),
             kind: raw.kind.clone(),
@@ -138,6 +143,7 @@ impl Checker<'_> {
             on_exit: raw.on_exit.clone(),
             described: None,
             sound: false,
+            order: begins..usize::MAX,
         });
         self.inside.push(number);
         let step = self.checked(raw, number);
@@ -145,6 +151,10 @@ impl Checker<'_> {
             self.routes(on_exit);
         }
         self.inside.pop();
+        let ends = self.seen.tick();
+        if let Some(action) = self.seen.actions.get_mut(number) {
+            action.order.end = ends;
+        }
         self.seen.whole &= step.is_some() || self.seen.actions.get(number).is_some_and(|action| action.sound);
         step
     }
@@ -195,7 +205,9 @@ impl Checker<'_> {
                 for Entry { key, value } in entries {
                     match key.value.as_str() {
                         "get" | "target_variable" => {
-                            value.as_scalar().into_iter().for_each(|name| self.known.learn(&name.text, None));
+                            if let Some(name) = value.as_scalar() {
+                                self.known.learn(&name.text, None);
+                            }
                         }
                         "values" | "set" => {
                             for entry in value.as_mapping().unwrap_or_default() {
@@ -249,45 +261,17 @@ impl Checker<'_> {
         self.known.knows(name) || ENGINE_NAMES.contains(&name)
     }
 
-    /// Keeps a use of a name, wherever it is known.
-    fn used(&mut self, name: &NameUse, node: &Arc<Node>, range: Range<usize>, by: By) {
-        let place = Place::Within(Arc::clone(node), range);
-        let defined_before = self.seen.definitions.len();
-        let (name, optional, at) = (name.name.clone(), name.optional, self.here());
-        self.seen.uses.push(Use { name, place, at, by, optional, defined_before });
-    }
-
-    /// Reports the unknown among `names`; `place` says where in the file a use stands.
-    fn check_names(&self, names: &[NameUse], place: impl Fn(&Range<usize>) -> Span) {
-        for name in names.iter().filter(|name| !name.optional) {
-            // Finding the place reads the text up to it, so it is looked for only where something is to be reported.
-            if !self.is_known(&name.name) {
-                self.report_unknown(&name.name, place(&name.range), true);
-            }
+    /// Keeps a use of a name that stands at `place`, and that it is not known there. `alone`: whether nothing but the name
+    /// stands there.
+    pub(crate) fn used(&mut self, name: &str, place: Place, by: By, optional: bool, alone: bool) {
+        if !optional && !self.is_known(name) {
+            let advise = self.findings.may_advise() && self.seen.unknown.len() < MOST_ADVISED;
+            let near = if advise { near_miss(name, self.known.names().chain(ENGINE_NAMES)) } else { None };
+            let near = near.map(str::to_owned);
+            self.seen.unknown.push(UnknownUse { of: self.seen.uses.len(), near, alone });
         }
-    }
-
-    /// `fixable`: whether the name alone stands at `span`.
-    fn report_unknown(&self, name: &str, span: Span, fixable: bool) {
-        if self.is_known(name) {
-            return;
-        }
-        let message = format!("`{}` is not known here", shortened(name));
-        let near =
-            if self.findings.may_advise() { near_miss(name, self.known.names().chain(ENGINE_NAMES)) } else { None };
-        let help = match near {
-            _ if ["null", "Null", "NULL", "nil", "undefined"].contains(&name) => {
-                "null is written `none` here, and asked for with `x is none`".into()
-            }
-            Some(near) => format!("did you mean `{near}`?"),
-            None => "declare it, or let an action before this one extract it".into(),
-        };
-        let mut diagnostic = Diagnostic::error("unknown-name", message, self.file, span).with_help(help);
-        if let Some(near) = near.filter(|_| fixable) {
-            let edits = vec![Edit { span, text: near.to_owned() }];
-            diagnostic = diagnostic.with_fix(format!("use `{near}`"), edits);
-        }
-        self.findings.report(diagnostic);
+        let (defined_before, at, order) = (self.seen.definitions.len(), self.here(), self.seen.tick());
+        self.seen.uses.push(Use { name: name.to_owned(), place, at, by, optional, defined_before, order });
     }
 
     /// Compiles the expression in `within` of `words`.
@@ -299,7 +283,6 @@ impl Checker<'_> {
         };
         match Expr::parse(source) {
             Ok(expression) => {
-                self.check_names(expression.names(), place);
                 self.keep(words, within.start, role, &expression);
                 Some(expression)
             }
@@ -320,7 +303,9 @@ impl Checker<'_> {
     fn keep(&mut self, words: &Words, start: usize, role: Role, expression: &Expr) {
         let mut declared = BTreeMap::new();
         for name in expression.names() {
-            self.used(name, &words.node, name.range.start + start..name.range.end + start, By::Expression);
+            let within = name.range.start + start..name.range.end + start;
+            let place = Place::Within(Arc::clone(&words.node), within);
+            self.used(&name.name, place, By::Expression, name.optional, true);
             if let Some(known) = self.known.declaration(&name.name) {
                 declared.entry(name.name.clone()).or_insert_with(|| (known.declared, known.choices.clone()));
             }
@@ -385,11 +370,9 @@ impl Checking for Checker<'_> {
             Ok(text) => {
                 for name in text.names() {
                     let original = modern.original(&name.range);
-                    if !name.optional && !self.is_known(&name.name) {
-                        let older = modern.replaced.iter().any(|(range, _)| *range == original);
-                        self.report_unknown(&name.name, place(&name.range), !older);
-                    }
-                    self.used(name, &words.node, original, By::Text);
+                    let older = modern.replaced.iter().any(|(range, _)| *range == original);
+                    let place = Place::Within(Arc::clone(&words.node), original);
+                    self.used(&name.name, place, By::Text, name.optional, !older);
                 }
                 let at = self.here();
                 self.seen.texts.push(TextFact { text: text.clone(), node: Arc::clone(&words.node), at });
@@ -425,17 +408,29 @@ impl Checking for Checker<'_> {
 
     fn learn(&mut self, name: &Spanned<String>, scope: Option<Scope>) {
         reserved(&name.value, name.span, self.file, self.findings);
-        let at = self.here();
+        let to = self.known.learn(&name.value, scope);
+        let (at, order) = (self.here(), self.seen.tick());
         self.seen.definitions.push(Definition {
             name: name.value.clone(),
             span: name.span,
             at,
             how: How::Written,
             scope,
+            to,
+            order,
             declared: None,
             has_value: false,
         });
-        self.known.learn(&name.value, scope);
+    }
+
+    fn extracts(&mut self, name: &Spanned<String>, output: &Output) {
+        let (declared, at) = (self.declared(&name.value), self.here());
+        self.seen.outputs.push(OutputFact { output: output.clone(), span: name.span, declared, at });
+    }
+
+    fn sets(&mut self, name: &Spanned<String>, constant: Option<Value>, span: Span) {
+        let (name, declared, at) = (name.clone(), self.declared(&name.value), self.here());
+        self.seen.sets.push(SetFact { name, constant, span, declared, at });
     }
 
     fn describe(&mut self, described: Described) {
@@ -459,17 +454,7 @@ impl Checking for Checker<'_> {
     }
 
     fn must_know(&mut self, name: &Spanned<String>) {
-        self.report_unknown(&name.value, name.span, true);
-        let (defined_before, at) = (self.seen.definitions.len(), self.here());
-        let place = Place::Whole(name.span);
-        self.seen.uses.push(Use {
-            name: name.value.clone(),
-            place,
-            at,
-            by: By::Field,
-            optional: false,
-            defined_before,
-        });
+        self.used(&name.value, Place::Whole(name.span), By::Field, false, true);
     }
 
     fn template(&mut self, name: &'static str, version: u32, given: &[&'static str], at: &Fields<'_>) {

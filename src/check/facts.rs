@@ -10,10 +10,14 @@ use serde_json::Value;
 use crate::check::check::Against;
 use crate::check::graph::Graph;
 use crate::check::library::Library;
+use crate::check::name_table::NameTable;
+use crate::check::paths::Paths;
 use crate::program::kind::{Described, Kind};
+use crate::program::output::Output;
 use crate::prompt::expr::parse::Expr;
 use crate::prompt::templates::Templates;
 use crate::prompt::text::Text;
+use crate::script::fields::shortened;
 use crate::script::routes::{OnExit, WrittenTrigger};
 use crate::script::script::Script;
 use crate::script::skill::WrittenSkill;
@@ -41,6 +45,10 @@ pub struct Facts<'a> {
     pub seen: Seen,
     /// The graph, once somebody asked for it.
     graph: OnceCell<Graph>,
+    /// The same of the names.
+    names: OnceCell<NameTable>,
+    /// The same of the ways between places.
+    paths: OnceCell<Paths>,
 }
 
 impl<'a> Facts<'a> {
@@ -53,7 +61,8 @@ impl<'a> Facts<'a> {
         seen: Seen,
     ) -> Self {
         let Against { kinds, templates, library, .. } = against;
-        Self { file, script, skills, kinds, templates, library, seen, graph: OnceCell::new() }
+        let (graph, names, paths) = (OnceCell::new(), OnceCell::new(), OnceCell::new());
+        Self { file, script, skills, kinds, templates, library, seen, graph, names, paths }
     }
 }
 
@@ -67,6 +76,30 @@ impl Facts<'_> {
     /// absence (never used, never set, never reached) must be silent.
     pub fn whole(&self) -> bool {
         self.seen.whole
+    }
+
+    /// Every name with the places that define and use it.
+    pub fn names(&self) -> &NameTable {
+        self.names.get_or_init(|| NameTable::of(&self.seen))
+    }
+
+    /// Which place can be reached from which.
+    pub fn paths(&self) -> &Paths {
+        self.paths.get_or_init(|| Paths::of(&self.seen, self.script))
+    }
+
+    /// What to call a part of the document in a message: "the topic `greeting`".
+    pub fn part_name(&self, body: Body) -> String {
+        let phase = |number: usize| self.script.and_then(|script| script.phases.get(number));
+        let named = match body {
+            Body::Session => return "the session".into(),
+            Body::Phase(number) => phase(number).map(|phase| ("phase", &phase.id)),
+            Body::Topic(number, topic) => {
+                phase(number).and_then(|phase| phase.topics.get(topic)).map(|topic| ("topic", &topic.id))
+            }
+            Body::Skill(number) => self.skills.get(number).map(|skill| ("skill", &skill.id)),
+        };
+        named.map_or_else(|| "another part".into(), |(kind, id)| format!("the {kind} `{}`", shortened(&id.value)))
     }
 
     /// The kind of an action, when there is such a kind.
@@ -84,6 +117,12 @@ pub struct Seen {
     pub definitions: Vec<Definition>,
     /// Where names are used.
     pub uses: Vec<Use>,
+    /// Those of them that were not known where the walk came to them.
+    pub unknown: Vec<UnknownUse>,
+    /// What actions extract.
+    pub outputs: Vec<OutputFact>,
+    /// What is set.
+    pub sets: Vec<SetFact>,
     /// The expressions that could be read.
     pub expressions: Vec<ExpressionFact>,
     /// The author's texts that could be read.
@@ -98,8 +137,34 @@ pub struct Seen {
     pub triggers: Vec<WrittenTrigger>,
     /// The calls of skills by `use_skill`.
     pub calls: Vec<CallFact>,
+    /// The parts of the document, with the ticks of the clock between which the walk was in each.
+    pub parts: BTreeMap<Body, Range<usize>>,
+    /// Counts what the walk came to: what has a smaller number stands before.
+    pub clock: usize,
     /// See [`Facts::whole`].
     pub whole: bool,
+}
+
+impl Seen {
+    /// The next number of the clock.
+    pub fn tick(&mut self) -> usize {
+        self.clock += 1;
+        self.clock
+    }
+
+    /// The walk enters a part.
+    pub fn enter(&mut self, body: Body) {
+        let now = self.tick();
+        self.parts.insert(body, now..usize::MAX);
+    }
+
+    /// The walk leaves a part.
+    pub fn leave(&mut self, body: Body) {
+        let now = self.tick();
+        if let Some(part) = self.parts.get_mut(&body) {
+            part.end = now;
+        }
+    }
 }
 
 impl Default for Seen {
@@ -108,6 +173,9 @@ impl Default for Seen {
             actions: vec![],
             definitions: vec![],
             uses: vec![],
+            unknown: vec![],
+            outputs: vec![],
+            sets: vec![],
             expressions: vec![],
             texts: vec![],
             prompts: vec![],
@@ -115,6 +183,8 @@ impl Default for Seen {
             gotos: vec![],
             triggers: vec![],
             calls: vec![],
+            parts: BTreeMap::new(),
+            clock: 0,
             whole: true,
         }
     }
@@ -167,6 +237,8 @@ pub struct ActionFact {
     pub described: Option<Described>,
     /// Whether its config is sound.
     pub sound: bool,
+    /// The ticks of the clock between which the walk was in it.
+    pub order: Range<usize>,
 }
 
 /// How a name gets a value.
@@ -195,6 +267,10 @@ pub struct Definition {
     pub how: How,
     /// The scope: where it is declared, or what a `scope:` beside an output says.
     pub scope: Option<Scope>,
+    /// The scope that it goes to: the one above, else that where the name is declared, else the session.
+    pub to: Scope,
+    /// When the walk came to it.
+    pub order: usize,
     /// The declared type.
     pub declared: Option<DeclaredType>,
     /// For a declaration: whether it has a value that is not null.
@@ -229,6 +305,47 @@ pub struct Use {
     pub optional: bool,
     /// How many definitions were there before it.
     pub defined_before: usize,
+    /// When the walk came to it.
+    pub order: usize,
+}
+
+/// A use of a name that nothing had defined when the walk came to it.
+#[derive(Clone, Debug)]
+pub struct UnknownUse {
+    /// The use, as a number in [`Seen::uses`].
+    pub of: usize,
+    /// A name that was known there and is like it.
+    pub near: Option<String>,
+    /// Whether the name alone stands at its place, so that another can take it.
+    pub alone: bool,
+}
+
+/// An item of the `output` of an action.
+#[derive(Clone, Debug)]
+pub struct OutputFact {
+    /// What it says itself.
+    pub output: Output,
+    /// Where its name stands.
+    pub span: Span,
+    /// What its name is declared as there, when it is declared.
+    pub declared: Option<DeclaredAs>,
+    /// Where in the document.
+    pub at: At,
+}
+
+/// A variable that is set, by an action or a route.
+#[derive(Clone, Debug)]
+pub struct SetFact {
+    /// The variable.
+    pub name: Spanned<String>,
+    /// The value, when it is a constant.
+    pub constant: Option<Value>,
+    /// Where the value stands.
+    pub span: Span,
+    /// What the variable is declared as there, when it is declared.
+    pub declared: Option<DeclaredAs>,
+    /// Where in the document.
+    pub at: At,
 }
 
 /// Where a name is used. The span of a part of a scalar is looked for only when something is reported.

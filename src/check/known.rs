@@ -13,6 +13,12 @@ struct Open {
     learned: Declarations,
 }
 
+impl Open {
+    fn holds(&self, name: &str) -> bool {
+        self.declared.contains_key(name) || self.learned.contains_key(name)
+    }
+}
+
 /// The open scopes, widest first.
 #[derive(Debug, Default)]
 pub struct Known {
@@ -35,17 +41,18 @@ impl Known {
         Arc::new(all)
     }
 
-    /// From here on, `name` may have a value: in `scope` when given, else where it is declared, else in the session.
-    pub fn learn(&mut self, name: &str, scope: Option<Scope>) {
-        if scope.is_none() && self.declaration(name).is_some() {
-            return;
+    /// From here on, `name` may have a value: in `scope` when given, else where it is declared, else in the session. Gives
+    /// that scope.
+    pub fn learn(&mut self, name: &str, scope: Option<Scope>) -> Scope {
+        if let (None, Some(holds)) = (scope, self.open.iter().rev().find(|open| open.holds(name))) {
+            return holds.scope;
         }
         let scope = scope.unwrap_or(Scope::Session);
         // What another scope says about the name holds in this one too: above all that it is sensitive.
         let like = self.declaration(name).cloned();
         if let Some(open) = self.open.iter_mut().rev().find(|open| open.scope == scope) {
             if open.declared.contains_key(name) {
-                return;
+                return scope;
             }
             let null = serde_json::Value::Null;
             let learned = match like {
@@ -62,11 +69,12 @@ impl Known {
             };
             open.learned.entry(name.to_owned()).or_insert(learned);
         }
+        scope
     }
 
     /// Whether `name` is declared, or was learned, in an open scope.
     pub fn knows(&self, name: &str) -> bool {
-        self.open.iter().any(|open| open.declared.contains_key(name) || open.learned.contains_key(name))
+        self.open.iter().any(|open| open.holds(name))
     }
 
     /// The nearest declaration of `name`, learned ones included.

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::check::checker::Checker;
-use crate::check::facts::{By, Place, Use};
+use crate::check::facts::{By, Place};
 use crate::check::templates::told::{at_mistake, at_name, at_schema};
 use crate::program::exchange::PROMPT_NAMES;
 use crate::program::turn::ENGINE_NAMES;
@@ -33,16 +33,9 @@ impl Checker<'_> {
             }
         };
         // What a template shows, the script uses.
-        for (name, _) in template.mentioned().filter(|(name, _)| self.known.knows(name)) {
-            let (defined_before, at, place) = (self.seen.definitions.len(), self.here(), Place::Whole(at.span()));
-            self.seen.uses.push(Use {
-                name: name.to_owned(),
-                place,
-                at,
-                by: By::Prompt,
-                optional: true,
-                defined_before,
-            });
+        let shown = template.mentioned().map(|(name, _)| name).filter(|name| self.known.knows(name));
+        for name in shown.collect::<Vec<_>>() {
+            self.used(name, Place::Whole(at.span()), By::Prompt, true, false);
         }
         // Also what it extends or includes must be known; only its own uses have lines here.
         for (name, _) in template.mentioned().filter(|(_, needed)| *needed) {

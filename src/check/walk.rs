@@ -32,6 +32,7 @@ pub fn script(checker: &mut Checker<'_>, script: &Script, skills: &[&WrittenSkil
         collect(&mut globals, list, place, Scope::Global, file, findings);
         collect(&mut session, list, place, Scope::Session, file, findings);
     }
+    checker.seen.enter(Body::Session);
     declared(checker, &script.declare, Scope::Session, Body::Session);
     checker.known.enter(Scope::Global, globals.declarations);
     checker.known.enter(Scope::Session, session.declarations);
@@ -45,6 +46,7 @@ pub fn script(checker: &mut Checker<'_>, script: &Script, skills: &[&WrittenSkil
         checker.routes(on_exit);
     }
     checker.triggers(&script.triggers);
+    checker.seen.leave(Body::Session);
     for (number, written) in skills.iter().enumerate() {
         skill(checker, number, written);
     }
@@ -57,6 +59,7 @@ pub fn script(checker: &mut Checker<'_>, script: &Script, skills: &[&WrittenSkil
 pub fn skill(checker: &mut Checker<'_>, number: usize, written: &WrittenSkill) {
     let outside = std::mem::take(&mut checker.known);
     checker.body = Body::Skill(number);
+    checker.seen.enter(checker.body);
     check_list(&written.inputs, Scope::Topic, checker.file, checker.findings);
     let mut inputs = Collected::default();
     collect(&mut inputs, &written.inputs, Scope::Topic, Scope::Topic, checker.file, checker.findings);
@@ -69,6 +72,7 @@ pub fn skill(checker: &mut Checker<'_>, number: usize, written: &WrittenSkill) {
     for raw in &written.actions {
         checker.step(raw);
     }
+    checker.seen.leave(checker.body);
     checker.known = outside;
     checker.body = Body::Session;
 }
@@ -77,12 +81,15 @@ pub fn skill(checker: &mut Checker<'_>, number: usize, written: &WrittenSkill) {
 fn declared(checker: &mut Checker<'_>, list: &[Declared], place: Scope, body: Body) {
     for declared in list {
         let Declaration { name, value, declared: kind, .. } = &declared.declaration;
+        let order = checker.seen.tick();
         checker.seen.definitions.push(Definition {
             name: name.clone(),
             span: declared.span,
             at: At { body, action: None },
             how: How::Declared,
             scope: Some(declared.scope.unwrap_or(place)),
+            to: declared.scope.unwrap_or(place),
+            order,
             declared: *kind,
             has_value: !value.is_null(),
         });
@@ -100,6 +107,7 @@ fn all_lists(script: &Script) -> Vec<(&[crate::script::declare::Declared], Scope
 
 fn phase(checker: &mut Checker<'_>, number: usize, written: &WrittenPhase) -> Option<Phase> {
     checker.body = Body::Phase(number);
+    checker.seen.enter(checker.body);
     let condition = optional_expression(checker, written.condition.as_ref());
     let mut collected = Collected::default();
     collect(&mut collected, &written.declare, Scope::Phase, Scope::Phase, checker.file, checker.findings);
@@ -119,6 +127,7 @@ fn phase(checker: &mut Checker<'_>, number: usize, written: &WrittenPhase) -> Op
     if let Some(on_exit) = &written.on_exit {
         checker.routes(on_exit);
     }
+    checker.seen.leave(checker.body);
     let declarations = checker.known.leave();
     Some(Phase {
         id: written.id.value.clone(),
@@ -132,6 +141,7 @@ fn phase(checker: &mut Checker<'_>, number: usize, written: &WrittenPhase) -> Op
 
 fn topic(checker: &mut Checker<'_>, (phase, number): (usize, usize), written: &WrittenTopic) -> Option<Topic> {
     checker.body = Body::Topic(phase, number);
+    checker.seen.enter(checker.body);
     let condition = optional_expression(checker, written.condition.as_ref());
     let mut collected = Collected::default();
     collect(&mut collected, &written.declare, Scope::Topic, Scope::Topic, checker.file, checker.findings);
@@ -150,6 +160,7 @@ fn topic(checker: &mut Checker<'_>, (phase, number): (usize, usize), written: &W
     if let Some(on_exit) = &written.on_exit {
         checker.routes(on_exit);
     }
+    checker.seen.leave(checker.body);
     let declarations = checker.known.leave();
     if list == Some(None) {
         return None;

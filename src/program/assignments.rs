@@ -51,6 +51,12 @@ pub fn read_values(node: &Arc<Node>, fields: &Fields<'_>, checking: &mut dyn Che
         let name = Spanned { value: entry.key.value.clone(), span: entry.key.span };
         let Some(checked) = variable_name(&name, fields) else { continue };
         if let Some(value) = read_value(&entry.value, checking) {
+            let constant = match &value {
+                Assigned::Literal(value) => Some(value.clone()),
+                Assigned::Text(text) if text.is_plain() => Some(Value::from(text.source())),
+                Assigned::Text(_) | Assigned::Expression(_) => None,
+            };
+            checking.sets(&name, constant, entry.value.span);
             assignments.push(Assignment { name: checked, value });
         }
         names.push(name);

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::program::action::Action;
+use crate::program::output::Output;
 use crate::program::program::Steps;
 use crate::prompt::expr::parse::Expr;
 use crate::prompt::text::Text;
@@ -66,6 +67,8 @@ pub struct Described {
     pub least_calls: u32,
     /// Whether it always goes elsewhere, or through actions that stand inside of it: never straight on.
     pub always_branches: bool,
+    /// How many outputs it has.
+    pub outputs: usize,
 }
 
 /// What a kind may ask of the checker while its configuration is checked.
@@ -93,6 +96,12 @@ pub trait Checking {
 
     /// From here on `name` may have a value. A `scope` says where it is written when it is declared nowhere.
     fn learn(&mut self, name: &Spanned<String>, scope: Option<Scope>);
+
+    /// What an action extracts, as written, before it is learned.
+    fn extracts(&mut self, name: &Spanned<String>, output: &Output);
+
+    /// A variable that is set to what stands at `span`, before it is learned; with the value when it is a constant.
+    fn sets(&mut self, name: &Spanned<String>, constant: Option<Value>, span: Span);
 
     /// The type and the choices that `name` is declared with, when it is declared here.
     fn declared(&self, name: &str) -> Option<(Option<DeclaredType>, Vec<Value>)>;

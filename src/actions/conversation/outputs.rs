@@ -78,6 +78,7 @@ pub fn read_outputs(fields: &Fields<'_>, reserved: &[String], checking: &mut dyn
             fields.findings().report(diagnostic.with_help(help).with_related("first here", fields.file(), first.span));
             sound = false;
         }
+        checking.extracts(name, output);
         inherit.push(checking.declared(&output.get));
         checking.learn(name, output.scope);
     }

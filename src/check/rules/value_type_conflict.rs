@@ -1,0 +1,60 @@
+//! `value-type-conflict`: a variable is set to a constant that its declaration cannot hold, which fails when it is run.
+
+use crate::check::facts::{Body, Facts};
+use crate::check::rules::output_type_conflict::listed;
+use crate::check::rules::rule::Rule;
+use crate::script::fields::shortened;
+use crate::script::findings::Findings;
+use crate::source::diagnostic::Diagnostic;
+
+/// The rule.
+pub struct ValueTypeConflict;
+
+impl Rule for ValueTypeConflict {
+    fn slugs(&self) -> &'static [&'static str] {
+        &["value-type-conflict"]
+    }
+
+    fn essential(&self) -> bool {
+        true
+    }
+
+    fn check(&self, facts: &Facts<'_>, findings: &Findings) {
+        let seen = &facts.seen;
+        for set in &seen.sets {
+            let (Some(constant), Some((declared, choices))) = (&set.constant, &set.declared) else { continue };
+            if constant.is_null() {
+                continue;
+            }
+            // A table beside the topics may set what a topic declares otherwise.
+            let wide = set.at.action.is_none() && !matches!(set.at.body, Body::Topic(..) | Body::Skill(_));
+            let places = facts.names().places(&set.name.value);
+            if wide && places.is_some_and(|places| places.declared.len() > 1) {
+                continue;
+            }
+            let name = shortened(&set.name.value);
+            let held = match declared {
+                Some(declared) => declared.coerce(constant),
+                None => Some(constant.clone()),
+            };
+            let (message, help) = match (held, declared) {
+                (None, Some(declared)) => (
+                    format!("`{name}` is declared as {} and cannot hold this value", declared.name()),
+                    format!("give it a value of type {}, or change its `type` where it is declared", declared.name()),
+                ),
+                (Some(held), _) if !choices.is_empty() && !choices.contains(&held) => (
+                    format!("this value is none of the `enum` of `{name}`"),
+                    format!("take one of {}, or add this one to the `enum`", listed(choices)),
+                ),
+                _ => continue,
+            };
+            let mut diagnostic =
+                Diagnostic::error("value-type-conflict", message, facts.file, set.span).with_help(help);
+            let nearest = places.and_then(|places| places.declarations(seen).seen_from(set.at.body).next());
+            if let Some(declaration) = nearest {
+                diagnostic = diagnostic.with_related("declared here", facts.file, declaration.span);
+            }
+            findings.report(diagnostic);
+        }
+    }
+}

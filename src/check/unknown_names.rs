@@ -1,0 +1,111 @@
+//! Names that were not known where they are used, once the whole document was walked: whether they are known nowhere, only
+//! further down, or only in a scope that does not reach there (LANGUAGE.md sections 3 and 4).
+
+use crate::check::facts::At;
+use crate::check::facts::{Body, Definition, Facts, How, UnknownUse, Use};
+use crate::check::name_table::begin;
+use crate::script::fields::shortened;
+use crate::script::findings::Findings;
+use crate::source::diagnostic::{Diagnostic, Edit};
+use crate::value::scopes::Scope;
+
+/// Reports them.
+pub fn unknown_names(facts: &Facts<'_>, findings: &Findings) {
+    let seen = &facts.seen;
+    for unknown in &seen.unknown {
+        let Some(used) = seen.uses.get(unknown.of) else { continue };
+        let here = used.at.body;
+        let (mut below, mut elsewhere, mut outside): (Option<&Definition>, Option<&Definition>, bool) =
+            (None, None, false);
+        let mut comes_first = false;
+        for definition in facts.names().places(&used.name).into_iter().flat_map(|places| places.defined(seen)) {
+            if definition.seen_from(here) {
+                below = below.or(Some(definition));
+                comes_first |= facts.paths().lead(definition.earliest(seen), used.latest(seen));
+            } else if definition.at.body.shares_names_with(here) {
+                // The nearest above, else the first below.
+                if elsewhere.is_none() || definition.order < used.order {
+                    elsewhere = Some(definition);
+                }
+            } else {
+                outside = true;
+            }
+        }
+        let diagnostic = match (below, elsewhere) {
+            _ if comes_first => continue,
+            (Some(definition), _) => only_below(facts, used, definition),
+            (None, Some(definition)) => out_of_scope(facts, used, definition),
+            (None, None) => nowhere(facts, used, unknown, outside),
+        };
+        findings.report(diagnostic);
+    }
+}
+
+fn only_below(facts: &Facts<'_>, used: &Use, definition: &Definition) -> Diagnostic {
+    let name = shortened(&used.name);
+    let message = format!("`{name}` is not known here: it gets its value only further down");
+    let help = format!("put what gives it its value before this place, or declare `{name}`");
+    Diagnostic::error("unknown-name", message, facts.file, used.place.span(facts.file)).with_help(help).with_related(
+        "it gets its value here",
+        facts.file,
+        definition.span,
+    )
+}
+
+fn nowhere(facts: &Facts<'_>, used: &Use, unknown: &UnknownUse, outside: bool) -> Diagnostic {
+    let name = used.name.as_str();
+    let span = used.place.span(facts.file);
+    let in_skill = matches!(used.at.body, Body::Skill(_));
+    let help = match &unknown.near {
+        _ if ["null", "Null", "NULL", "nil", "undefined"].contains(&name) => {
+            "null is written `none` here, and asked for with `x is none`".into()
+        }
+        Some(near) => format!("did you mean `{near}`?"),
+        None if in_skill && outside => {
+            "a skill sees its own inputs only: add it to `inputs`, and give it where the skill is called".into()
+        }
+        None => "declare it, or let an action before this one extract it".to_owned(),
+    };
+    let message = format!("`{}` is not known here", shortened(name));
+    let diagnostic = Diagnostic::error("unknown-name", message, facts.file, span).with_help(help);
+    match &unknown.near {
+        Some(near) if unknown.alone => {
+            let edits = vec![Edit { span, text: near.clone() }];
+            diagnostic.with_fix(format!("use `{near}`"), edits)
+        }
+        _ => diagnostic,
+    }
+}
+
+fn out_of_scope(facts: &Facts<'_>, used: &Use, definition: &Definition) -> Diagnostic {
+    let name = shortened(&used.name);
+    let holder = definition.holder();
+    let part = facts.seen.parts.get(&holder);
+    let how = match part {
+        Some(part) if part.end <= used.order => "which ended before this place",
+        Some(_) if begin(&facts.seen, At { body: holder, action: None }) > used.order => {
+            "which begins only after this place"
+        }
+        _ => "which this place is not part of",
+    };
+    let message = format!("`{name}` belongs to {}, {how}", facts.part_name(holder));
+    let wide = match (definition.to, used.at.body.phase()) {
+        (Scope::Topic, Some(phase)) if definition.at.body.phase() == Some(phase) => Scope::Phase,
+        _ => Scope::Session,
+    };
+    let help = match definition.how {
+        How::Element => format!(
+            "an element of `for_each` is known in its topic alone: `set` another variable to it there, and use that one"
+        ),
+        How::Declared => format!("move it to the `declare` of the {wide}, so that it lasts as long as it is needed"),
+        How::Written | How::Input if definition.scope.is_some() => {
+            format!("write `scope: {wide}` there, so that it lasts as long as it is needed")
+        }
+        How::Written | How::Input => format!("declare `{name}` in the {wide} instead"),
+    };
+    Diagnostic::error("out-of-scope", message, facts.file, used.place.span(facts.file)).with_help(help).with_related(
+        "it is given its scope here",
+        facts.file,
+        definition.span,
+    )
+}
