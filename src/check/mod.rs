@@ -2,6 +2,7 @@
 
 pub mod allow;
 pub mod allow_comments;
+pub mod callables;
 pub mod check;
 pub mod checker;
 pub mod components;

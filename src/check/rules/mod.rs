@@ -1,10 +1,35 @@
 //! The rules, one file each, and [`RULES`], the one list of them.
 
+pub mod endless_loop;
+pub mod impossible_exit_reason;
+pub mod insert_itself;
+pub mod nothing_to_resume;
 pub mod rule;
+pub mod shared_ids;
+pub mod skill_bodies;
+pub mod skill_calls;
 pub mod template_language;
+pub mod unknown_exit_reason;
+pub mod unknown_insert;
+pub mod unknown_skill_file;
+pub mod unknown_target;
+pub mod unreachable;
 
 use crate::check::rules::rule::Rule;
-use crate::check::rules::template_language::TemplateLanguage;
 
 /// Every rule. A new one is a file, a line here, a line in [`crate::check::diagnostics`] and a page.
-pub static RULES: &[&dyn Rule] = &[&TemplateLanguage];
+pub static RULES: &[&dyn Rule] = &[
+    &endless_loop::EndlessLoop,
+    &impossible_exit_reason::ImpossibleExitReason,
+    &insert_itself::InsertItself,
+    &nothing_to_resume::NothingToResume,
+    &shared_ids::SharedIds,
+    &skill_bodies::SkillBodies,
+    &skill_calls::SkillCalls,
+    &template_language::TemplateLanguage,
+    &unknown_exit_reason::UnknownExitReason,
+    &unknown_insert::UnknownInsert,
+    &unknown_skill_file::UnknownSkillFile,
+    &unknown_target::UnknownTarget,
+    &unreachable::Unreachable,
+];
