@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::check::check::Against;
 use crate::check::graph::Graph;
 use crate::check::library::Library;
-use crate::program::kind::{Described, Kind};
+use crate::program::kind::{Described, Given, Kind};
 use crate::prompt::expr::parse::Expr;
 use crate::prompt::templates::Templates;
 use crate::prompt::text::Text;
@@ -324,8 +324,8 @@ pub struct RoutesFact {
 pub struct CallFact {
     /// The skill.
     pub skill: Spanned<String>,
-    /// The names that are given.
-    pub inputs: Vec<Spanned<String>>,
+    /// What is given.
+    pub inputs: Vec<Given>,
     /// The names of the skill's outputs that are taken.
     pub outputs: Vec<Spanned<String>>,
     /// Where in the document.

@@ -76,6 +76,14 @@ impl Library {
         }
     }
 
+    /// Adds the skill of a file before those of other files: a script that names it by its path means this one.
+    pub fn prefer(&mut self, file: &Arc<SourceFile>, skill: &WrittenSkill) {
+        let outline = Arc::new(SkillOutline::of(file, skill));
+        let all = self.skills.entry(outline.id.clone()).or_default();
+        all.retain(|other| !other.is_at(file, skill.id.span));
+        all.insert(0, outline);
+    }
+
     /// Says what a path in a script's `skills` leads to.
     pub fn name(&mut self, path: impl Into<String>, named: Named) {
         self.paths.insert(path.into(), named);

@@ -19,5 +19,6 @@ pub mod reasons;
 pub mod rules;
 pub mod tables;
 pub mod templates;
+pub mod test;
 pub mod walk;
 pub mod ways;

@@ -1,6 +1,8 @@
 //! The rules, one file each, and [`RULES`], the one list of them.
 
+pub mod budget_too_small;
 pub mod endless_loop;
+pub mod for_each_not_a_list;
 pub mod impossible_exit_reason;
 pub mod insert_itself;
 pub mod nothing_to_resume;
@@ -19,7 +21,9 @@ use crate::check::rules::rule::Rule;
 
 /// Every rule. A new one is a file, a line here, a line in [`crate::check::diagnostics`] and a page.
 pub static RULES: &[&dyn Rule] = &[
+    &budget_too_small::BudgetTooSmall,
     &endless_loop::EndlessLoop,
+    &for_each_not_a_list::ForEachNotAList,
     &impossible_exit_reason::ImpossibleExitReason,
     &insert_itself::InsertItself,
     &nothing_to_resume::NothingToResume,

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use crate::check::facts::Facts;
 use crate::check::rules::rule::Rule;
+use crate::check::rules::unknown_insert::inserts;
+use crate::check::rules::unknown_target::gotos;
 use crate::script::findings::Findings;
 use crate::source::diagnostic::Diagnostic;
 use crate::source::span::{Span, Spanned};
@@ -40,13 +42,18 @@ impl Rule for SharedIds {
                 ("first used here", first),
             );
         });
+        // These two share no list, and only who names them cannot say which is meant.
         let phases = facts.script.map(|script| script.phases.as_slice()).unwrap_or_default();
         let by_id: BTreeMap<&str, Span> = phases.iter().map(|phase| (phase.id.value.as_str(), phase.id.span)).collect();
-        for topic in phases.iter().flat_map(|phase| &phase.topics).filter(|topic| !topic.id.value.is_empty()) {
-            if let Some(phase) = by_id.get(topic.id.value.as_str()) {
-                let message = format!("a phase and a topic share the id `{}`", topic.id.value);
-                let help = "give the topic another id: a `goto` could not say which of the two it means";
-                report(message, help, topic.id.span, ("the phase", *phase));
+        let goals: BTreeMap<&str, Span> = gotos(facts).into_iter().map(|(id, span, _)| (id, span)).collect();
+        for topic in phases.iter().flat_map(|phase| &phase.topics) {
+            let id = topic.id.value.as_str();
+            if let (Some(phase), Some(goto)) = (by_id.get(id), goals.get(id)) {
+                let message = format!("a phase and a topic share the id `{id}`, and a `goto` could mean either");
+                let help = "give one of the two another id";
+                let diagnostic = Diagnostic::error(SLUG, message, facts.file, topic.id.span).with_help(help);
+                let diagnostic = diagnostic.with_related("the phase", facts.file, *phase);
+                findings.report(diagnostic.with_related("the `goto`", facts.file, *goto));
             }
         }
         if facts.skills.is_empty() {
@@ -54,11 +61,16 @@ impl Rule for SharedIds {
         }
         let actions = facts.seen.actions.iter().map(|action| (action.id.value.as_str(), action.id.span));
         let actions: BTreeMap<&str, Span> = actions.collect();
-        for skill in facts.skills.iter().filter(|skill| !skill.id.value.is_empty()) {
-            if let Some(action) = actions.get(skill.id.value.as_str()) {
-                let message = format!("a skill and an action share the id `{}`", skill.id.value);
-                let help = "give one of them another id: an `insert` could not say which of the two it means";
-                report(message, help, skill.id.span, ("the action", *action));
+        let inserted: BTreeMap<&str, Span> =
+            inserts(facts).into_iter().map(|(id, _)| (id.value.as_str(), id.span)).collect();
+        for skill in facts.skills {
+            let id = skill.id.value.as_str();
+            if let (Some(action), Some(insert)) = (actions.get(id), inserted.get(id)) {
+                let message = format!("a skill and an action share the id `{id}`, and an `insert` could mean either");
+                let help = "give one of the two another id";
+                let diagnostic = Diagnostic::error(SLUG, message, facts.file, skill.id.span).with_help(help);
+                let diagnostic = diagnostic.with_related("the action", facts.file, *action);
+                findings.report(diagnostic.with_related("the `insert`", facts.file, *insert));
             }
         }
         for skill in facts.skills.iter().filter(|_| facts.script.is_none()) {

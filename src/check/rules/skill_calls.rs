@@ -1,4 +1,4 @@
-//! Calls of skills by `use_skill`: `unknown-skill`, `missing-input`, `unknown-input`, `unknown-output`.
+//! Calls of skills by `use_skill`: `unknown-skill`, `missing-input`, `unknown-input`, `input-type`, `unknown-output`.
 
 use std::sync::Arc;
 
@@ -13,13 +13,15 @@ use crate::source::diagnostic::{Diagnostic, Edit};
 use crate::source::near::near_miss;
 use crate::source::span::Spanned;
 use crate::source::text::SourceFile;
+use crate::source::yaml::Node;
+use crate::value::declared::DeclaredType;
 
 /// The rule.
 pub struct SkillCalls;
 
 impl Rule for SkillCalls {
     fn slugs(&self) -> &'static [&'static str] {
-        &["unknown-skill", "missing-input", "unknown-input", "unknown-output"]
+        &["unknown-skill", "missing-input", "unknown-input", "input-type", "unknown-output"]
     }
 
     fn essential(&self) -> bool {
@@ -60,10 +62,10 @@ fn unknown(id: &Spanned<String>, callables: &Callables<'_>, facts: &Facts<'_>) -
 
 fn one(call: &CallFact, skill: &SkillOutline, file: &Arc<SourceFile>, findings: &Findings) {
     let id = shortened(&skill.id);
-    let given = |name: &str| call.inputs.iter().any(|input| input.value == name);
+    let given = |name: &str| call.inputs.iter().any(|input| input.name.value == name);
     let inputs = || skill.inputs.iter().map(|input| input.name.as_str());
     let strangers: Vec<&Spanned<String>> =
-        call.inputs.iter().filter(|input| !inputs().any(|known| known == input.value)).collect();
+        call.inputs.iter().map(|input| &input.name).filter(|name| !inputs().any(|known| known == name.value)).collect();
     let open: Vec<_> = skill.inputs.iter().filter(|input| input.needed && !given(&input.name)).collect();
     let mut mistyped = Vec::new();
     for stranger in strangers {
@@ -87,6 +89,22 @@ fn one(call: &CallFact, skill: &SkillOutline, file: &Arc<SourceFile>, findings: 
         let diagnostic = Diagnostic::error("missing-input", message, file, call.skill.span).with_help(help);
         findings.report(diagnostic.with_related("the input", &skill.file, input.span));
     }
+    for given in &call.inputs {
+        let input = skill.inputs.iter().find(|input| input.name == given.name.value);
+        if let Some((input, declared)) = input.and_then(|input| Some((input, input.declared?)))
+            && never_fits(&given.value, declared)
+        {
+            let (name, wanted) = (shortened(&input.name), declared.name());
+            let message =
+                format!("the input `{name}` of the skill `{id}` is declared as {wanted}, but this is no {wanted}");
+            let help = match declared {
+                DeclaredType::Date => "write a day of the calendar, as in 2026-11-21".to_owned(),
+                _ => "give it such a value, or a variable that holds one, as in `\"{{ name }}\"`".to_owned(),
+            };
+            let diagnostic = Diagnostic::error("input-type", message, file, given.value.span).with_help(help);
+            findings.report(diagnostic.with_related("declared here", &skill.file, input.span));
+        }
+    }
     let outputs = || skill.outputs.iter().map(|output| output.value.as_str());
     for output in call.outputs.iter().filter(|output| !outputs().any(|known| known == output.value)) {
         let message = format!("the skill `{id}` has no output `{}`", shortened(&output.value));
@@ -102,6 +120,13 @@ fn one(call: &CallFact, skill: &SkillOutline, file: &Arc<SourceFile>, findings: 
         };
         findings.report(diagnostic.with_related("the skill", &skill.file, skill.span));
     }
+}
+
+/// Whether a value that stands there as it is can never be of a type. What a text with placeholders becomes is not known.
+fn never_fits(value: &Node, declared: DeclaredType) -> bool {
+    let written = value.to_json();
+    let open = value.as_scalar().is_some_and(|scalar| scalar.text.contains('{'));
+    !open && !written.is_null() && declared.coerce(&written).is_none()
 }
 
 fn and<'n>(names: impl Iterator<Item = &'n str>) -> String {

@@ -12,11 +12,9 @@ use crate::source::span::Spanned;
 /// The rule.
 pub struct Unreachable;
 
-const SLUG: &str = "unreachable";
-
 impl Rule for Unreachable {
     fn slugs(&self) -> &'static [&'static str] {
-        &[SLUG]
+        &["unreachable"]
     }
 
     fn check(&self, facts: &Facts<'_>, findings: &Findings) {
@@ -27,7 +25,7 @@ impl Rule for Unreachable {
         let graph = facts.graph();
         let report = |what: &str, id: &Spanned<String>, help: &str| {
             let message = format!("no way leads to the {what} `{}`", shortened(&id.value));
-            findings.report(Diagnostic::warning(SLUG, message, facts.file, id.span).with_help(help));
+            findings.report(Diagnostic::warning("unreachable", message, facts.file, id.span).with_help(help));
         };
         let behind = "what stands before it always goes elsewhere: let a `goto` lead here, or remove it";
         let phases = facts.script.map(|script| script.phases.as_slice()).unwrap_or_default();
