@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::program::action::Action;
 use crate::program::assignments::read_value;
-use crate::program::kind::{Checking, Kind};
+use crate::program::kind::{Checking, Given, Kind};
 use crate::script::declare::variable_name;
 use crate::script::fields::Fields;
 use crate::script::findings::LATER;
@@ -50,7 +50,7 @@ impl Kind for UseSkill {
 }
 
 /// `input: { name: value }`: the values are those of `set`, read where the caller stands; the names are the skill's.
-fn inputs(node: &Arc<Node>, fields: &Fields<'_>, checking: &mut dyn Checking) -> Vec<Spanned<String>> {
+fn inputs(node: &Arc<Node>, fields: &Fields<'_>, checking: &mut dyn Checking) -> Vec<Given> {
     let NodeKind::Mapping(entries) = &node.kind else {
         let message =
             format!("`input` must be a mapping of the skill's inputs to values, but this is {}", node.describe());
@@ -61,7 +61,7 @@ fn inputs(node: &Arc<Node>, fields: &Fields<'_>, checking: &mut dyn Checking) ->
     for entry in entries {
         read_value(&entry.value, checking);
     }
-    entries.iter().map(|entry| entry.key.clone()).collect()
+    entries.iter().map(|entry| Given { name: entry.key.clone(), value: Arc::clone(&entry.value) }).collect()
 }
 
 /// `output: [name]`, or `output: { ours: theirs }`: our variables with the skill's outputs that fill them.

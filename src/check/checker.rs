@@ -14,7 +14,7 @@ use crate::check::facts::{
 };
 use crate::check::known::Known;
 use crate::check::placeholders::modernise;
-use crate::program::kind::{Checking, Described, Kind};
+use crate::program::kind::{Checking, Described, Given, Kind};
 use crate::program::output::Output;
 use crate::program::program::{Step, Steps};
 use crate::program::turn::ENGINE_NAMES;
@@ -444,7 +444,7 @@ impl Checking for Checker<'_> {
         self.seen.gotos.push((id.clone(), at));
     }
 
-    fn skill(&mut self, skill: &Spanned<String>, inputs: Vec<Spanned<String>>, outputs: Vec<Spanned<String>>) {
+    fn skill(&mut self, skill: &Spanned<String>, inputs: Vec<Given>, outputs: Vec<Spanned<String>>) {
         let at = self.here();
         self.seen.calls.push(CallFact { skill: skill.clone(), inputs, outputs, at });
     }

@@ -12,7 +12,7 @@ use crate::check::graph::Graph;
 use crate::check::library::Library;
 use crate::check::name_table::NameTable;
 use crate::check::paths::Paths;
-use crate::program::kind::{Described, Kind};
+use crate::program::kind::{Described, Given, Kind};
 use crate::program::output::Output;
 use crate::prompt::expr::parse::Expr;
 use crate::prompt::templates::Templates;
@@ -441,8 +441,8 @@ pub struct RoutesFact {
 pub struct CallFact {
     /// The skill.
     pub skill: Spanned<String>,
-    /// The names that are given.
-    pub inputs: Vec<Spanned<String>>,
+    /// What is given.
+    pub inputs: Vec<Given>,
     /// The names of the skill's outputs that are taken.
     pub outputs: Vec<Spanned<String>>,
     /// Where in the document.

@@ -3,16 +3,37 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::script::script::RawAction;
 use crate::script::skill::WrittenSkill;
-use crate::source::span::Span;
+use crate::source::span::{Span, Spanned};
 use crate::source::text::SourceFile;
 use crate::source::yaml::Node;
+use crate::value::declared::DeclaredType;
 
 /// Skills by their ids.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Library {
-    /// By id; the first of several with one id.
-    pub skills: BTreeMap<String, SkillOutline>,
+    /// By id; several where files share one, in the order in which they were added.
+    skills: BTreeMap<String, Vec<Arc<SkillOutline>>>,
+    /// What the paths of a script's `skills` lead to, as they are written there.
+    paths: BTreeMap<String, Named>,
+    /// Whether every skill that there is was looked up and could be read: only then one that is not here does not exist.
+    pub whole: bool,
+}
+
+/// What the path of a skill leads to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Named {
+    /// The skill with this id, which is in the library.
+    Skill(String),
+    /// A file that holds something else, as a script.
+    Other,
+    /// A file that cannot be read, which is reported there.
+    Unreadable,
+    /// No file.
+    Absent,
+    /// A place outside of the project.
+    Outside,
 }
 
 /// What a caller must know of a skill.
@@ -24,50 +45,138 @@ pub struct SkillOutline {
     pub file: Arc<SourceFile>,
     /// Where its id stands.
     pub span: Span,
-    /// Its inputs: the name, and whether a caller must give it.
-    pub inputs: Vec<(String, bool)>,
-    /// Its outputs.
-    pub outputs: Vec<String>,
-    /// The skills that it calls or inserts itself.
-    pub calls: Vec<String>,
+    /// Its inputs.
+    pub inputs: Vec<Input>,
+    /// Its outputs, where each is listed.
+    pub outputs: Vec<Spanned<String>>,
+    /// The skills that it calls or inserts itself, or what looks like one.
+    pub calls: Vec<Spanned<String>>,
+}
+
+/// An input of a skill.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Input {
+    /// Its name.
+    pub name: String,
+    /// Whether a caller must give it: it has no value of its own.
+    pub needed: bool,
+    /// Its type.
+    pub declared: Option<DeclaredType>,
+    /// Where it is declared.
+    pub span: Span,
+}
+
+impl Library {
+    /// Adds the skill of a file.
+    pub fn add(&mut self, file: &Arc<SourceFile>, skill: &WrittenSkill) {
+        let outline = Arc::new(SkillOutline::of(file, skill));
+        // One without an id is reported where it stands, and nobody can call it.
+        if !outline.id.is_empty() {
+            self.skills.entry(outline.id.clone()).or_default().push(outline);
+        }
+    }
+
+    /// Adds the skill of a file before those of other files: a script that names it by its path means this one.
+    pub fn prefer(&mut self, file: &Arc<SourceFile>, skill: &WrittenSkill) {
+        let outline = Arc::new(SkillOutline::of(file, skill));
+        let all = self.skills.entry(outline.id.clone()).or_default();
+        all.retain(|other| !other.is_at(file, skill.id.span));
+        all.insert(0, outline);
+    }
+
+    /// Says what a path in a script's `skills` leads to.
+    pub fn name(&mut self, path: impl Into<String>, named: Named) {
+        self.paths.insert(path.into(), named);
+    }
+
+    /// The skill with this id; the first of several.
+    pub fn skill(&self, id: &str) -> Option<&SkillOutline> {
+        self.all(id).first().map(Arc::as_ref)
+    }
+
+    /// Every skill with this id.
+    pub fn all(&self, id: &str) -> &[Arc<SkillOutline>] {
+        self.skills.get(id).map(Vec::as_slice).unwrap_or_default()
+    }
+
+    /// The ids of all skills, sorted.
+    pub fn ids(&self) -> impl Iterator<Item = &str> {
+        self.skills.keys().map(String::as_str)
+    }
+
+    /// What a path in the script's `skills` leads to, where somebody looked.
+    pub fn named(&self, path: &str) -> Option<&Named> {
+        self.paths.get(path)
+    }
 }
 
 impl SkillOutline {
     /// The outline of a skill.
     pub fn of(file: &Arc<SourceFile>, skill: &WrittenSkill) -> Self {
-        let input = |input: &crate::script::declare::Declared| {
-            let needed = input.declaration.value.is_null();
-            (input.declaration.name.clone(), needed)
+        let input = |input: &crate::script::declare::Declared| Input {
+            name: input.declaration.name.clone(),
+            needed: input.declaration.value.is_null(),
+            declared: input.declaration.declared,
+            span: input.span,
         };
         let mut calls = Vec::new();
-        for action in &skill.actions {
-            if let Some(config) = &action.config {
-                called(config, &mut calls);
-            }
-            let routes = action.on_exit.iter().flat_map(|table| &table.routes);
-            calls.extend(routes.filter_map(|route| route.insert.as_ref()).map(|insert| insert.value.clone()));
-        }
+        skill.actions.iter().for_each(|action| of_action(action, &mut calls));
         Self {
             id: skill.id.value.clone(),
             file: Arc::clone(file),
             span: skill.id.span,
             inputs: skill.inputs.iter().map(input).collect(),
-            outputs: skill.outputs.iter().map(|output| output.value.clone()).collect(),
+            outputs: skill.outputs.clone(),
             calls,
         }
     }
+
+    /// Whether it is the skill whose id stands at this place.
+    pub fn is_at(&self, file: &SourceFile, span: Span) -> bool {
+        self.span == span && self.file.name() == file.name()
+    }
 }
 
-/// The skills that a config names, also in the actions that stand inside of it.
-fn called(config: &Node, calls: &mut Vec<String>) {
+fn of_action(action: &RawAction, calls: &mut Vec<Spanned<String>>) {
+    if let Some(config) = &action.config {
+        of_config(config, calls);
+    }
+    let routes = action.on_exit.iter().flat_map(|table| &table.routes);
+    calls.extend(routes.filter_map(|route| route.insert.clone()));
+}
+
+/// The skill that a config names, and those of the actions that stand inside of it.
+fn of_config(config: &Node, calls: &mut Vec<Spanned<String>>) {
     for entry in config.as_mapping().unwrap_or_default() {
-        match entry.value.as_scalar() {
-            Some(scalar) if entry.key.value == "skill" => calls.push(scalar.text.clone()),
-            Some(_) => {}
-            None => called(&entry.value, calls),
+        if let Some(scalar) = entry.value.as_scalar().filter(|_| entry.key.value == "skill") {
+            calls.push(Spanned::new(scalar.text.clone(), entry.value.span));
         }
     }
-    for item in config.as_sequence().unwrap_or_default() {
-        called(item, calls);
+    nested(config, calls);
+}
+
+/// Goes down to whatever looks like an action.
+fn nested(node: &Node, calls: &mut Vec<Spanned<String>>) {
+    let entries = node.as_mapping().unwrap_or_default();
+    let is_action = entries.iter().any(|entry| entry.key.value == "action_type");
+    for entry in entries {
+        match entry.key.value.as_str() {
+            "config" if is_action => of_config(&entry.value, calls),
+            "on_exit" if is_action => inserts(&entry.value, calls),
+            _ => nested(&entry.value, calls),
+        }
+    }
+    for item in node.as_sequence().unwrap_or_default() {
+        nested(item, calls);
+    }
+}
+
+fn inserts(table: &Node, calls: &mut Vec<Spanned<String>>) {
+    for route in table.as_mapping().unwrap_or_default() {
+        for entry in route.value.as_mapping().unwrap_or_default() {
+            if let Some(scalar) = entry.value.as_scalar().filter(|_| entry.key.value == "insert") {
+                calls.push(Spanned::new(scalar.text.clone(), entry.value.span));
+            }
+        }
     }
 }

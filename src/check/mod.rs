@@ -2,6 +2,7 @@
 
 pub mod allow;
 pub mod allow_comments;
+pub mod callables;
 pub mod check;
 pub mod checker;
 pub mod components;
@@ -20,6 +21,7 @@ pub mod reasons;
 pub mod rules;
 pub mod tables;
 pub mod templates;
+pub mod test;
 pub mod unknown_names;
 pub mod walk;
 pub mod ways;

@@ -107,9 +107,12 @@ pub fn absolute(path: &Path) -> PathBuf {
 /// The nearest directory at or above `start` that looks like a project; else the directory of `start` itself.
 pub fn nearest(start: &Path) -> PathBuf {
     let own = if start.is_dir() { start } else { start.parent().unwrap_or(start) };
-    let is_project =
-        |directory: &&Path| [CONFIG_FILE, "_system", ".bcc"].iter().any(|name| directory.join(name).exists());
-    own.ancestors().find(is_project).unwrap_or(own).to_path_buf()
+    own.ancestors().find(|directory| is_marked(directory)).unwrap_or(own).to_path_buf()
+}
+
+/// Whether something in a directory says that it is a project.
+pub fn is_marked(directory: &Path) -> bool {
+    [CONFIG_FILE, "_system", ".bcc"].iter().any(|name| directory.join(name).exists())
 }
 
 #[cfg(test)]

@@ -71,6 +71,15 @@ pub struct Described {
     pub outputs: usize,
 }
 
+/// An input that a call gives to a skill.
+#[derive(Clone, Debug)]
+pub struct Given {
+    /// The name of the input.
+    pub name: Spanned<String>,
+    /// The value, as written.
+    pub value: Arc<Node>,
+}
+
 /// What a kind may ask of the checker while its configuration is checked.
 pub trait Checking {
     /// Tells what an action is like.
@@ -80,7 +89,7 @@ pub trait Checking {
     fn goto(&mut self, id: &Spanned<String>);
 
     /// A call of a skill, with the names that it is given and those of its outputs that are taken.
-    fn skill(&mut self, skill: &Spanned<String>, inputs: Vec<Spanned<String>>, outputs: Vec<Spanned<String>>);
+    fn skill(&mut self, skill: &Spanned<String>, inputs: Vec<Given>, outputs: Vec<Spanned<String>>);
 
     /// Compiles an author text; older placeholders are read, unknown names reported.
     fn text(&mut self, words: &Words) -> Option<Text>;

@@ -274,3 +274,16 @@ pub fn scheme(root: &Node) -> Option<Spanned<String>> {
     let scalar = scheme.value.as_scalar().filter(|_| !is_null(&scheme.value))?;
     Some(Spanned { value: scalar.text.clone(), span: scheme.value.span })
 }
+
+/// The paths in `skills` of a parsed script: the skills must be known before the script can be checked against them.
+pub fn skill_paths(root: &Node) -> Vec<&str> {
+    let items = root.get("session").and_then(|session| session.get("skills")).and_then(|skills| skills.as_sequence());
+    items.into_iter().flatten().filter_map(|item| item.as_scalar()).map(|scalar| scalar.text.as_str()).collect()
+}
+
+/// The path of the script that a parsed test is about.
+pub fn tested_script(root: &Node) -> Option<&str> {
+    (root_key(root) == Some("test"))
+        .then(|| root.get("script")?.as_scalar().map(|scalar| scalar.text.as_str()))
+        .flatten()
+}

@@ -1,36 +1,55 @@
 //! The rules, one file each, and [`RULES`], the one list of them.
 
+pub mod budget_too_small;
 pub mod confusable_names;
+pub mod endless_loop;
+pub mod for_each_not_a_list;
 pub mod hidden_variable;
+pub mod impossible_exit_reason;
+pub mod insert_itself;
 pub mod never_set;
+pub mod nothing_to_resume;
 pub mod output_type_conflict;
 pub mod required_output;
 pub mod rule;
 pub mod shadowed_variable;
+pub mod shared_ids;
+pub mod skill_bodies;
+pub mod skill_calls;
 pub mod template_language;
+pub mod unknown_exit_reason;
+pub mod unknown_insert;
+pub mod unknown_skill_file;
+pub mod unknown_target;
+pub mod unreachable;
 pub mod unused_variable;
 pub mod value_type_conflict;
 
-use crate::check::rules::confusable_names::ConfusableNames;
-use crate::check::rules::hidden_variable::HiddenVariable;
-use crate::check::rules::never_set::NeverSet;
-use crate::check::rules::output_type_conflict::OutputTypeConflict;
-use crate::check::rules::required_output::RequiredOutput;
 use crate::check::rules::rule::Rule;
-use crate::check::rules::shadowed_variable::ShadowedVariable;
-use crate::check::rules::template_language::TemplateLanguage;
-use crate::check::rules::unused_variable::UnusedVariable;
-use crate::check::rules::value_type_conflict::ValueTypeConflict;
 
-/// Every rule. A new one is a file, a line here, a line in [`crate::check::diagnostics`] and a page.
+/// Every rule. A new one is a file, two lines here, a line in [`crate::check::diagnostics`] and a page.
 pub static RULES: &[&dyn Rule] = &[
-    &ConfusableNames,
-    &HiddenVariable,
-    &NeverSet,
-    &OutputTypeConflict,
-    &RequiredOutput,
-    &ShadowedVariable,
-    &TemplateLanguage,
-    &UnusedVariable,
-    &ValueTypeConflict,
+    &budget_too_small::BudgetTooSmall,
+    &confusable_names::ConfusableNames,
+    &endless_loop::EndlessLoop,
+    &for_each_not_a_list::ForEachNotAList,
+    &hidden_variable::HiddenVariable,
+    &impossible_exit_reason::ImpossibleExitReason,
+    &insert_itself::InsertItself,
+    &never_set::NeverSet,
+    &nothing_to_resume::NothingToResume,
+    &output_type_conflict::OutputTypeConflict,
+    &required_output::RequiredOutput,
+    &shadowed_variable::ShadowedVariable,
+    &shared_ids::SharedIds,
+    &skill_bodies::SkillBodies,
+    &skill_calls::SkillCalls,
+    &template_language::TemplateLanguage,
+    &unknown_exit_reason::UnknownExitReason,
+    &unknown_insert::UnknownInsert,
+    &unknown_skill_file::UnknownSkillFile,
+    &unknown_target::UnknownTarget,
+    &unreachable::Unreachable,
+    &unused_variable::UnusedVariable,
+    &value_type_conflict::ValueTypeConflict,
 ];

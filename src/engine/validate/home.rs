@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use crate::check::levels::Levels;
 use crate::check::library::Library;
+use crate::check::test::{ScriptOutline, Tested};
 use crate::engine::config::{Config, place};
 use crate::engine::files::{TemplateFolders, reply_schema_files};
 use crate::engine::pin::own_schemas;
@@ -16,12 +17,14 @@ use crate::engine::validate::configuration::{configuration, levels};
 use crate::engine::validate::memory;
 use crate::engine::validate::names::Names;
 use crate::engine::validate::read::{refused, unreadable};
-use crate::engine::validate::skills::library;
+use crate::engine::validate::skills;
+use crate::engine::validate::tested::TestedScripts;
 use crate::prompt::layers::{Place, Source, TemplateFile, collect};
 use crate::prompt::templates::Templates;
 use crate::source::diagnostic::Diagnostic;
 use crate::source::span::{Span, Spanned};
 use crate::source::text::SourceFile;
+use crate::source::yaml::Node;
 
 /// A project.
 #[derive(Debug)]
@@ -41,6 +44,7 @@ pub struct Home {
     names: Names,
     stamp: OnceLock<u64>,
     library: OnceLock<Library>,
+    tested: TestedScripts,
     schemes: Mutex<HashMap<Option<String>, Arc<Scheme>>>,
 }
 
@@ -65,7 +69,20 @@ impl Home {
         let reply_schemas = schemas(&directory, names, &mut diagnostics);
         let levels = levels(&config, config_file.as_ref(), rules, &mut diagnostics);
         let (names, stamp, library, schemes) = (names.clone(), OnceLock::new(), OnceLock::new(), Mutex::default());
-        Self { directory, config, reply_schemas, diagnostics, levels, config_file, names, stamp, library, schemes }
+        let tested = TestedScripts::default();
+        Self {
+            directory,
+            config,
+            reply_schemas,
+            diagnostics,
+            levels,
+            config_file,
+            names,
+            stamp,
+            library,
+            tested,
+            schemes,
+        }
     }
 
     /// The templates of a scheme; `None` is the default one.
@@ -83,7 +100,21 @@ impl Home {
 
     /// Its skills.
     pub fn library(&self) -> &Library {
-        self.library.get_or_init(|| library(&self.directory, &self.names))
+        self.library.get_or_init(|| skills::library(&self.directory, &self.names))
+    }
+
+    /// Its skills, and before them those that a script at `real` names by these paths.
+    pub fn library_with<'p>(&self, paths: impl Iterator<Item = &'p str>, real: &Path) -> Library {
+        skills::with_paths(self.library(), paths, (real, &self.directory), &self.names)
+    }
+
+    /// The script at `path`, for the tests of it ([`TestedScripts::look`]).
+    pub fn tested(
+        &self,
+        path: &Path,
+        outline: impl FnOnce(&Arc<SourceFile>, &Node) -> Option<ScriptOutline>,
+    ) -> Tested {
+        self.tested.look(path, &self.names, outline)
     }
 
     /// The schemes that were asked for so far.

@@ -9,12 +9,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::engine::files::{read_bounded, reply_schema_files};
 use crate::engine::project::CONFIG_FILE;
 use crate::engine::validate::names::Names;
+use crate::engine::validate::skills;
 use crate::engine::validate::walk::walk;
 use crate::source::diagnostic::Diagnostic;
 use crate::source::text::{MAX_FILE_BYTES, SourceFile};
 
-/// The folders of a project that its scripts depend on, as wholes.
-const DEPENDED_ON: [&str; 2] = ["_system", "skills"];
+/// The folders of a project that its scripts depend on, as wholes, besides that of its skills.
+const DEPENDED_ON: [&str; 1] = ["_system"];
 
 /// The findings of earlier checks.
 #[derive(Debug, Default)]
@@ -60,8 +61,11 @@ impl Memory {
     }
 }
 
+/// Whether a text is that of a script whose check depends on nothing but itself and its project.
 fn is_session(text: &str) -> bool {
-    text.lines().any(|line| line.trim_start_matches(['\u{feff}', '"', '\'']).starts_with("session"))
+    // One that names skills by their paths depends on files that no stamp covers.
+    !text.contains("skills")
+        && text.lines().any(|line| line.trim_start_matches(['\u{feff}', '"', '\'']).starts_with("session"))
 }
 
 /// A number for all that scripts of a project depend on besides their own texts: configuration, templates, schemas, skills.
@@ -75,8 +79,8 @@ pub fn stamp(project: &Path, names: &Names) -> u64 {
     };
     add(&project.join(CONFIG_FILE));
     reply_schema_files(project).iter().for_each(|(path, ..)| add(path));
-    let folders: Vec<PathBuf> =
-        DEPENDED_ON.iter().map(|name| project.join(name)).filter(|folder| folder.is_dir()).collect();
+    let folders = DEPENDED_ON.iter().map(|name| project.join(name)).filter(|folder| folder.is_dir());
+    let folders: Vec<PathBuf> = folders.chain(skills::folder(project)).collect();
     walk(&folders, names).found.iter().for_each(|found| add(&found.path));
     hasher.finish()
 }

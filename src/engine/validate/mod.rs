@@ -12,5 +12,6 @@ pub mod request;
 pub mod roots;
 pub mod skills;
 pub mod templates;
+pub mod tested;
 pub mod validate;
 pub mod walk;

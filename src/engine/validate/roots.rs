@@ -7,7 +7,7 @@ use crate::engine::project::{absolute, nearest};
 use crate::engine::validate::request::ValidateRequest;
 
 /// What of a project is checked when nothing is named.
-const USUAL_FOLDERS: [&str; 4] = ["scripts", "skills", "tests", "_system"];
+pub const USUAL_FOLDERS: [&str; 4] = ["scripts", "skills", "tests", "_system"];
 
 /// The current directory.
 ///

@@ -11,6 +11,7 @@ use crate::check::allow::allow;
 use crate::check::check::{Against, examine};
 use crate::check::levels::{LevelError, Levels};
 use crate::check::templates::told::without_what_templates_tell;
+use crate::check::test::{examine_test, outline};
 use crate::engine::environment::Environment;
 use crate::engine::error::EngineError;
 use crate::engine::project::given_directory;
@@ -23,7 +24,7 @@ use crate::engine::validate::request::{ValidateReport, ValidateRequest};
 use crate::engine::validate::roots::{here, roots};
 use crate::engine::validate::templates;
 use crate::engine::validate::walk::{Found, Role, Walk, walk};
-use crate::script::read::scheme as scheme_of;
+use crate::script::read::{scheme as scheme_of, skill_paths, tested_script};
 use crate::source::diagnostic::{Diagnostic, sort};
 use crate::source::span::Span;
 use crate::source::text::SourceFile;
@@ -168,20 +169,20 @@ impl Check<'_> {
 
     /// What is wrong with a document, from memory where nothing changed.
     fn remembered(&self, found: &Found, file: &Arc<SourceFile>, home: &Home) -> Vec<Diagnostic> {
-        let Some(memory) = self.memory else { return self.document(file, home).0 };
+        let Some(memory) = self.memory else { return self.document(file, &found.real, home).0 };
         let stamp = home.stamp();
         if let Some((findings, scheme)) = memory.recall(&found.real, file, stamp) {
             // What is wrong with the templates themselves is told by the project, for each scheme that is used.
             home.scheme(scheme.as_deref());
             return findings;
         }
-        let (findings, scheme) = self.document(file, home);
+        let (findings, scheme) = self.document(file, &found.real, home);
         memory.keep(&found.real, file, stamp, &findings, scheme);
         findings
     }
 
     /// What is wrong with a document, and the scheme that it was checked against.
-    fn document(&self, file: &Arc<SourceFile>, home: &Home) -> (Vec<Diagnostic>, Option<String>) {
+    fn document(&self, file: &Arc<SourceFile>, real: &Path, home: &Home) -> (Vec<Diagnostic>, Option<String>) {
         let parsed = parse(file);
         let written = parsed.root.as_deref().filter(|_| self.scheme.is_none()).and_then(scheme_of);
         let asked = self.scheme.or_else(|| written.as_ref().map(|written| written.value.as_str()));
@@ -193,8 +194,17 @@ impl Check<'_> {
         }
         if let Some(templates) = &scheme.templates {
             let templates = Arc::clone(templates);
-            let library = home.library();
+            let paths = parsed.root.as_deref().map(skill_paths).unwrap_or_default();
+            let own = (!paths.is_empty()).then(|| home.library_with(paths.into_iter(), real));
+            let library = own.as_ref().unwrap_or_else(|| home.library());
             let against = Against { kinds: KINDS, templates, reply_schemas: &home.reply_schemas, library };
+            if let Some(root) = parsed.root.as_deref()
+                && let Some(script) = tested_script(root)
+            {
+                let script = real.parent().unwrap_or(real).join(script);
+                let tested = home.tested(&script, |file, root| outline(file, root, &against));
+                findings.extend(examine_test(file, root, &tested));
+            }
             findings.extend(examine(file, parsed, &against));
         }
         (home.levels.apply(allow(file, findings)), asked.map(str::to_owned))

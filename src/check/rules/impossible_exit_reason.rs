@@ -1,0 +1,95 @@
+//! `impossible-exit-reason`: a route for a reason that no action under it ever gives.
+
+use std::collections::BTreeMap;
+
+use crate::check::facts::{Body, Facts};
+use crate::check::reasons::{ERROR, REASONS, possible};
+use crate::check::rules::rule::Rule;
+use crate::script::findings::Findings;
+use crate::source::diagnostic::Diagnostic;
+
+/// The rule.
+pub struct ImpossibleExitReason;
+
+const SLUG: &str = "impossible-exit-reason";
+
+/// The reasons that may be given, as one bit each.
+type Reasons = u16;
+
+fn bit(reason: &str) -> Reasons {
+    REASONS.iter().position(|known| *known == reason).map_or(0, |number| 1 << number)
+}
+
+impl Rule for ImpossibleExitReason {
+    fn slugs(&self) -> &'static [&'static str] {
+        &[SLUG]
+    }
+
+    fn check(&self, facts: &Facts<'_>, findings: &Findings) {
+        if facts.seen.routes.is_empty() {
+            return;
+        }
+        let mut session: Reasons = 0;
+        let (mut phases, mut topics) = (BTreeMap::<usize, Reasons>::new(), BTreeMap::<(usize, usize), Reasons>::new());
+        for action in &facts.seen.actions {
+            // What a broken action would give is not known.
+            let given = if action.sound { possible(facts, action).map(bit).sum() } else { Reasons::MAX };
+            if let Body::Topic(phase, topic) = action.body {
+                *topics.entry((phase, topic)).or_default() |= given;
+                *phases.entry(phase).or_default() |= given;
+                session |= given;
+            }
+        }
+        for table in &facts.seen.routes {
+            let action = table.at.action.and_then(|number| facts.seen.actions.get(number));
+            let (given, what) = match (action, table.at.body) {
+                (Some(action), _) if action.sound => {
+                    let kind = format!("this `{}`", action.kind.value);
+                    (possible(facts, action).map(bit).sum(), kind)
+                }
+                (Some(_), _) | (None, Body::Skill(_)) => continue,
+                (None, _) if !facts.whole() => continue,
+                (None, Body::Topic(phase, topic)) => {
+                    (topics.get(&(phase, topic)).copied().unwrap_or(Reasons::MAX), "an action of this topic".into())
+                }
+                (None, Body::Phase(phase)) => {
+                    (phases.get(&phase).copied().unwrap_or(Reasons::MAX), "an action of this phase".into())
+                }
+                (None, Body::Session) => (session, "an action of this script".into()),
+            };
+            for route in &table.on_exit.routes {
+                let reason = route.reason.value.as_str();
+                if bit(reason) == 0 || given & bit(reason) != 0 {
+                    continue;
+                }
+                let one = action.is_some();
+                let message = if one {
+                    format!("{what} never ends with `{reason}`")
+                } else {
+                    format!("never does {what} end with `{reason}`")
+                };
+                let others = REASONS.iter().filter(|other| given & bit(other) != 0 && **other != ERROR);
+                let others: Vec<String> = others.map(|other| format!("`{other}`")).collect();
+                let why = why(reason, one);
+                let ends =
+                    if others.is_empty() { String::new() } else { format!("; it ends with {}", others.join(" or ")) };
+                let help =
+                    format!("remove the route, or mend the reason: {why}{}", if one { ends } else { String::new() });
+                findings.report(Diagnostic::warning(SLUG, message, facts.file, route.reason.span).with_help(help));
+            }
+        }
+    }
+}
+
+/// When the reason is given.
+fn why(reason: &str, one: bool) -> &'static str {
+    match reason {
+        "max_rounds_reached" => "it takes an action that is judged round by round",
+        "user_blocked" if one => "it takes an action that judges an answer and has another round to go on in",
+        "user_blocked" => "it takes an action that judges answers over several rounds",
+        "off_topic" => "only an `ai_ask` of several rounds notices that the answer is about something else",
+        "approved" | "rejected" | "timed_out" => "it takes an action that waits for an approval or has a time limit",
+        "branch_failed" => "it takes an action with branches",
+        _ => "no action here gives it",
+    }
+}

@@ -1,0 +1,134 @@
+//! Calls of skills by `use_skill`: `unknown-skill`, `missing-input`, `unknown-input`, `input-type`, `unknown-output`.
+
+use std::sync::Arc;
+
+use crate::check::callables::Callables;
+use crate::check::facts::{CallFact, Facts};
+use crate::check::library::SkillOutline;
+use crate::check::rules::rule::Rule;
+use crate::check::rules::unknown_target::listed;
+use crate::script::fields::shortened;
+use crate::script::findings::Findings;
+use crate::source::diagnostic::{Diagnostic, Edit};
+use crate::source::near::near_miss;
+use crate::source::span::Spanned;
+use crate::source::text::SourceFile;
+use crate::source::yaml::Node;
+use crate::value::declared::DeclaredType;
+
+/// The rule.
+pub struct SkillCalls;
+
+impl Rule for SkillCalls {
+    fn slugs(&self) -> &'static [&'static str] {
+        &["unknown-skill", "missing-input", "unknown-input", "input-type", "unknown-output"]
+    }
+
+    fn essential(&self) -> bool {
+        true
+    }
+
+    fn check(&self, facts: &Facts<'_>, findings: &Findings) {
+        if facts.seen.calls.is_empty() {
+            return;
+        }
+        let callables = Callables::of(facts);
+        for call in &facts.seen.calls {
+            match callables.skill(&call.skill.value) {
+                Some(skill) => one(call, skill, facts.file, findings),
+                None if !callables.whole() => {}
+                None => findings.report(unknown(&call.skill, &callables, facts)),
+            }
+        }
+    }
+}
+
+fn unknown(id: &Spanned<String>, callables: &Callables<'_>, facts: &Facts<'_>) -> Diagnostic {
+    let message = format!("there is no skill `{}`", shortened(&id.value));
+    let diagnostic = Diagnostic::error("unknown-skill", message, facts.file, id.span);
+    if let Some(action) = callables.action(&id.value).and_then(|number| facts.seen.actions.get(number)) {
+        let help = "that is the id of an action; `use_skill` calls skills: write it as one under `skills:`";
+        return diagnostic.with_help(help).with_related("the action", facts.file, action.id.span);
+    }
+    match near_miss(&id.value, callables.skills()) {
+        Some(near) => diagnostic
+            .with_help(format!("did you mean `{near}`?"))
+            .with_fix(format!("write `{near}`"), vec![Edit::replace(id.span, near)]),
+        None if callables.skills().next().is_none() => diagnostic
+            .with_help("there are no skills yet: write it under `skills:` of the script, or as a file in skills/"),
+        None => diagnostic.with_help(format!("there are the skills {}", listed(callables.skills()))),
+    }
+}
+
+fn one(call: &CallFact, skill: &SkillOutline, file: &Arc<SourceFile>, findings: &Findings) {
+    let id = shortened(&skill.id);
+    let given = |name: &str| call.inputs.iter().any(|input| input.name.value == name);
+    let inputs = || skill.inputs.iter().map(|input| input.name.as_str());
+    let strangers: Vec<&Spanned<String>> =
+        call.inputs.iter().map(|input| &input.name).filter(|name| !inputs().any(|known| known == name.value)).collect();
+    let open: Vec<_> = skill.inputs.iter().filter(|input| input.needed && !given(&input.name)).collect();
+    let mut mistyped = Vec::new();
+    for stranger in strangers {
+        let message = format!("the skill `{id}` has no input `{}`", shortened(&stranger.value));
+        let diagnostic = Diagnostic::error("unknown-input", message, file, stranger.span);
+        let diagnostic = match near_miss(&stranger.value, inputs().filter(|name| !given(name))) {
+            Some(near) => {
+                mistyped.push(near.to_owned());
+                diagnostic
+                    .with_help(format!("did you mean `{near}`?"))
+                    .with_fix(format!("write `{near}`"), vec![Edit::replace(stranger.span, near)])
+            }
+            None if skill.inputs.is_empty() => diagnostic.with_help("it takes none: remove this line"),
+            None => diagnostic.with_help(format!("its inputs are {}; remove this one", and(inputs()))),
+        };
+        findings.report(diagnostic.with_related("the skill", &skill.file, skill.span));
+    }
+    for input in open.into_iter().filter(|input| !mistyped.contains(&input.name)) {
+        let message = format!("the skill `{id}` needs its input `{}`, which is not given here", shortened(&input.name));
+        let help = format!("give it under `input:`, as `{}: …`, or give it a `value` in the skill", input.name);
+        let diagnostic = Diagnostic::error("missing-input", message, file, call.skill.span).with_help(help);
+        findings.report(diagnostic.with_related("the input", &skill.file, input.span));
+    }
+    for given in &call.inputs {
+        let input = skill.inputs.iter().find(|input| input.name == given.name.value);
+        if let Some((input, declared)) = input.and_then(|input| Some((input, input.declared?)))
+            && never_fits(&given.value, declared)
+        {
+            let (name, wanted) = (shortened(&input.name), declared.name());
+            let message =
+                format!("the input `{name}` of the skill `{id}` is declared as {wanted}, but this is no {wanted}");
+            let help = match declared {
+                DeclaredType::Date => "write a day of the calendar, as in 2026-11-21".to_owned(),
+                _ => "give it such a value, or a variable that holds one, as in `\"{{ name }}\"`".to_owned(),
+            };
+            let diagnostic = Diagnostic::error("input-type", message, file, given.value.span).with_help(help);
+            findings.report(diagnostic.with_related("declared here", &skill.file, input.span));
+        }
+    }
+    let outputs = || skill.outputs.iter().map(|output| output.value.as_str());
+    for output in call.outputs.iter().filter(|output| !outputs().any(|known| known == output.value)) {
+        let message = format!("the skill `{id}` has no output `{}`", shortened(&output.value));
+        let diagnostic = Diagnostic::error("unknown-output", message, file, output.span);
+        let diagnostic = match near_miss(&output.value, outputs()) {
+            Some(near) => diagnostic
+                .with_help(format!("did you mean `{near}`?"))
+                .with_fix(format!("write `{near}`"), vec![Edit::replace(output.span, near)]),
+            None if skill.outputs.is_empty() => {
+                diagnostic.with_help("it gives none: list it under `outputs:` of the skill, or do not take it")
+            }
+            None => diagnostic.with_help(format!("its outputs are {}", and(outputs()))),
+        };
+        findings.report(diagnostic.with_related("the skill", &skill.file, skill.span));
+    }
+}
+
+/// Whether a value that stands there as it is can never be of a type. What a text with placeholders becomes is not known.
+fn never_fits(value: &Node, declared: DeclaredType) -> bool {
+    let written = value.to_json();
+    let open = value.as_scalar().is_some_and(|scalar| scalar.text.contains('{'));
+    !open && !written.is_null() && declared.coerce(&written).is_none()
+}
+
+fn and<'n>(names: impl Iterator<Item = &'n str>) -> String {
+    listed(names).replace(" or ", " and ")
+}

@@ -1,0 +1,46 @@
+//! `unknown-skill-file`: a path in `skills` leads to no skill.
+
+use crate::check::callables::paths;
+use crate::check::facts::Facts;
+use crate::check::library::Named;
+use crate::check::rules::rule::Rule;
+use crate::script::fields::shortened;
+use crate::script::findings::Findings;
+use crate::source::diagnostic::Diagnostic;
+
+/// The rule.
+pub struct UnknownSkillFile;
+
+const SLUG: &str = "unknown-skill-file";
+
+impl Rule for UnknownSkillFile {
+    fn slugs(&self) -> &'static [&'static str] {
+        &[SLUG]
+    }
+
+    fn essential(&self) -> bool {
+        true
+    }
+
+    fn check(&self, facts: &Facts<'_>, findings: &Findings) {
+        for path in facts.script.into_iter().flat_map(paths) {
+            let shown = shortened(&path.value);
+            let (message, help) = match facts.library.named(&path.value) {
+                None | Some(Named::Skill(_) | Named::Unreadable) => continue,
+                Some(Named::Absent) => (
+                    format!("there is no file `{shown}`"),
+                    "the path begins at the folder of this script, as in `../skills/comfort.yaml`",
+                ),
+                Some(Named::Outside) => (
+                    format!("`{shown}` lies outside of the project"),
+                    "copy the skill into skills/ of the project: a session may use the files of its project only",
+                ),
+                Some(Named::Other) => (
+                    format!("the file `{shown}` holds no skill"),
+                    "a skill's file begins with `skill:`; write the path of one",
+                ),
+            };
+            findings.report(Diagnostic::error(SLUG, message, facts.file, path.span).with_help(help));
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! `unknown-target`: a `goto` leads to no topic and no phase of the session.
+
+use std::collections::BTreeMap;
+
+use crate::check::facts::{At, Body, Facts};
+use crate::check::rules::rule::Rule;
+use crate::script::fields::shortened;
+use crate::script::findings::Findings;
+use crate::script::routes::Go;
+use crate::source::diagnostic::{Diagnostic, Edit};
+use crate::source::near::near_miss;
+use crate::source::span::Span;
+
+/// The rule.
+pub struct UnknownTarget;
+
+const SLUG: &str = "unknown-target";
+
+impl Rule for UnknownTarget {
+    fn slugs(&self) -> &'static [&'static str] {
+        &[SLUG]
+    }
+
+    fn essential(&self) -> bool {
+        true
+    }
+
+    fn check(&self, facts: &Facts<'_>, findings: &Findings) {
+        let gotos = gotos(facts);
+        if gotos.is_empty() {
+            return;
+        }
+        let places = Places::of(facts);
+        for (id, span, at) in gotos {
+            if matches!(at.body, Body::Skill(_)) {
+                let message = format!("`goto` leads out of the skill, to `{}`", shortened(id));
+                let help = "a skill is called from anywhere and does not know what stands around it: let it end, and write \
+                            the `goto` in the script that calls it";
+                findings.report(Diagnostic::error(SLUG, message, facts.file, span).with_help(help));
+            } else if !places.targets.contains_key(id) {
+                findings.report(places.unknown(id, span, facts));
+            }
+        }
+    }
+}
+
+/// Every `goto`: the id, its place, and where in the document it stands.
+pub fn gotos<'f>(facts: &'f Facts<'_>) -> Vec<(&'f str, Span, At)> {
+    let routes =
+        facts.seen.routes.iter().flat_map(|table| table.on_exit.routes.iter().map(move |route| (route, table.at)));
+    let routes = routes.filter_map(|(route, at)| match route.then.as_ref() {
+        Some(then) => match &then.value {
+            Go::Goto(id) => Some((id.as_str(), then.span, at)),
+            _ => None,
+        },
+        None => None,
+    });
+    routes.chain(facts.seen.gotos.iter().map(|(id, at)| (id.value.as_str(), id.span, *at))).collect()
+}
+
+struct Places<'f> {
+    /// Topics and phases, in the order of the file, and where each stands.
+    targets: BTreeMap<&'f str, Span>,
+    /// Actions, each with its topic and its place.
+    actions: BTreeMap<&'f str, (&'f str, Span)>,
+}
+
+impl<'f> Places<'f> {
+    fn of(facts: &'f Facts<'_>) -> Self {
+        let phases = facts.script.map(|script| script.phases.as_slice()).unwrap_or_default();
+        let ids = phases
+            .iter()
+            .flat_map(|phase| std::iter::once(&phase.id).chain(phase.topics.iter().map(|topic| &topic.id)));
+        let targets = ids.map(|id| (id.value.as_str(), id.span)).collect();
+        let topic = |body| match body {
+            Body::Topic(phase, topic) => {
+                phases.get(phase).and_then(|phase| phase.topics.get(topic)).map_or("", |topic| topic.id.value.as_str())
+            }
+            _ => "",
+        };
+        let actions =
+            facts.seen.actions.iter().map(|action| (action.id.value.as_str(), (topic(action.body), action.id.span)));
+        Self { targets, actions: actions.collect() }
+    }
+
+    fn unknown(&self, id: &str, span: Span, facts: &Facts<'_>) -> Diagnostic {
+        if let Some((topic, place)) = self.actions.get(id) {
+            let message = format!("`{}` is an action, and `goto` leads to topics and phases only", shortened(id));
+            let help = match *topic {
+                "" => "write the id of a topic or a phase".to_owned(),
+                topic => format!("write `{topic}`, the topic in which it stands, or give it a topic of its own"),
+            };
+            let diagnostic = Diagnostic::error(SLUG, message, facts.file, span).with_help(help);
+            return diagnostic.with_related("the action", facts.file, *place);
+        }
+        let message = format!("there is no topic and no phase `{}`", shortened(id));
+        let known = || self.targets.keys().copied().filter(|id| !id.is_empty());
+        let diagnostic = Diagnostic::error(SLUG, message, facts.file, span);
+        match near_miss(id, known()) {
+            Some(near) => diagnostic
+                .with_help(format!("did you mean `{near}`?"))
+                .with_fix(format!("write `{near}`"), vec![Edit::replace(span, near)]),
+            None => diagnostic.with_help(format!("`goto` leads to the id of {}", listed(known()))),
+        }
+    }
+}
+
+/// Some of the names, for a help text.
+pub fn listed<'n>(names: impl Iterator<Item = &'n str>) -> String {
+    const MOST: usize = 8;
+    let mut names: Vec<String> = names.take(MOST + 1).map(|name| format!("`{name}`")).collect();
+    if names.len() > MOST {
+        names.truncate(MOST);
+        return format!("{}, …", names.join(", "));
+    }
+    match names.split_last() {
+        Some((last, [])) => last.clone(),
+        Some((last, rest)) => format!("{} or {last}", rest.join(", ")),
+        None => "something that is there".to_owned(),
+    }
+}

@@ -1,0 +1,153 @@
+//! Conversation tests against the script that they are about (LANGUAGE.md section 13).
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use crate::check::check::Against;
+use crate::check::checker::Checker;
+use crate::check::rules::unknown_exit_reason::unknown;
+use crate::check::rules::unknown_target::listed;
+use crate::check::walk;
+use crate::script::fields::shortened;
+use crate::script::findings::Findings;
+use crate::script::read::{Document, document};
+use crate::script::skill::{SkillItem, WrittenSkill};
+use crate::script::test::{Expected, WrittenTest};
+use crate::source::diagnostic::{Diagnostic, Edit};
+use crate::source::near::near_miss;
+use crate::source::span::Spanned;
+use crate::source::text::SourceFile;
+use crate::source::yaml::Node;
+
+/// What a script has that a test may name.
+#[derive(Clone, Debug, Default)]
+pub struct ScriptOutline {
+    /// Its actions, those of its skills among them.
+    pub actions: BTreeSet<String>,
+    /// Its phases and topics.
+    pub places: BTreeSet<String>,
+    /// The variables that it declares or sets.
+    pub variables: BTreeSet<String>,
+    /// Whether what is not here does not exist: the script could be read, and takes no skill from another file.
+    pub whole: bool,
+}
+
+/// What the path of a test's script leads to.
+#[derive(Clone, Debug)]
+pub enum Tested {
+    /// A script.
+    Script(Arc<ScriptOutline>),
+    /// A file that holds something else, as a skill.
+    Other,
+    /// A file that cannot be read, which is reported there.
+    Unreadable,
+    /// No file.
+    Absent,
+}
+
+/// The outline of the script in a parsed file; none when it holds no script. What is wrong with it is not said here.
+pub fn outline(file: &Arc<SourceFile>, root: &Node, against: &Against<'_>) -> Option<ScriptOutline> {
+    let findings = Findings::new();
+    let Some(Document::Session(script)) = document(file, root, &findings) else { return None };
+    let skills: Vec<&WrittenSkill> = script
+        .skills
+        .iter()
+        .filter_map(|item| match item {
+            SkillItem::Inline(skill) => Some(skill.as_ref()),
+            SkillItem::Path(_) => None,
+        })
+        .collect();
+    let mut checker = Checker::new(file, against, &findings);
+    walk::script(&mut checker, &script, &skills);
+    let seen = checker.seen;
+    let own = |id: &str| skills.iter().any(|skill| skill.id.value == id);
+    let actions: BTreeSet<String> = seen.actions.iter().map(|action| action.id.value.clone()).collect();
+    let routes = seen.routes.iter().flat_map(|table| &table.on_exit.routes).filter_map(|route| route.insert.as_ref());
+    let inserts = routes.chain(seen.triggers.iter().filter_map(|trigger| trigger.insert.as_ref()));
+    let called = seen.calls.iter().map(|call| &call.skill).chain(inserts);
+    let closed = called.into_iter().all(|id| own(&id.value) || actions.contains(&id.value));
+    let topics = script.phases.iter().flat_map(|phase| &phase.topics).map(|topic| &topic.id);
+    let places = script.phases.iter().map(|phase| &phase.id).chain(topics);
+    Some(ScriptOutline {
+        places: places.map(|id| id.value.clone()).collect(),
+        variables: seen.definitions.iter().map(|definition| definition.name.clone()).collect(),
+        whole: closed && seen.whole && findings.mistakes() == 0,
+        actions,
+    })
+}
+
+/// Checks what the test in a parsed file says about its script. What is wrong with the test itself is not said here; a file
+/// that holds no test is left alone.
+pub fn examine_test(file: &Arc<SourceFile>, root: &Node, tested: &Tested) -> Vec<Diagnostic> {
+    let reading = Findings::new();
+    let Some(Document::Test(test)) = document(file, root, &reading) else { return vec![] };
+    let findings = Findings::new();
+    if let Some(path) = &test.script {
+        findings.extend(wrong_script(path, tested, file));
+    }
+    for reason in test.expected.iter().filter_map(|expected| match expected {
+        Expected::ExitReason(reason) => Some(reason),
+        _ => None,
+    }) {
+        findings.extend(unknown(reason, file));
+    }
+    if let Tested::Script(script) = tested
+        && script.whole
+    {
+        named(&test, script, file, &findings);
+    }
+    findings.into_vec()
+}
+
+fn wrong_script(path: &Spanned<String>, tested: &Tested, file: &Arc<SourceFile>) -> Option<Diagnostic> {
+    let shown = shortened(&path.value);
+    let (message, help) = match tested {
+        Tested::Script(_) | Tested::Unreadable => return None,
+        Tested::Absent => (
+            format!("there is no script `{shown}`"),
+            "the path begins at the folder of this test, as in `../scripts/intake.yaml`",
+        ),
+        Tested::Other => {
+            (format!("the file `{shown}` is no script"), "a script begins with `session:`; write the path of one")
+        }
+    };
+    Some(Diagnostic::error("missing-script", message, file, path.span).with_help(help))
+}
+
+/// Reports what the test names and the script does not have.
+fn named(test: &WrittenTest, script: &ScriptOutline, file: &Arc<SourceFile>, findings: &Findings) {
+    let mut told: BTreeMap<(&str, &str), ()> = BTreeMap::new();
+    let report = |rule, name: &Spanned<String>, message: String, known: &mut dyn Iterator<Item = &str>, what: &str| {
+        let known: Vec<&str> = known.filter(|name| !name.is_empty()).collect();
+        let diagnostic = Diagnostic::error(rule, message, file, name.span);
+        findings.report(match near_miss(&name.value, known.iter().copied()) {
+            Some(near) => diagnostic
+                .with_help(format!("did you mean `{near}`?"))
+                .with_fix(format!("write `{near}`"), vec![Edit::replace(name.span, near)]),
+            None if known.is_empty() => diagnostic.with_help(format!("the script has no {what}")),
+            None => diagnostic.with_help(format!("{what} of the script are {}", listed(known.into_iter()))),
+        });
+    };
+    for id in test.replies.iter().filter(|id| !script.actions.contains(&id.value)) {
+        if told.insert(("action", id.value.as_str()), ()).is_none() {
+            let message =
+                format!("the script has no action `{}`, so nothing asks for these replies", shortened(&id.value));
+            report("unknown-test-target", id, message, &mut script.actions.iter().map(String::as_str), "actions");
+        }
+    }
+    for expected in &test.expected {
+        match expected {
+            Expected::Variable(name) if !script.variables.contains(&name.value) => {
+                let message = format!("the script neither declares nor sets `{}`", shortened(&name.value));
+                let known = &mut script.variables.iter().map(String::as_str);
+                report("unknown-test-target", name, message, known, "variables");
+            }
+            Expected::Location(id) if !script.actions.contains(&id.value) && !script.places.contains(&id.value) => {
+                let message = format!("the script has no action, topic or phase `{}`", shortened(&id.value));
+                let known = &mut script.actions.iter().chain(&script.places).map(String::as_str);
+                report("unknown-test-target", id, message, known, "places");
+            }
+            _ => {}
+        }
+    }
+}
