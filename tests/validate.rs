@@ -372,7 +372,8 @@ fn each_file_is_checked_against_its_own_project() {
     assert_eq!(findings(&home, &["one", "two"]), pairs(&expected));
     // One project for all has neither scheme.
     put(&home, "three/_system/x", "");
-    assert_eq!(findings(&home, &["--project", "three", "one/scripts", "two/scripts"]), []);
+    let unused = pairs(&[("two/scripts/a.yaml", "unused-variable")]);
+    assert_eq!(findings(&home, &["--project", "three", "one/scripts", "two/scripts"]), unused);
 }
 
 #[test]

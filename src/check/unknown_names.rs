@@ -104,7 +104,7 @@ fn out_of_scope(facts: &Facts<'_>, used: &Use, definition: &Definition) -> Diagn
         How::Written | How::Input => format!("declare `{name}` in the {wide} instead"),
     };
     Diagnostic::error("out-of-scope", message, facts.file, used.place.span(facts.file)).with_help(help).with_related(
-        "it is given its scope here",
+        "its scope is given here",
         facts.file,
         definition.span,
     )

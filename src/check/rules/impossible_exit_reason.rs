@@ -50,12 +50,12 @@ impl Rule for ImpossibleExitReason {
                 (Some(_), _) | (None, Body::Skill(_)) => continue,
                 (None, _) if !facts.whole() => continue,
                 (None, Body::Topic(phase, topic)) => {
-                    (topics.get(&(phase, topic)).copied().unwrap_or(Reasons::MAX), "an action of this topic".into())
+                    (topics.get(&(phase, topic)).copied().unwrap_or(Reasons::MAX), "no action of this topic".into())
                 }
                 (None, Body::Phase(phase)) => {
-                    (phases.get(&phase).copied().unwrap_or(Reasons::MAX), "an action of this phase".into())
+                    (phases.get(&phase).copied().unwrap_or(Reasons::MAX), "no action of this phase".into())
                 }
-                (None, Body::Session) => (session, "an action of this script".into()),
+                (None, Body::Session) => (session, "no action of this script".into()),
             };
             for route in &table.on_exit.routes {
                 let reason = route.reason.value.as_str();
@@ -66,7 +66,7 @@ impl Rule for ImpossibleExitReason {
                 let message = if one {
                     format!("{what} never ends with `{reason}`")
                 } else {
-                    format!("never does {what} end with `{reason}`")
+                    format!("{what} ever ends with `{reason}`")
                 };
                 let others = REASONS.iter().filter(|other| given & bit(other) != 0 && **other != ERROR);
                 let others: Vec<String> = others.map(|other| format!("`{other}`")).collect();

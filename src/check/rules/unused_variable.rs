@@ -55,7 +55,7 @@ impl Rule for UnusedVariable {
                 if used {
                     continue;
                 }
-                let Some((definition, message)) = unused(facts, &definitions, &set) else { continue };
+                let Some((definition, message)) = unused(&definitions, &set) else { continue };
                 looks += 1;
                 let set_only = definition.how == How::Written && definition.to == Scope::Session;
                 let near = match () {
@@ -81,11 +81,7 @@ impl Rule for UnusedVariable {
 }
 
 /// Which of the definitions of one name in one area to speak of, and what to say.
-fn unused<'s>(
-    facts: &Facts<'_>,
-    definitions: &[&'s Definition],
-    set: &BTreeSet<Span>,
-) -> Option<(&'s Definition, String)> {
+fn unused<'s>(definitions: &[&'s Definition], set: &BTreeSet<Span>) -> Option<(&'s Definition, String)> {
     // What a later session may read is never unused.
     if definitions.iter().any(|definition| definition.to == Scope::Global) {
         return None;
