@@ -5,6 +5,7 @@ use std::sync::{Arc, LazyLock, OnceLock};
 
 use bcc_script::actions::KINDS;
 use bcc_script::check::check::{Against, check, examine};
+use bcc_script::check::diagnostics::{DIAGNOSTICS, Page};
 use bcc_script::check::library::Library;
 use bcc_script::prompt::expr::parse::Expr;
 use bcc_script::prompt::front::cut;
@@ -17,22 +18,26 @@ use bcc_script::reply::strategies;
 use bcc_script::schema::embedded;
 use bcc_script::script::read::scheme;
 use bcc_script::source::diagnostic::{Diagnostic, Fix};
-use bcc_script::source::render::human::human;
+use bcc_script::source::render::github::github;
+use bcc_script::source::render::human::{Options, human, report as human_report, summary};
+use bcc_script::source::render::json::json;
+use bcc_script::source::render::sarif::{RuleText, sarif};
 use bcc_script::source::span::Span;
 use bcc_script::source::text::SourceFile;
 use bcc_script::source::yaml::parse;
 use bcc_script::value::scopes::{Declarations, Layer, Scope, Scopes, Stored};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::seeds::Form;
 
 /// The places of role markers are found by this; nobody guesses it here.
 const MARK: &str = "0123456789abcdef0123456789abcdef";
 
-/// Gives what was found, in words: two runs must give the same. An `Err` says what does not hold.
-pub(crate) fn take(form: Form, bytes: &[u8]) -> Result<String, String> {
+/// Gives what was found, in words: two runs must give the same. An `Err` says what does not hold. `reports`: whether findings
+/// are also put into all kinds of reports, and fixes are made.
+pub(crate) fn take(form: Form, bytes: &[u8], reports: bool) -> Result<String, String> {
     match form {
-        Form::Script => script(bytes),
+        Form::Script => script(bytes, reports),
         Form::Template => template(&String::from_utf8_lossy(bytes)),
         Form::Text => text(&String::from_utf8_lossy(bytes)),
         Form::Expression => expression(&String::from_utf8_lossy(bytes)),
@@ -40,20 +45,25 @@ pub(crate) fn take(form: Form, bytes: &[u8]) -> Result<String, String> {
     }
 }
 
-fn script(bytes: &[u8]) -> Result<String, String> {
+fn script(bytes: &[u8], reports: bool) -> Result<String, String> {
     let found = checked(bytes);
     sound(&found)?;
-    let mut told = report(&found);
+    let told =
+        |one: &Diagnostic| format!("{} {:?} {} {:?} {:?}\n", one.rule, one.span, one.message, one.help, one.fixes);
+    let all = found.iter().map(told).collect();
+    if !reports {
+        return Ok(all);
+    }
+    let _ = report(&found);
     // Fixes that stand first are those that an editor applies.
     for diagnostic in found.iter().filter(|diagnostic| !diagnostic.fixes.is_empty()).take(4) {
         for fix in &diagnostic.fixes {
             let mended = apply(fix, diagnostic.file.text())?;
             let after = checked(mended.as_bytes());
             sound(&after).map_err(|problem| format!("after the fix `{}`: {problem}", fix.title))?;
-            told += &format!("{} findings after `{}`\n", after.len(), fix.title);
         }
     }
-    Ok(told)
+    Ok(all)
 }
 
 /// Everything that is found in a script of these bytes.
@@ -92,8 +102,22 @@ fn templates() -> Arc<Templates> {
 
 /// The reports of all kinds.
 fn report(found: &[Diagnostic]) -> String {
-    let _ = human(found, true);
-    human(found, false)
+    // In colour it only takes longer.
+    let few = found.get(..found.len().min(5)).unwrap_or_default();
+    let _ = human(few, true);
+    let rule = |page: &Page| RuleText { slug: page.slug, severity: page.severity, page: page.text };
+    // All pages are the same for every input.
+    let rules: Vec<RuleText<'_>> = DIAGNOSTICS.iter().take(2).map(rule).collect();
+    let all = Options { all: true, ..Options::default() };
+    [
+        human_report(found, &Options::default()),
+        human_report(few, &all),
+        json(1, found),
+        sarif(found, &rules),
+        github(found),
+        summary(1, found),
+    ]
+    .concat()
 }
 
 /// What every finding keeps, whatever the file: it stands inside of it, says something, and its fixes can be applied.
@@ -219,7 +243,7 @@ fn reply(raw: &str) -> Result<String, String> {
 
 /// A value of every shape.
 fn names() -> Names {
-    let values = json!({
+    let values = serde_json::json!({
         "称呼": "小林", "name": "张三", "text": "a b c", "x": 1, "a": 2.5, "b": true, "c": null, "list": ["a", 1, null, [2]],
         "items": [{ "name": "x", "a": 1 }, { "name": "y" }], "map": { "a": { "b": [1, 2] } }, "分数": 7, "age": 18,
         "huge": u64::MAX, "least": i64::MIN, "empty": "", "none_left": [], "y": 1e308, "z": "e\u{301}😀",
@@ -233,6 +257,6 @@ fn names() -> Names {
     let mut names = Names::new(scopes);
     names.give_text("task", "问一个问题");
     names.give_text("time", "10:00");
-    names.give("history", json!(["一", "二"]));
+    names.give("history", serde_json::json!(["一", "二"]));
     names
 }
