@@ -55,7 +55,7 @@ impl Rule for UnusedVariable {
                 if used {
                     continue;
                 }
-                let Some((definition, message)) = unused(facts, &definitions, &set) else { continue };
+                let Some((definition, message)) = unused(&definitions, &set) else { continue };
                 looks += 1;
                 let set_only = definition.how == How::Written && definition.to == Scope::Session;
                 let near = match () {
@@ -67,6 +67,10 @@ impl Rule for UnusedVariable {
                 let help = match near {
                     Some(near) if set_only => format!("did you mean `{}`?", shortened(near)),
                     Some(near) => format!("did you mean it where `{}` gets its value?", shortened(near)),
+                    None if set_only && skill.is_some() => {
+                        "use it in a text or a condition; if callers should get it, list it under `outputs`; or remove it"
+                            .to_owned()
+                    }
                     None if set_only => format!(
                         "use it in a text or a condition; if it is meant for the export, declare `{}`; or remove it",
                         shortened(name)
@@ -81,11 +85,7 @@ impl Rule for UnusedVariable {
 }
 
 /// Which of the definitions of one name in one area to speak of, and what to say.
-fn unused<'s>(
-    facts: &Facts<'_>,
-    definitions: &[&'s Definition],
-    set: &BTreeSet<Span>,
-) -> Option<(&'s Definition, String)> {
+fn unused<'s>(definitions: &[&'s Definition], set: &BTreeSet<Span>) -> Option<(&'s Definition, String)> {
     // What a later session may read is never unused.
     if definitions.iter().any(|definition| definition.to == Scope::Global) {
         return None;
