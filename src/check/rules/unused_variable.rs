@@ -101,7 +101,11 @@ fn unused<'s>(definitions: &[&'s Definition], set: &BTreeSet<Span>) -> Option<(&
         };
     }
     let only_set = definitions.iter().all(|definition| set.contains(&definition.span));
-    only_set.then(|| (first, format!("`{name}` is set, but nothing uses it, and it is declared nowhere")))
+    let besides = match first.at.body {
+        Body::Skill(_) => "and it is no output of the skill",
+        Body::Session | Body::Phase(_) | Body::Topic(..) => "and it is declared nowhere",
+    };
+    only_set.then(|| (first, format!("`{name}` is set, but nothing uses it, {besides}")))
 }
 
 fn has_writer(definitions: &[&Definition]) -> bool {
