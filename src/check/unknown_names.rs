@@ -1,8 +1,7 @@
 //! Names that were not known where they are used, once the whole document was walked: whether they are known nowhere, only
 //! further down, or only in a scope that does not reach there (LANGUAGE.md sections 3 and 4).
 
-use crate::check::facts::At;
-use crate::check::facts::{Body, Definition, Facts, How, UnknownUse, Use};
+use crate::check::facts::{At, Body, Definition, Facts, How, UnknownUse, Use};
 use crate::check::name_table::begin;
 use crate::script::fields::shortened;
 use crate::script::findings::Findings;
@@ -94,9 +93,10 @@ fn out_of_scope(facts: &Facts<'_>, used: &Use, definition: &Definition) -> Diagn
         _ => Scope::Session,
     };
     let help = match definition.how {
-        How::Element => format!(
+        How::Element => {
             "an element of `for_each` is known in its topic alone: `set` another variable to it there, and use that one"
-        ),
+                .to_owned()
+        }
         How::Declared => format!("move it to the `declare` of the {wide}, so that it lasts as long as it is needed"),
         How::Written | How::Input if definition.scope.is_some() => {
             format!("write `scope: {wide}` there, so that it lasts as long as it is needed")

@@ -67,6 +67,10 @@ impl Rule for UnusedVariable {
                 let help = match near {
                     Some(near) if set_only => format!("did you mean `{}`?", shortened(near)),
                     Some(near) => format!("did you mean it where `{}` gets its value?", shortened(near)),
+                    None if set_only && skill.is_some() => {
+                        "use it in a text or a condition; if callers should get it, list it under `outputs`; or remove it"
+                            .to_owned()
+                    }
                     None if set_only => format!(
                         "use it in a text or a condition; if it is meant for the export, declare `{}`; or remove it",
                         shortened(name)
@@ -97,7 +101,11 @@ fn unused<'s>(definitions: &[&'s Definition], set: &BTreeSet<Span>) -> Option<(&
         };
     }
     let only_set = definitions.iter().all(|definition| set.contains(&definition.span));
-    only_set.then(|| (first, format!("`{name}` is set, but nothing uses it, and it is declared nowhere")))
+    let besides = match first.at.body {
+        Body::Skill(_) => "and it is no output of the skill",
+        Body::Session | Body::Phase(_) | Body::Topic(..) => "and it is declared nowhere",
+    };
+    only_set.then(|| (first, format!("`{name}` is set, but nothing uses it, {besides}")))
 }
 
 fn has_writer(definitions: &[&Definition]) -> bool {
