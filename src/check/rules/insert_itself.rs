@@ -100,8 +100,9 @@ impl Calls {
                 Some(calls.other(skill, &mut others, &mut open))
             });
             let Some(to) = to.or_else(action) else { continue };
+            let place = Related { message: calls_here(&id.value), file: facts.file.clone(), span: id.span };
             let by = By { is_here: true, inserts, id: id.value.clone() };
-            calls.way(from, Way { to, by: Some((place(facts, id.span), by)) });
+            calls.way(from, Way { to, by: Some((place, by)) });
         }
         while let Some(skill) = open.pop() {
             let Some(from) = others.get(&skill.id).copied() else { continue };
@@ -197,6 +198,6 @@ impl Calls {
     }
 }
 
-fn place(facts: &Facts<'_>, span: Span) -> Related {
-    Related { message: "which calls".to_owned(), file: facts.file.clone(), span }
+fn calls_here(id: &str) -> String {
+    format!("on the way, `{}` is called here", shortened(id))
 }

@@ -6,7 +6,7 @@ use crate::check::callables::Callables;
 use crate::check::facts::{CallFact, Facts};
 use crate::check::library::SkillOutline;
 use crate::check::rules::rule::Rule;
-use crate::check::rules::unknown_target::listed;
+use crate::check::rules::unknown_target::and;
 use crate::script::fields::shortened;
 use crate::script::findings::Findings;
 use crate::source::diagnostic::{Diagnostic, Edit};
@@ -56,7 +56,7 @@ fn unknown(id: &Spanned<String>, callables: &Callables<'_>, facts: &Facts<'_>) -
             .with_fix(format!("write `{near}`"), vec![Edit::replace(id.span, near)]),
         None if callables.skills().next().is_none() => diagnostic
             .with_help("there are no skills yet: write it under `skills:` of the script, or as a file in skills/"),
-        None => diagnostic.with_help(format!("there are the skills {}", listed(callables.skills()))),
+        None => diagnostic.with_help(format!("there are the skills {}", and(callables.skills()))),
     }
 }
 
@@ -127,8 +127,4 @@ fn never_fits(value: &Node, declared: DeclaredType) -> bool {
     let written = value.to_json();
     let open = value.as_scalar().is_some_and(|scalar| scalar.text.contains('{'));
     !open && !written.is_null() && declared.coerce(&written).is_none()
-}
-
-fn and<'n>(names: impl Iterator<Item = &'n str>) -> String {
-    listed(names).replace(" or ", " and ")
 }

@@ -3,7 +3,7 @@
 use crate::check::callables::{Callables, can_insert};
 use crate::check::facts::{Body, Facts};
 use crate::check::rules::rule::Rule;
-use crate::check::rules::unknown_target::listed;
+use crate::check::rules::unknown_target::and;
 use crate::script::fields::shortened;
 use crate::script::findings::Findings;
 use crate::source::diagnostic::{Diagnostic, Edit};
@@ -85,6 +85,6 @@ fn unknown(id: &Spanned<String>, body: Body, facts: &Facts<'_>, callables: &Call
         None if callables.skills().next().is_none() => diagnostic.with_help(
             "write the skill under `skills:` of the script or as a file in skills/, or name an action of this script",
         ),
-        None => diagnostic.with_help(format!("there are the skills {}", listed(callables.skills()))),
+        None => diagnostic.with_help(format!("there are the skills {}", and(callables.skills()))),
     }
 }

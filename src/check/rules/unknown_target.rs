@@ -100,13 +100,17 @@ impl<'f> Places<'f> {
             Some(near) => diagnostic
                 .with_help(format!("did you mean `{near}`?"))
                 .with_fix(format!("write `{near}`"), vec![Edit::replace(span, near)]),
-            None => diagnostic.with_help(format!("`goto` leads to the id of {}", listed(known()))),
+            None => diagnostic.with_help(format!("`goto` leads to the id of {}", listed(known(), "or"))),
         }
     }
 }
 
-/// Some of the names, for a help text.
-pub fn listed<'n>(names: impl Iterator<Item = &'n str>) -> String {
+/// Some of the names, for a help text: `a`, `b` and `c`.
+pub fn and<'n>(names: impl Iterator<Item = &'n str>) -> String {
+    listed(names, "and")
+}
+
+fn listed<'n>(names: impl Iterator<Item = &'n str>, last: &str) -> String {
     const MOST: usize = 8;
     let mut names: Vec<String> = names.take(MOST + 1).map(|name| format!("`{name}`")).collect();
     if names.len() > MOST {
@@ -114,8 +118,8 @@ pub fn listed<'n>(names: impl Iterator<Item = &'n str>) -> String {
         return format!("{}, …", names.join(", "));
     }
     match names.split_last() {
-        Some((last, [])) => last.clone(),
-        Some((last, rest)) => format!("{} or {last}", rest.join(", ")),
+        Some((only, [])) => only.clone(),
+        Some((end, rest)) => format!("{} {last} {end}", rest.join(", ")),
         None => "something that is there".to_owned(),
     }
 }
