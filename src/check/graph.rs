@@ -353,7 +353,7 @@ mod tests {
             name: format!("{kind}_v1.md"),
             text: "{{ task }}".into(),
         });
-        let templates = Arc::new(Templates::new(&templates, "mark").unwrap());
+        let templates = Arc::new(Templates::new(&templates, "0123456789abcdef0123456789abcdef").unwrap());
         let (schemas, library) = (BTreeMap::new(), Library::default());
         let against = Against { kinds: KINDS, templates, reply_schemas: &schemas, library: &library };
         let findings = Findings::new();
