@@ -120,7 +120,8 @@ fn named(test: &WrittenTest, script: &ScriptOutline, file: &Arc<SourceFile>, fin
     let report = |rule, name: &Spanned<String>, message: String, known: &mut dyn Iterator<Item = &str>, what: &str| {
         let known: Vec<&str> = known.filter(|name| !name.is_empty()).collect();
         let diagnostic = Diagnostic::error(rule, message, file, name.span);
-        findings.report(match near_miss(&name.value, known.iter().copied()) {
+        let near = findings.may_advise().then(|| near_miss(&name.value, known.iter().copied())).flatten();
+        findings.report(match near {
             Some(near) => diagnostic
                 .with_help(format!("did you mean `{near}`?"))
                 .with_fix(format!("write `{near}`"), vec![Edit::replace(name.span, near)]),

@@ -36,7 +36,7 @@ impl Rule for InsertItself {
                     && let Some((place, by)) = &way.by
                     && by.is_here
                 {
-                    findings.report(calls.report(way, place, facts, &number));
+                    findings.report(calls.report(way, place, (facts, findings), &number));
                 }
             }
         }
@@ -144,7 +144,13 @@ impl Calls {
         }
     }
 
-    fn report(&self, way: &Way, place: &Related, facts: &Facts<'_>, number: &[usize]) -> Diagnostic {
+    fn report(
+        &self,
+        way: &Way,
+        place: &Related,
+        (facts, findings): (&Facts<'_>, &Findings),
+        number: &[usize],
+    ) -> Diagnostic {
         let by = way.by.as_ref().map(|(_, by)| by);
         let inserts = by.is_some_and(|by| by.inserts);
         let id = shortened(by.map_or("", |by| by.id.as_str()));
@@ -156,7 +162,9 @@ impl Calls {
         let help = "it would never end: insert something else here, or let it go on with `next`";
         let help = if inserts { help } else { "it would never end: call another skill, or take this call out" };
         let mut diagnostic = Diagnostic::error(slug, message, facts.file, place.span).with_help(help);
-        diagnostic.related.extend(self.circle(way.to, number, place.span, facts));
+        if findings.may_advise() {
+            diagnostic.related.extend(self.circle(way.to, number, place.span, facts));
+        }
         diagnostic
     }
 

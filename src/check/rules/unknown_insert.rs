@@ -50,7 +50,7 @@ impl Rule for UnknownInsert {
                     findings.report(diagnostic.with_related("the action", facts.file, action.id.span));
                 }
                 None if !callables.whole() => {}
-                None => findings.report(unknown(id, body, facts, &callables)),
+                None => findings.report(unknown(id, body, facts, &callables, findings.may_advise())),
             }
         }
     }
@@ -65,7 +65,7 @@ pub fn inserts<'f>(facts: &'f Facts<'_>) -> Vec<(&'f Spanned<String>, Body)> {
     routes.chain(triggers).collect()
 }
 
-fn unknown(id: &Spanned<String>, body: Body, facts: &Facts<'_>, callables: &Callables<'_>) -> Diagnostic {
+fn unknown(id: &Spanned<String>, body: Body, facts: &Facts<'_>, callables: &Callables<'_>, advise: bool) -> Diagnostic {
     let message = format!("there is no skill and no action `{}`", shortened(&id.value));
     let diagnostic = Diagnostic::error(SLUG, message, facts.file, id.span);
     let targets = facts.script.map(|script| script.phases.as_slice()).unwrap_or_default();
@@ -78,7 +78,7 @@ fn unknown(id: &Spanned<String>, body: Body, facts: &Facts<'_>, callables: &Call
     }
     let actions =
         facts.seen.actions.iter().filter(|action| can_insert(body, action)).map(|action| action.id.value.as_str());
-    match near_miss(&id.value, callables.skills().chain(actions)) {
+    match advise.then(|| near_miss(&id.value, callables.skills().chain(actions))).flatten() {
         Some(near) => diagnostic
             .with_help(format!("did you mean `{near}`?"))
             .with_fix(format!("write `{near}`"), vec![Edit::replace(id.span, near)]),
