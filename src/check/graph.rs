@@ -169,7 +169,7 @@ impl Graph {
     /// The graph of a document.
     pub fn of(facts: &Facts<'_>) -> Self {
         let nodes = Nodes::of(facts);
-        let ways::Drawn { mut ways, inserted } = ways::draw(facts, &nodes);
+        let ways::Drawn { mut ways, inserted, anytime: elsewhere } = ways::draw(facts, &nodes);
         ways.sort_by_key(|(from, _)| *from);
         let mut first = vec![0; nodes.count + 1];
         ways.iter().for_each(|(from, _)| first.iter_mut().skip(from + 1).take(1).for_each(|count| *count += 1));
@@ -182,7 +182,8 @@ impl Graph {
         let anytime = inside(facts, &inserted);
         let mut graph = Self { nodes, first, ways, reached: vec![], orders: [vec![], vec![]], anytime };
         let roots = [Nodes::START].into_iter().chain((0..facts.skills.len()).map(|skill| graph.nodes.skill_in(skill)));
-        let roots: Vec<Node> = roots.chain(inserted.iter().map(|action| graph.nodes.act(*action))).collect();
+        let roots = roots.chain(elsewhere).chain(inserted.iter().map(|action| graph.nodes.act(*action)));
+        let roots: Vec<Node> = roots.collect();
         graph.reached = graph.from(&roots);
         // Two orders that try the ways of a node from its first and from its last: where one place stands before another in
         // both, there may be a way; where they disagree, there is none.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::check::check::Against;
 use crate::check::checker::Checker;
 use crate::check::rules::unknown_exit_reason::unknown;
-use crate::check::rules::unknown_target::listed;
+use crate::check::rules::unknown_target::and;
 use crate::check::walk;
 use crate::script::fields::shortened;
 use crate::script::findings::Findings;
@@ -120,12 +120,13 @@ fn named(test: &WrittenTest, script: &ScriptOutline, file: &Arc<SourceFile>, fin
     let report = |rule, name: &Spanned<String>, message: String, known: &mut dyn Iterator<Item = &str>, what: &str| {
         let known: Vec<&str> = known.filter(|name| !name.is_empty()).collect();
         let diagnostic = Diagnostic::error(rule, message, file, name.span);
-        findings.report(match near_miss(&name.value, known.iter().copied()) {
+        let near = findings.may_advise().then(|| near_miss(&name.value, known.iter().copied())).flatten();
+        findings.report(match near {
             Some(near) => diagnostic
                 .with_help(format!("did you mean `{near}`?"))
                 .with_fix(format!("write `{near}`"), vec![Edit::replace(name.span, near)]),
             None if known.is_empty() => diagnostic.with_help(format!("the script has no {what}")),
-            None => diagnostic.with_help(format!("{what} of the script are {}", listed(known.into_iter()))),
+            None => diagnostic.with_help(format!("the script has the {what} {}", and(known.into_iter()))),
         });
     };
     for id in test.replies.iter().filter(|id| !script.actions.contains(&id.value)) {

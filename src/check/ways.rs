@@ -1,10 +1,10 @@
 //! Draws the ways of a [`crate::check::graph::Graph`]: what follows on what, by order, conditions and routes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::check::facts::{ActionFact, Body, Facts};
 use crate::check::graph::{Node, Nodes, Sure, Way, Work};
-use crate::check::reasons::{ERROR, Table, Usual, possible, usual};
+use crate::check::reasons::{ERROR, REASONS, Table, Usual, possible, usual};
 use crate::script::routes::{Go, WrittenRoute};
 use crate::source::span::Span;
 
@@ -15,6 +15,8 @@ pub struct Drawn {
     pub ways: Vec<(Node, Way)>,
     /// The actions that a trigger inserts: they may run at any time.
     pub inserted: Vec<usize>,
+    /// Where the routes lead that a skill inserted by a trigger might take.
+    pub anytime: Vec<Node>,
 }
 
 /// Draws the ways of a document.
@@ -28,6 +30,7 @@ pub fn draw(facts: &Facts<'_>, nodes: &Nodes) -> Drawn {
         gotos: BTreeMap::new(),
         lists: BTreeMap::new(),
         blocks: BTreeMap::new(),
+        calls: facts.seen.calls.iter().filter_map(|call| call.at.action).collect(),
         tables: Tables::default(),
     };
     drawing.index();
@@ -62,6 +65,8 @@ struct Drawing<'a> {
     lists: BTreeMap<Body, Vec<usize>>,
     /// The lists inside of actions, by their action and in the order of the file.
     blocks: BTreeMap<usize, BTreeMap<usize, Vec<usize>>>,
+    /// The actions that call skills.
+    calls: BTreeSet<usize>,
     tables: Tables<'a>,
 }
 
@@ -89,6 +94,14 @@ impl<'a> Drawing<'a> {
             }
         }
         let inserted = facts.seen.triggers.iter().filter_map(|trigger| trigger.insert.as_ref());
+        if !facts.seen.triggers.is_empty() {
+            let tables = facts.seen.routes.iter().filter(|table| table.at.action.is_none());
+            for route in tables.flat_map(|table| &table.on_exit.routes) {
+                if let Some(Go::Goto(id)) = route.then.as_ref().map(|then| &then.value) {
+                    self.drawn.anytime.extend(self.targets.get(id.as_str()).into_iter().flatten());
+                }
+            }
+        }
         self.drawn.inserted = inserted.filter_map(|id| self.ids.get(id.value.as_str()).copied()).collect();
     }
 
@@ -159,6 +172,9 @@ impl<'a> Drawing<'a> {
             let sure = if at_once && action.sound { Sure::Yes } else { Sure::No };
             self.way(act, Way { to: exit, sure, work: Work::Action(number), by: None });
         }
+        if self.calls.contains(&number) {
+            self.around(number, action, act);
+        }
         let own = Table::of(action.on_exit.as_ref());
         let Tables { topic, phase, session } = self.tables;
         for reason in possible(facts, action) {
@@ -166,7 +182,12 @@ impl<'a> Drawing<'a> {
             let (from, sure) = if reason == ERROR { (act, Sure::OnError) } else { (exit, Sure::Yes) };
             let route = [own, topic, phase, session].iter().find_map(|table| table.route(reason));
             match route {
-                Some(route) => self.route(number, action, route, from, sure),
+                Some(route) => {
+                    self.route(number, action, route, from, sure);
+                    if route.insert.is_some() {
+                        self.around(number, action, from);
+                    }
+                }
                 None => {
                     let to = match usual(reason) {
                         Usual::Next => after,
@@ -224,6 +245,16 @@ impl<'a> Drawing<'a> {
         }
         for to in targets {
             self.way(from, Way { to, sure, work: Work::Nothing, by });
+        }
+    }
+
+    /// The routes of the tables around an action that calls a skill: the skill's own actions might take them.
+    fn around(&mut self, number: usize, action: &ActionFact, from: Node) {
+        let Tables { topic, phase, session } = self.tables;
+        for reason in REASONS {
+            if let Some(route) = [topic, phase, session].iter().find_map(|table| table.route(reason)) {
+                self.route(number, action, route, from, Sure::No);
+            }
         }
     }
 

@@ -35,8 +35,11 @@ impl Rule for BudgetTooSmall {
         if budget.turns.is_some() {
             // Whatever else counts, each answer takes one.
             let turns = |work| described(work).map_or(0, |described| u64::from(described.listens));
-            let message =
-                |least| format!("the shortest way through this script waits for {least} answers, more than its turns");
+            let message = |least| {
+                format!(
+                    "the shortest way through this script waits for {least} answers, more than the turns of its budget"
+                )
+            };
             report(
                 &budget.turns,
                 facts.graph().cheapest(turns),
@@ -46,8 +49,9 @@ impl Rule for BudgetTooSmall {
         }
         if budget.model_calls.is_some() {
             let calls = |work| described(work).map_or(0, |described| u64::from(described.least_calls));
-            let message =
-                |least| format!("the shortest way through this script calls a model {least} times, more than it may");
+            let message = |least| {
+                format!("the shortest way through this script calls a model {least} times, more than its budget allows")
+            };
             report(
                 &budget.model_calls,
                 facts.graph().cheapest(calls),

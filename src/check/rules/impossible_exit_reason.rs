@@ -1,10 +1,11 @@
 //! `impossible-exit-reason`: a route for a reason that no action under it ever gives.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::check::facts::{Body, Facts};
 use crate::check::reasons::{ERROR, REASONS, possible};
 use crate::check::rules::rule::Rule;
+use crate::check::rules::unknown_insert::inserts;
 use crate::script::findings::Findings;
 use crate::source::diagnostic::Diagnostic;
 
@@ -40,6 +41,19 @@ impl Rule for ImpossibleExitReason {
                 session |= given;
             }
         }
+        let mut around: BTreeSet<Body> = BTreeSet::new();
+        // What a skill that runs there would give is not known.
+        let calls = facts.seen.calls.iter().map(|call| call.at.body);
+        for body in calls.chain(inserts(facts).into_iter().map(|(_, body)| body)) {
+            if let Body::Topic(phase, topic) = body {
+                topics.insert((phase, topic), Reasons::MAX);
+            }
+            if let Body::Topic(phase, _) | Body::Phase(phase) = body {
+                phases.insert(phase, Reasons::MAX);
+            }
+            around.insert(body);
+            session = Reasons::MAX;
+        }
         for table in &facts.seen.routes {
             let action = table.at.action.and_then(|number| facts.seen.actions.get(number));
             let (given, what) = match (action, table.at.body) {
@@ -49,6 +63,8 @@ impl Rule for ImpossibleExitReason {
                 }
                 (Some(_), _) | (None, Body::Skill(_)) => continue,
                 (None, _) if !facts.whole() => continue,
+                (None, _) if around.contains(&Body::Session) => continue,
+                (None, Body::Topic(phase, _)) if around.contains(&Body::Phase(phase)) => continue,
                 (None, Body::Topic(phase, topic)) => {
                     (topics.get(&(phase, topic)).copied().unwrap_or(Reasons::MAX), "no action of this topic".into())
                 }
@@ -62,19 +78,15 @@ impl Rule for ImpossibleExitReason {
                 if bit(reason) == 0 || given & bit(reason) != 0 {
                     continue;
                 }
-                let one = action.is_some();
-                let message = if one {
-                    format!("{what} never ends with `{reason}`")
-                } else {
-                    format!("{what} ever ends with `{reason}`")
-                };
                 let others = REASONS.iter().filter(|other| given & bit(other) != 0 && **other != ERROR);
                 let others: Vec<String> = others.map(|other| format!("`{other}`")).collect();
-                let why = why(reason, one);
-                let ends =
-                    if others.is_empty() { String::new() } else { format!("; it ends with {}", others.join(" or ")) };
-                let help =
-                    format!("remove the route, or mend the reason: {why}{}", if one { ends } else { String::new() });
+                let ever = if action.is_some() { "never" } else { "ever" };
+                let message = format!("{what} {ever} ends with `{reason}`");
+                let ends = match action {
+                    Some(_) if !others.is_empty() => format!("; this one ends with {}", others.join(" or ")),
+                    _ => String::new(),
+                };
+                let help = format!("{}{ends}; remove the route, or move it to where it can be taken", why(reason));
                 findings.report(Diagnostic::warning(SLUG, message, facts.file, route.reason.span).with_help(help));
             }
         }
@@ -82,14 +94,13 @@ impl Rule for ImpossibleExitReason {
 }
 
 /// When the reason is given.
-fn why(reason: &str, one: bool) -> &'static str {
+fn why(reason: &str) -> &'static str {
     match reason {
-        "max_rounds_reached" => "it takes an action that is judged round by round",
-        "user_blocked" if one => "it takes an action that judges an answer and has another round to go on in",
-        "user_blocked" => "it takes an action that judges answers over several rounds",
-        "off_topic" => "only an `ai_ask` of several rounds notices that the answer is about something else",
-        "approved" | "rejected" | "timed_out" => "it takes an action that waits for an approval or has a time limit",
+        "max_rounds_reached" => "it takes an action whose answers are judged, up to its last round",
+        "user_blocked" => "it takes an action that judges answers, and has another round to go on in",
+        "off_topic" => "only an `ai_ask` of several rounds notices that an answer is about something else",
+        "approved" | "rejected" | "timed_out" => "it takes an action that waits for an approval, or has a time limit",
         "branch_failed" => "it takes an action with branches",
-        _ => "no action here gives it",
+        _ => "no kind of action that stands here gives it",
     }
 }

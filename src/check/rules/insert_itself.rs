@@ -36,7 +36,7 @@ impl Rule for InsertItself {
                     && let Some((place, by)) = &way.by
                     && by.is_here
                 {
-                    findings.report(calls.report(way, place, facts, &number));
+                    findings.report(calls.report(way, place, (facts, findings), &number));
                 }
             }
         }
@@ -100,8 +100,9 @@ impl Calls {
                 Some(calls.other(skill, &mut others, &mut open))
             });
             let Some(to) = to.or_else(action) else { continue };
+            let place = Related { message: calls_here(&id.value), file: facts.file.clone(), span: id.span };
             let by = By { is_here: true, inserts, id: id.value.clone() };
-            calls.way(from, Way { to, by: Some((place(facts, id.span), by)) });
+            calls.way(from, Way { to, by: Some((place, by)) });
         }
         while let Some(skill) = open.pop() {
             let Some(from) = others.get(&skill.id).copied() else { continue };
@@ -143,7 +144,13 @@ impl Calls {
         }
     }
 
-    fn report(&self, way: &Way, place: &Related, facts: &Facts<'_>, number: &[usize]) -> Diagnostic {
+    fn report(
+        &self,
+        way: &Way,
+        place: &Related,
+        (facts, findings): (&Facts<'_>, &Findings),
+        number: &[usize],
+    ) -> Diagnostic {
         let by = way.by.as_ref().map(|(_, by)| by);
         let inserts = by.is_some_and(|by| by.inserts);
         let id = shortened(by.map_or("", |by| by.id.as_str()));
@@ -155,7 +162,9 @@ impl Calls {
         let help = "it would never end: insert something else here, or let it go on with `next`";
         let help = if inserts { help } else { "it would never end: call another skill, or take this call out" };
         let mut diagnostic = Diagnostic::error(slug, message, facts.file, place.span).with_help(help);
-        diagnostic.related.extend(self.circle(way.to, number, place.span, facts));
+        if findings.may_advise() {
+            diagnostic.related.extend(self.circle(way.to, number, place.span, facts));
+        }
         diagnostic
     }
 
@@ -197,6 +206,6 @@ impl Calls {
     }
 }
 
-fn place(facts: &Facts<'_>, span: Span) -> Related {
-    Related { message: "which calls".to_owned(), file: facts.file.clone(), span }
+fn calls_here(id: &str) -> String {
+    format!("on the way, `{}` is called here", shortened(id))
 }

@@ -40,7 +40,8 @@ impl Rule for SkillBodies {
             for output in skill.outputs.iter().filter(|output| !known.contains(output.value.as_str())) {
                 let message =
                     format!("the skill `{id}` lists the output `{}`, and nothing in it sets that", output.value);
-                let help = match near_miss(&output.value, known.iter().copied()) {
+                let near = findings.may_advise().then(|| near_miss(&output.value, known.iter().copied())).flatten();
+                let help = match near {
                     Some(near) => format!("did you mean `{near}`? Otherwise let an action extract or set it"),
                     None => "let an action of the skill extract or set it, or take it out of `outputs`".to_owned(),
                 };

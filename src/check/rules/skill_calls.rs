@@ -1,12 +1,13 @@
 //! Calls of skills by `use_skill`: `unknown-skill`, `missing-input`, `unknown-input`, `input-type`, `unknown-output`.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::check::callables::Callables;
 use crate::check::facts::{CallFact, Facts};
-use crate::check::library::SkillOutline;
+use crate::check::library::{Input, SkillOutline};
 use crate::check::rules::rule::Rule;
-use crate::check::rules::unknown_target::listed;
+use crate::check::rules::unknown_target::and;
 use crate::script::fields::shortened;
 use crate::script::findings::Findings;
 use crate::source::diagnostic::{Diagnostic, Edit};
@@ -37,43 +38,48 @@ impl Rule for SkillCalls {
             match callables.skill(&call.skill.value) {
                 Some(skill) => one(call, skill, facts.file, findings),
                 None if !callables.whole() => {}
-                None => findings.report(unknown(&call.skill, &callables, facts)),
+                None => findings.report(unknown(&call.skill, &callables, facts, findings.may_advise())),
             }
         }
     }
 }
 
-fn unknown(id: &Spanned<String>, callables: &Callables<'_>, facts: &Facts<'_>) -> Diagnostic {
+fn unknown(id: &Spanned<String>, callables: &Callables<'_>, facts: &Facts<'_>, advise: bool) -> Diagnostic {
     let message = format!("there is no skill `{}`", shortened(&id.value));
     let diagnostic = Diagnostic::error("unknown-skill", message, facts.file, id.span);
     if let Some(action) = callables.action(&id.value).and_then(|number| facts.seen.actions.get(number)) {
         let help = "that is the id of an action; `use_skill` calls skills: write it as one under `skills:`";
         return diagnostic.with_help(help).with_related("the action", facts.file, action.id.span);
     }
-    match near_miss(&id.value, callables.skills()) {
+    match advise.then(|| near_miss(&id.value, callables.skills())).flatten() {
         Some(near) => diagnostic
             .with_help(format!("did you mean `{near}`?"))
             .with_fix(format!("write `{near}`"), vec![Edit::replace(id.span, near)]),
         None if callables.skills().next().is_none() => diagnostic
             .with_help("there are no skills yet: write it under `skills:` of the script, or as a file in skills/"),
-        None => diagnostic.with_help(format!("there are the skills {}", listed(callables.skills()))),
+        None => diagnostic.with_help(format!("there are the skills {}", and(callables.skills()))),
     }
 }
 
-fn one(call: &CallFact, skill: &SkillOutline, file: &Arc<SourceFile>, findings: &Findings) {
+fn one<'s>(call: &CallFact, skill: &'s SkillOutline, file: &Arc<SourceFile>, findings: &Findings) {
     let id = shortened(&skill.id);
-    let given = |name: &str| call.inputs.iter().any(|input| input.name.value == name);
+    let near = |name: &str, known: &mut dyn Iterator<Item = &'s str>| {
+        findings.may_advise().then(|| near_miss(name, known)).flatten()
+    };
+    let named: BTreeSet<&str> = call.inputs.iter().map(|input| input.name.value.as_str()).collect();
+    let given = |name: &str| named.contains(name);
     let inputs = || skill.inputs.iter().map(|input| input.name.as_str());
+    let known: BTreeMap<&str, &Input> = skill.inputs.iter().map(|input| (input.name.as_str(), input)).collect();
     let strangers: Vec<&Spanned<String>> =
-        call.inputs.iter().map(|input| &input.name).filter(|name| !inputs().any(|known| known == name.value)).collect();
+        call.inputs.iter().map(|input| &input.name).filter(|name| !known.contains_key(name.value.as_str())).collect();
     let open: Vec<_> = skill.inputs.iter().filter(|input| input.needed && !given(&input.name)).collect();
-    let mut mistyped = Vec::new();
+    let mut mistyped = BTreeSet::new();
     for stranger in strangers {
         let message = format!("the skill `{id}` has no input `{}`", shortened(&stranger.value));
         let diagnostic = Diagnostic::error("unknown-input", message, file, stranger.span);
-        let diagnostic = match near_miss(&stranger.value, inputs().filter(|name| !given(name))) {
+        let diagnostic = match near(&stranger.value, &mut inputs().filter(|name| !given(name))) {
             Some(near) => {
-                mistyped.push(near.to_owned());
+                mistyped.insert(near);
                 diagnostic
                     .with_help(format!("did you mean `{near}`?"))
                     .with_fix(format!("write `{near}`"), vec![Edit::replace(stranger.span, near)])
@@ -83,14 +89,14 @@ fn one(call: &CallFact, skill: &SkillOutline, file: &Arc<SourceFile>, findings: 
         };
         findings.report(diagnostic.with_related("the skill", &skill.file, skill.span));
     }
-    for input in open.into_iter().filter(|input| !mistyped.contains(&input.name)) {
+    for input in open.into_iter().filter(|input| !mistyped.contains(input.name.as_str())) {
         let message = format!("the skill `{id}` needs its input `{}`, which is not given here", shortened(&input.name));
         let help = format!("give it under `input:`, as `{}: …`, or give it a `value` in the skill", input.name);
         let diagnostic = Diagnostic::error("missing-input", message, file, call.skill.span).with_help(help);
         findings.report(diagnostic.with_related("the input", &skill.file, input.span));
     }
     for given in &call.inputs {
-        let input = skill.inputs.iter().find(|input| input.name == given.name.value);
+        let input = known.get(given.name.value.as_str());
         if let Some((input, declared)) = input.and_then(|input| Some((input, input.declared?)))
             && never_fits(&given.value, declared)
         {
@@ -106,10 +112,11 @@ fn one(call: &CallFact, skill: &SkillOutline, file: &Arc<SourceFile>, findings: 
         }
     }
     let outputs = || skill.outputs.iter().map(|output| output.value.as_str());
-    for output in call.outputs.iter().filter(|output| !outputs().any(|known| known == output.value)) {
+    let listed: BTreeSet<&str> = outputs().collect();
+    for output in call.outputs.iter().filter(|output| !listed.contains(output.value.as_str())) {
         let message = format!("the skill `{id}` has no output `{}`", shortened(&output.value));
         let diagnostic = Diagnostic::error("unknown-output", message, file, output.span);
-        let diagnostic = match near_miss(&output.value, outputs()) {
+        let diagnostic = match near(&output.value, &mut outputs()) {
             Some(near) => diagnostic
                 .with_help(format!("did you mean `{near}`?"))
                 .with_fix(format!("write `{near}`"), vec![Edit::replace(output.span, near)]),
@@ -127,8 +134,4 @@ fn never_fits(value: &Node, declared: DeclaredType) -> bool {
     let written = value.to_json();
     let open = value.as_scalar().is_some_and(|scalar| scalar.text.contains('{'));
     !open && !written.is_null() && declared.coerce(&written).is_none()
-}
-
-fn and<'n>(names: impl Iterator<Item = &'n str>) -> String {
-    listed(names).replace(" or ", " and ")
 }

@@ -3,7 +3,7 @@
 use crate::check::callables::{Callables, can_insert};
 use crate::check::facts::{Body, Facts};
 use crate::check::rules::rule::Rule;
-use crate::check::rules::unknown_target::listed;
+use crate::check::rules::unknown_target::and;
 use crate::script::fields::shortened;
 use crate::script::findings::Findings;
 use crate::source::diagnostic::{Diagnostic, Edit};
@@ -50,7 +50,7 @@ impl Rule for UnknownInsert {
                     findings.report(diagnostic.with_related("the action", facts.file, action.id.span));
                 }
                 None if !callables.whole() => {}
-                None => findings.report(unknown(id, body, facts, &callables)),
+                None => findings.report(unknown(id, body, facts, &callables, findings.may_advise())),
             }
         }
     }
@@ -65,7 +65,7 @@ pub fn inserts<'f>(facts: &'f Facts<'_>) -> Vec<(&'f Spanned<String>, Body)> {
     routes.chain(triggers).collect()
 }
 
-fn unknown(id: &Spanned<String>, body: Body, facts: &Facts<'_>, callables: &Callables<'_>) -> Diagnostic {
+fn unknown(id: &Spanned<String>, body: Body, facts: &Facts<'_>, callables: &Callables<'_>, advise: bool) -> Diagnostic {
     let message = format!("there is no skill and no action `{}`", shortened(&id.value));
     let diagnostic = Diagnostic::error(SLUG, message, facts.file, id.span);
     let targets = facts.script.map(|script| script.phases.as_slice()).unwrap_or_default();
@@ -78,13 +78,13 @@ fn unknown(id: &Spanned<String>, body: Body, facts: &Facts<'_>, callables: &Call
     }
     let actions =
         facts.seen.actions.iter().filter(|action| can_insert(body, action)).map(|action| action.id.value.as_str());
-    match near_miss(&id.value, callables.skills().chain(actions)) {
+    match advise.then(|| near_miss(&id.value, callables.skills().chain(actions))).flatten() {
         Some(near) => diagnostic
             .with_help(format!("did you mean `{near}`?"))
             .with_fix(format!("write `{near}`"), vec![Edit::replace(id.span, near)]),
         None if callables.skills().next().is_none() => diagnostic.with_help(
             "write the skill under `skills:` of the script or as a file in skills/, or name an action of this script",
         ),
-        None => diagnostic.with_help(format!("there are the skills {}", listed(callables.skills()))),
+        None => diagnostic.with_help(format!("there are the skills {}", and(callables.skills()))),
     }
 }

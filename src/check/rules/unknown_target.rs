@@ -38,7 +38,7 @@ impl Rule for UnknownTarget {
                             the `goto` in the script that calls it";
                 findings.report(Diagnostic::error(SLUG, message, facts.file, span).with_help(help));
             } else if !places.targets.contains_key(id) {
-                findings.report(places.unknown(id, span, facts));
+                findings.report(places.unknown(id, span, facts, findings.may_advise()));
             }
         }
     }
@@ -83,7 +83,7 @@ impl<'f> Places<'f> {
         Self { targets, actions: actions.collect() }
     }
 
-    fn unknown(&self, id: &str, span: Span, facts: &Facts<'_>) -> Diagnostic {
+    fn unknown(&self, id: &str, span: Span, facts: &Facts<'_>, advise: bool) -> Diagnostic {
         if let Some((topic, place)) = self.actions.get(id) {
             let message = format!("`{}` is an action, and `goto` leads to topics and phases only", shortened(id));
             let help = match *topic {
@@ -96,17 +96,21 @@ impl<'f> Places<'f> {
         let message = format!("there is no topic and no phase `{}`", shortened(id));
         let known = || self.targets.keys().copied().filter(|id| !id.is_empty());
         let diagnostic = Diagnostic::error(SLUG, message, facts.file, span);
-        match near_miss(id, known()) {
+        match advise.then(|| near_miss(id, known())).flatten() {
             Some(near) => diagnostic
                 .with_help(format!("did you mean `{near}`?"))
                 .with_fix(format!("write `{near}`"), vec![Edit::replace(span, near)]),
-            None => diagnostic.with_help(format!("`goto` leads to the id of {}", listed(known()))),
+            None => diagnostic.with_help(format!("`goto` leads to the id of {}", listed(known(), "or"))),
         }
     }
 }
 
-/// Some of the names, for a help text.
-pub fn listed<'n>(names: impl Iterator<Item = &'n str>) -> String {
+/// Some of the names, for a help text: `a`, `b` and `c`.
+pub fn and<'n>(names: impl Iterator<Item = &'n str>) -> String {
+    listed(names, "and")
+}
+
+fn listed<'n>(names: impl Iterator<Item = &'n str>, last: &str) -> String {
     const MOST: usize = 8;
     let mut names: Vec<String> = names.take(MOST + 1).map(|name| format!("`{name}`")).collect();
     if names.len() > MOST {
@@ -114,8 +118,8 @@ pub fn listed<'n>(names: impl Iterator<Item = &'n str>) -> String {
         return format!("{}, …", names.join(", "));
     }
     match names.split_last() {
-        Some((last, [])) => last.clone(),
-        Some((last, rest)) => format!("{} or {last}", rest.join(", ")),
+        Some((only, [])) => only.clone(),
+        Some((end, rest)) => format!("{} {last} {end}", rest.join(", ")),
         None => "something that is there".to_owned(),
     }
 }

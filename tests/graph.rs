@@ -1,0 +1,123 @@
+//! Which way a conversation can take through a script: the graph that rules about order ask.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, missing_docs)]
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use bcc_script::actions::KINDS;
+use bcc_script::check::check::Against;
+use bcc_script::check::checker::Checker;
+use bcc_script::check::facts::{At, Body, Facts};
+use bcc_script::check::graph::{Graph, Work};
+use bcc_script::check::library::Library;
+use bcc_script::check::walk;
+use bcc_script::prompt::layers::TemplateFile;
+use bcc_script::prompt::templates::Templates;
+use bcc_script::script::findings::Findings;
+use bcc_script::script::read::read;
+use bcc_script::source::text::SourceFile;
+use bcc_script::source::yaml::parse;
+
+/// Looks at the graph of a script of one phase with these topics.
+fn graph<T>(topics: &str, look: impl FnOnce(&Graph, &dyn Fn(&str) -> usize) -> T) -> T {
+    let text = format!("session:\n  session_id: s\n  phases:\n    - phase_id: p\n      topics:\n{topics}");
+    let file = Arc::new(SourceFile::new("s.yaml", text));
+    let templates = ["ai_ask", "ai_say"].map(|kind| TemplateFile {
+        place: "default".into(),
+        name: format!("{kind}_v1.md"),
+        text: "{{ task }}".into(),
+    });
+    let templates = Arc::new(Templates::new(&templates, "0123456789abcdef0123456789abcdef").unwrap());
+    let (schemas, library) = (BTreeMap::new(), Library::default());
+    let against = Against { kinds: KINDS, templates, reply_schemas: &schemas, library: &library };
+    let findings = Findings::new();
+    let script = read(&file, &parse(&file).root.unwrap(), &findings).unwrap();
+    let mut checker = Checker::new(&file, &against, &findings);
+    walk::script(&mut checker, &script, &[]);
+    let facts = Facts::new(&file, Some(&script), &[], &against, checker.seen);
+    let number = |id: &str| facts.seen.actions.iter().position(|action| action.id.value == id).unwrap();
+    look(facts.graph(), &number)
+}
+
+fn ask(id: &str, more: &str) -> String {
+    format!("            - {{ action_type: ai_ask, action_id: {id}, {more}config: {{ content: a }} }}\n")
+}
+
+fn topic(id: &str, actions: &str) -> String {
+    format!("        - topic_id: {id}\n          actions:\n{actions}")
+}
+
+fn precedes(graph: &Graph, earlier: usize, later: usize) -> bool {
+    let at = |action| At { body: Body::Topic(0, 0), action: Some(action) };
+    graph.may_precede(at(earlier), at(later))
+}
+
+#[test]
+fn what_stands_before_precedes_and_what_stands_after_does_not() {
+    let topics = topic("t", &(ask("a", "") + &ask("b", "condition: x, ") + &ask("c", "")));
+    graph(&topics, |graph, number| {
+        let [a, b, c] = ["a", "b", "c"].map(number);
+        assert!(precedes(graph, a, b) && precedes(graph, b, c) && precedes(graph, a, c));
+        assert!(!precedes(graph, b, a) && !precedes(graph, c, a) && !precedes(graph, c, b));
+    });
+}
+
+#[test]
+fn of_two_cases_neither_precedes_the_other_and_both_precede_what_follows() {
+    let case = |id: &str| {
+        format!("{{ when: x, actions: [{{ action_type: ai_ask, action_id: {id}, config: {{ content: a }} }}] }}")
+    };
+    let choose = format!(
+        "            - {{ action_type: condition, action_id: choose, config: {{ cases: [{}, {}, {}] }} }}\n",
+        case("a"),
+        case("b"),
+        case("c"),
+    );
+    graph(&topic("t", &(choose + &ask("after", ""))), |graph, number| {
+        let inside = ["a", "b", "c"].map(number);
+        for one in inside {
+            assert!(inside.iter().all(|other| *other == one || !precedes(graph, one, *other)));
+            assert!(precedes(graph, one, number("after")));
+            assert!(precedes(graph, number("choose"), one));
+        }
+    });
+}
+
+#[test]
+fn a_goto_back_lets_what_stands_after_come_before() {
+    let back = "on_exit: { user_blocked: { goto: t } }, ";
+    let topics = topic("t", &(ask("a", "") + &ask("b", ""))) + &topic("u", &ask("c", back));
+    graph(&topics, |graph, number| {
+        let at = |id: &str, topic| At { body: Body::Topic(0, topic), action: Some(number(id)) };
+        assert!(graph.may_precede(at("c", 1), at("a", 0)) && graph.may_precede(at("b", 0), at("a", 0)));
+    });
+}
+
+#[test]
+fn what_is_jumped_over_does_not_precede_what_it_never_leads_to() {
+    let on = "on_exit: { exit_criteria_met: { goto: v }, max_rounds_reached: { goto: v } }, ";
+    let end = "on_exit: { exit_criteria_met: end, max_rounds_reached: end }, ";
+    let topics = topic("t", &ask("a", on)) + &topic("u", &ask("b", end)) + &topic("v", &ask("c", ""));
+    graph(&topics, |graph, number| {
+        let at = |id: &str, topic| At { body: Body::Topic(0, topic), action: Some(number(id)) };
+        assert!(graph.may_precede(at("a", 0), at("c", 2)));
+        assert!(!graph.may_precede(at("a", 0), at("b", 1)), "no way leads there");
+        assert!(!graph.reached_action(number("b")) && graph.reached_action(number("c")));
+        let turns = |work| u64::from(matches!(work, Work::Action(_)));
+        assert_eq!(graph.cheapest(turns), Some(2));
+    });
+}
+
+#[test]
+fn two_thousand_topics_that_lead_to_each_other_are_no_matter() {
+    let mut topics = String::new();
+    for number in 0..2_000 {
+        let on = format!("on_exit: {{ user_blocked: {{ goto: t{} }} }}, ", (number * 7) % 2_000);
+        write!(topics, "{}", topic(&format!("t{number}"), &ask(&format!("a{number}"), &on))).unwrap();
+    }
+    graph(&topics, |graph, number| {
+        assert!(graph.reached_action(number("a1999")));
+        assert!(graph.endless().is_empty());
+    });
+}
