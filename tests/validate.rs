@@ -355,6 +355,26 @@ fn a_fault_of_a_template_is_told_there_and_at_a_script_only_where_that_alone_is_
 }
 
 #[test]
+fn a_template_may_use_what_any_script_of_the_project_sets_and_nothing_else() {
+    let home = Home::new();
+    let declares = "session_id: visit\n  declare: [{ var: 口号, value: 好 }]";
+    put(&home, "scripts/a.yaml", SOUND.replace("session_id: visit", declares));
+    put(&home, "_system/config/default/ai_say_v1.md", "{{ content }}{{ 口号 }}");
+    // No script takes this one, so that only the templates themselves can tell.
+    put(&home, "_system/config/default/ai_ask_v1.md", "{{ content }}{{ 口号 }}{{ 标语 }}");
+    let unknown = ("_system/config/default/ai_ask_v1.md", "unknown-template-name");
+    let findings = |paths: &[&str]| -> Vec<(String, String)> {
+        findings(&home, paths).into_iter().filter(|(_, rule)| rule != "template-lacks-field").collect()
+    };
+    assert_eq!(findings(&[]), pairs(&[unknown]));
+    // Without the scripts, and with one that cannot be read whole, the name may be somebody's variable.
+    assert_eq!(findings(&["_system"]), []);
+    put(&home, "scripts/b.yaml", broken());
+    let own = [("scripts/b.yaml", "unknown-key"), ("scripts/b.yaml", "unknown-template-name")];
+    assert_eq!(findings(&[]), pairs(&own), "what a script itself lacks is told at it");
+}
+
+#[test]
 fn each_file_is_checked_against_its_own_project() {
     let home = Home::new();
     for (project, scheme) in [("one", "first"), ("two", "second")] {

@@ -1,6 +1,6 @@
 //! From a parsed file to a [`Program`], or to all that is wrong with it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -32,6 +32,8 @@ pub struct Against<'a> {
     pub reply_schemas: &'a BTreeMap<String, Value>,
     /// The skills of the project.
     pub library: &'a Library,
+    /// The models of the project's configuration, when that could be read.
+    pub models: Option<&'a [String]>,
 }
 
 /// Checks the script in a parsed file, as `run` does: what could not be run is an error. Gives the program when there is no
@@ -40,34 +42,50 @@ pub fn check(file: &Arc<SourceFile>, parsed: Parsed, against: &Against<'_>) -> (
     let findings = Findings::new();
     findings.extend(parsed.diagnostics);
     let script = parsed.root.and_then(|root| read(file, &root, &findings));
-    let program = script.and_then(|script| session(&script, against, &findings, Asked::Essential));
+    let program = script.and_then(|script| session(&script, against, &findings, Asked::Essential).0);
     let program = program.filter(|_| !findings.has_errors());
     let mut diagnostics = findings.into_vec();
     sort(&mut diagnostics);
     (program, diagnostics)
 }
 
-/// Checks whatever document a parsed file holds with every rule, as `validate` does. Everything that was found, in the
-/// order of the file.
-pub fn examine(file: &Arc<SourceFile>, parsed: Parsed, against: &Against<'_>) -> Vec<Diagnostic> {
+/// What came of the examination of a document.
+#[derive(Debug)]
+pub struct Examined {
+    /// Everything that was found, in the order of the file.
+    pub diagnostics: Vec<Diagnostic>,
+    /// The names that the document gives values to, for templates that use them; none when not all of it could be read.
+    pub names: Option<BTreeSet<String>>,
+}
+
+/// Checks whatever document a parsed file holds with every rule, as `validate` does.
+pub fn examine(file: &Arc<SourceFile>, parsed: Parsed, against: &Against<'_>) -> Examined {
     let findings = Findings::new();
+    let broken = parsed.root.is_none();
     findings.extend(parsed.diagnostics);
+    let mut names = (!broken).then(BTreeSet::new);
     match parsed.root.and_then(|root| document(file, &root, &findings)) {
         Some(Document::Session(script)) => {
-            session(&script, against, &findings, Asked::All);
+            names = session(&script, against, &findings, Asked::All).1;
         }
-        Some(Document::Skill(skill)) => lone_skill(file, &skill, against, &findings),
+        Some(Document::Skill(skill)) => names = lone_skill(file, &skill, against, &findings),
         Some(Document::Workflow(span)) => {
             let message = "this file is a workflow state file, which this release cannot check or run yet";
             let help = "docs/language.md tells what this release runs";
             findings.report(Diagnostic::error("not-supported-yet", message, file, span).with_help(help));
         }
         // What it says about its script is checked where the script is known.
-        Some(Document::Test(_)) | None => {}
+        Some(Document::Test(_)) => {}
+        None => names = None,
     }
     let mut diagnostics = findings.into_vec();
     sort(&mut diagnostics);
-    diagnostics
+    Examined { diagnostics, names }
+}
+
+/// The names of what was seen; none when something is missing from it.
+fn names_of(facts: &Facts<'_>) -> Option<BTreeSet<String>> {
+    facts.whole().then(|| facts.seen.definitions.iter().map(|definition| definition.name.clone()).collect())
 }
 
 /// Which rules are asked.
@@ -79,7 +97,12 @@ enum Asked {
     All,
 }
 
-fn session(script: &Script, against: &Against<'_>, findings: &Findings, asked: Asked) -> Option<Program> {
+fn session(
+    script: &Script,
+    against: &Against<'_>,
+    findings: &Findings,
+    asked: Asked,
+) -> (Option<Program>, Option<BTreeSet<String>>) {
     let skills: Vec<&WrittenSkill> = script
         .skills
         .iter()
@@ -96,8 +119,8 @@ fn session(script: &Script, against: &Against<'_>, findings: &Findings, asked: A
     let facts = Facts::new(&script.file, Some(script), &skills, against, seen);
     unknown_names(&facts, findings);
     ask(&facts, findings, asked);
-    let (globals, declarations, goal, phases) = tree?;
-    Some(Program {
+    let names = if asked == Asked::All { names_of(&facts) } else { None };
+    let program = tree.map(|(globals, declarations, goal, phases)| Program {
         id: script.id.value.clone(),
         name: script.name.clone(),
         who: script.who.clone().unwrap_or_else(|| "咨询师".into()),
@@ -111,10 +134,16 @@ fn session(script: &Script, against: &Against<'_>, findings: &Findings, asked: A
         phases,
         texts,
         templates: Arc::clone(&against.templates),
-    })
+    });
+    (program, names)
 }
 
-fn lone_skill(file: &Arc<SourceFile>, skill: &WrittenSkill, against: &Against<'_>, findings: &Findings) {
+fn lone_skill(
+    file: &Arc<SourceFile>,
+    skill: &WrittenSkill,
+    against: &Against<'_>,
+    findings: &Findings,
+) -> Option<BTreeSet<String>> {
     let mut checker = Checker::new(file, against, findings);
     checker.seen.whole = findings.mistakes() == 0;
     walk::skill(&mut checker, 0, skill);
@@ -122,6 +151,7 @@ fn lone_skill(file: &Arc<SourceFile>, skill: &WrittenSkill, against: &Against<'_
     let facts = Facts::new(file, None, &skills, against, checker.seen);
     unknown_names(&facts, findings);
     ask(&facts, findings, Asked::All);
+    names_of(&facts)
 }
 
 /// Asks the rules. What they find inside of something that is already reported as an error is not said: the first mistake

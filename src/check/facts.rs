@@ -41,6 +41,8 @@ pub struct Facts<'a> {
     pub templates: &'a Templates,
     /// The skills of the project.
     pub library: &'a Library,
+    /// The models of the project's configuration, when that could be read.
+    pub models: Option<&'a [String]>,
     /// What was seen, in the order of the walk.
     pub seen: Seen,
     /// The graph, once somebody asked for it.
@@ -60,9 +62,9 @@ impl<'a> Facts<'a> {
         against: &'a Against<'_>,
         seen: Seen,
     ) -> Self {
-        let Against { kinds, templates, library, .. } = against;
+        let Against { kinds, templates, library, models, .. } = against;
         let (graph, names, paths) = (OnceCell::new(), OnceCell::new(), OnceCell::new());
-        Self { file, script, skills, kinds, templates, library, seen, graph, names, paths }
+        Self { file, script, skills, kinds, templates, library, models: *models, seen, graph, names, paths }
     }
 }
 

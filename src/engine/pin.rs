@@ -137,7 +137,8 @@ impl Pinned {
             reply_schemas.insert(kind.clone(), schema);
         }
         let library = Library::default();
-        let against = Against { kinds: KINDS, templates, reply_schemas: &reply_schemas, library: &library };
+        let against =
+            Against { kinds: KINDS, templates, reply_schemas: &reply_schemas, library: &library, models: None };
         Ok(check(&self.script, parsed, &against))
     }
 }

@@ -19,6 +19,7 @@ pub mod skill_calls;
 pub mod template_language;
 pub mod unknown_exit_reason;
 pub mod unknown_insert;
+pub mod unknown_model;
 pub mod unknown_skill_file;
 pub mod unknown_target;
 pub mod unreachable;
@@ -47,6 +48,7 @@ pub static RULES: &[&dyn Rule] = &[
     &template_language::TemplateLanguage,
     &unknown_exit_reason::UnknownExitReason,
     &unknown_insert::UnknownInsert,
+    &unknown_model::UnknownModel,
     &unknown_skill_file::UnknownSkillFile,
     &unknown_target::UnknownTarget,
     &unreachable::Unreachable,

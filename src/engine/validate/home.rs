@@ -33,6 +33,8 @@ pub struct Home {
     pub directory: PathBuf,
     /// Its configuration; the default one when it has none that can be read.
     pub config: Config,
+    /// The names of its models; none when the configuration cannot be read.
+    pub models: Option<Vec<String>>,
     /// The schemas of replies: those of this release, and the project's own before them.
     pub reply_schemas: BTreeMap<String, Value>,
     /// What is wrong with configuration and schemas.
@@ -66,6 +68,7 @@ impl Home {
     pub fn of(directory: PathBuf, names: &Names, rules: &[(String, String)]) -> Self {
         let mut diagnostics = Vec::new();
         let (config, config_file) = configuration(&directory, names, &mut diagnostics);
+        let models = diagnostics.is_empty().then(|| config.models.keys().cloned().collect());
         let reply_schemas = schemas(&directory, names, &mut diagnostics);
         let levels = levels(&config, config_file.as_ref(), rules, &mut diagnostics);
         let (names, stamp, library, schemes) = (names.clone(), OnceLock::new(), OnceLock::new(), Mutex::default());
@@ -73,6 +76,7 @@ impl Home {
         Self {
             directory,
             config,
+            models,
             reply_schemas,
             diagnostics,
             levels,

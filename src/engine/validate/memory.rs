@@ -1,7 +1,7 @@
 //! What an earlier check found, for `--watch`: a script that did not change, in a project in which nothing changed that it
 //! depends on, needs no second check.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -27,16 +27,26 @@ pub struct Memory {
 struct Remembered {
     file: Arc<SourceFile>,
     stamp: u64,
-    findings: Vec<Diagnostic>,
-    scheme: Option<String>,
+    checking: Checking,
+}
+
+/// What came of the check of one document.
+#[derive(Clone, Debug)]
+pub struct Checking {
+    /// What is wrong with it.
+    pub findings: Vec<Diagnostic>,
+    /// The scheme that it was checked against.
+    pub scheme: Option<String>,
+    /// The names that it gives values to; none when not all of it could be read.
+    pub names: Option<Arc<BTreeSet<String>>>,
 }
 
 impl Memory {
-    /// What was found in a file at `real`, and against which scheme, when it held the same text in a project of the same stamp.
-    pub fn recall(&self, real: &Path, file: &SourceFile, stamp: u64) -> Option<(Vec<Diagnostic>, Option<String>)> {
+    /// What came of a file at `real`, when it held the same text in a project of the same stamp.
+    pub fn recall(&self, real: &Path, file: &SourceFile, stamp: u64) -> Option<Checking> {
         let scripts = self.scripts.lock().unwrap_or_else(PoisonError::into_inner);
         let known = scripts.get(real).filter(|known| known.stamp == stamp && known.file.name() == file.name())?;
-        (known.file.text() == file.text()).then(|| (known.findings.clone(), known.scheme.clone()))
+        (known.file.text() == file.text()).then(|| known.checking.clone())
     }
 
     /// Whether nothing is kept.
@@ -45,18 +55,11 @@ impl Memory {
     }
 
     /// Keeps what was found. Only scripts are worth it: skills and tests depend on each other and on scripts, and are few.
-    pub fn keep(
-        &self,
-        real: &Path,
-        file: &Arc<SourceFile>,
-        stamp: u64,
-        findings: &[Diagnostic],
-        scheme: Option<String>,
-    ) {
+    pub fn keep(&self, real: &Path, file: &Arc<SourceFile>, stamp: u64, checking: &Checking) {
         if !is_session(file.text()) {
             return;
         }
-        let remembered = Remembered { file: Arc::clone(file), stamp, findings: findings.to_vec(), scheme };
+        let remembered = Remembered { file: Arc::clone(file), stamp, checking: checking.clone() };
         self.scripts.lock().unwrap_or_else(PoisonError::into_inner).insert(real.to_path_buf(), remembered);
     }
 }

@@ -17,7 +17,7 @@ use crate::engine::error::EngineError;
 use crate::engine::project::given_directory;
 use crate::engine::validate::home::{Home, wrong_scheme_of_script};
 use crate::engine::validate::homes::Homes;
-use crate::engine::validate::memory::Memory;
+use crate::engine::validate::memory::{Checking, Memory};
 use crate::engine::validate::names::Names;
 use crate::engine::validate::read::{Reading, absent, document};
 use crate::engine::validate::request::{ValidateReport, ValidateRequest};
@@ -64,6 +64,8 @@ pub fn validate_again(
     let mut files = 0;
     let mut passed_over = 0;
     let mut first_of: BTreeMap<PathBuf, Arc<SourceFile>> = BTreeMap::new();
+    // What a project's documents give values to; none where one of them could not be read whole.
+    let mut names_of: BTreeMap<PathBuf, Option<BTreeSet<String>>> = BTreeMap::new();
     for result in results {
         match result {
             Checked::PassedOver => passed_over += 1,
@@ -71,15 +73,24 @@ pub fn validate_again(
                 files += 1;
                 diagnostics.push(*diagnostic);
             }
-            Checked::Document { file, home, findings } => {
+            Checked::Document { file, home, findings, names } => {
                 files += 1;
+                let all = names_of.entry(home.clone()).or_insert_with(|| Some(BTreeSet::new()));
+                match names {
+                    Some(names) => all.iter_mut().for_each(|all| all.extend(names.iter().cloned())),
+                    None => *all = None,
+                }
                 first_of.entry(home).or_insert(file);
                 diagnostics.extend(findings);
             }
             Checked::Other => files += 1,
         }
     }
-    check.templates(&mut diagnostics);
+    // A few named files are not all that a template may serve.
+    if !request.paths.is_empty() {
+        names_of.clear();
+    }
+    check.templates(&names_of, &mut diagnostics);
     for home in homes.all() {
         of_home(&home, request.scheme.as_deref(), first_of.get(&home.directory), &mut diagnostics);
     }
@@ -104,6 +115,7 @@ enum Checked {
         file: Arc<SourceFile>,
         home: PathBuf,
         findings: Vec<Diagnostic>,
+        names: Option<Arc<BTreeSet<String>>>,
     },
     /// Checked with its project.
     Other,
@@ -161,34 +173,34 @@ impl Check<'_> {
             Reading::Wrong(diagnostic) => Checked::Unread(diagnostic),
             Reading::Text(file) => {
                 let home = self.homes.of_file(&found.real);
-                let findings = self.remembered(found, &file, &home);
-                Checked::Document { file, home: home.directory.clone(), findings }
+                let Checking { findings, names, .. } = self.remembered(found, &file, &home);
+                Checked::Document { file, home: home.directory.clone(), findings, names }
             }
         }
     }
 
     /// What is wrong with a document, from memory where nothing changed.
-    fn remembered(&self, found: &Found, file: &Arc<SourceFile>, home: &Home) -> Vec<Diagnostic> {
-        let Some(memory) = self.memory else { return self.document(file, &found.real, home).0 };
+    fn remembered(&self, found: &Found, file: &Arc<SourceFile>, home: &Home) -> Checking {
+        let Some(memory) = self.memory else { return self.document(file, &found.real, home) };
         let stamp = home.stamp();
-        if let Some((findings, scheme)) = memory.recall(&found.real, file, stamp) {
+        if let Some(known) = memory.recall(&found.real, file, stamp) {
             // What is wrong with the templates themselves is told by the project, for each scheme that is used.
-            home.scheme(scheme.as_deref());
-            return findings;
+            home.scheme(known.scheme.as_deref());
+            return known;
         }
-        let (findings, scheme) = self.document(file, &found.real, home);
-        memory.keep(&found.real, file, stamp, &findings, scheme);
-        findings
+        let checking = self.document(file, &found.real, home);
+        memory.keep(&found.real, file, stamp, &checking);
+        checking
     }
 
-    /// What is wrong with a document, and the scheme that it was checked against.
-    fn document(&self, file: &Arc<SourceFile>, real: &Path, home: &Home) -> (Vec<Diagnostic>, Option<String>) {
+    /// What is wrong with a document, the scheme that it was checked against, and the names that it gives values to.
+    fn document(&self, file: &Arc<SourceFile>, real: &Path, home: &Home) -> Checking {
         let parsed = parse(file);
         let written = parsed.root.as_deref().filter(|_| self.scheme.is_none()).and_then(scheme_of);
         let asked = self.scheme.or_else(|| written.as_ref().map(|written| written.value.as_str()));
         let asked = asked.or(home.config.project.scheme.as_deref());
         let scheme = home.scheme(asked);
-        let mut findings = Vec::new();
+        let (mut findings, mut names) = (Vec::new(), None);
         if let (Some((message, help)), Some(written)) = (&scheme.missing, &written) {
             findings.push(wrong_scheme_of_script(message, help, file, written));
         }
@@ -197,7 +209,8 @@ impl Check<'_> {
             let paths = parsed.root.as_deref().map(skill_paths).unwrap_or_default();
             let own = (!paths.is_empty()).then(|| home.library_with(paths.into_iter(), real));
             let library = own.as_ref().unwrap_or_else(|| home.library());
-            let against = Against { kinds: KINDS, templates, reply_schemas: &home.reply_schemas, library };
+            let models = home.models.as_deref();
+            let against = Against { kinds: KINDS, templates, reply_schemas: &home.reply_schemas, library, models };
             if let Some(root) = parsed.root.as_deref()
                 && let Some(script) = tested_script(root)
             {
@@ -205,14 +218,17 @@ impl Check<'_> {
                 let tested = home.tested(&script, |file, root| outline(file, root, &against));
                 findings.extend(examine_test(file, root, &tested));
             }
-            findings.extend(examine(file, parsed, &against));
+            let examined = examine(file, parsed, &against);
+            findings.extend(examined.diagnostics);
+            names = examined.names.map(Arc::new);
         }
-        (home.levels.apply(allow(file, findings)), asked.map(str::to_owned))
+        let findings = home.levels.apply(allow(file, findings));
+        Checking { findings, scheme: asked.map(str::to_owned), names }
     }
 
     /// What is wrong with the templates that were found, and with the reply schemas beside them. A fault of a template is told
     /// there, and not again at each script that takes it.
-    fn templates(&self, diagnostics: &mut Vec<Diagnostic>) {
+    fn templates(&self, names_of: &BTreeMap<PathBuf, Option<BTreeSet<String>>>, diagnostics: &mut Vec<Diagnostic>) {
         let mut projects: BTreeMap<&Path, BTreeSet<&str>> = BTreeMap::new();
         for found in self.found {
             if let Role::Template { project, scheme } = &found.role {
@@ -223,9 +239,10 @@ impl Check<'_> {
         }
         for (project, asked) in projects {
             let home = self.homes.of_directory(project);
+            let variables = names_of.get(project).and_then(Option::as_ref);
             let in_system = |name: &str| Path::new(name).components().any(|part| part.as_os_str() == "_system");
             let mut by_file: BTreeMap<String, Vec<Diagnostic>> = BTreeMap::new();
-            for diagnostic in templates::examine(project, self.homes.names(), None) {
+            for diagnostic in templates::examine(project, self.homes.names(), variables) {
                 let name = diagnostic.file.name();
                 let told = |known: &Diagnostic| known.rule == diagnostic.rule && known.file.name() == name;
                 // A file that no look-up finds is in no folder of templates, and is told with those that are.
