@@ -10,6 +10,7 @@ use crate::check::facts::Facts;
 use crate::check::library::Library;
 use crate::check::rules::RULES;
 use crate::check::unknown_names::unknown_names;
+use crate::check::secrets::secrets;
 use crate::check::walk;
 use crate::program::kind::Kind;
 use crate::program::program::Program;
@@ -52,6 +53,7 @@ pub fn check(file: &Arc<SourceFile>, parsed: Parsed, against: &Against<'_>) -> (
 pub fn examine(file: &Arc<SourceFile>, parsed: Parsed, against: &Against<'_>) -> Vec<Diagnostic> {
     let findings = Findings::new();
     findings.extend(parsed.diagnostics);
+    findings.extend(secrets(file));
     match parsed.root.and_then(|root| document(file, &root, &findings)) {
         Some(Document::Session(script)) => {
             session(&script, against, &findings, Asked::All);

@@ -105,6 +105,7 @@ pub static DIAGNOSTICS: &[Page] = &[
     page!(Error "reserved-output"),
     page!(Warning "role-marker"),
     page!(Error "scope-too-narrow"),
+    page!(Warning "secret"),
     page!(Error "several-documents"),
     page!(Warning "shadowed-variable"),
     page!(Error "skill-cycle"),

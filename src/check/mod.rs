@@ -21,6 +21,7 @@ pub mod prompts;
 pub mod reasons;
 pub mod repairs;
 pub mod rules;
+pub mod secrets;
 pub mod tables;
 pub mod templates;
 pub mod test;

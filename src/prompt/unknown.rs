@@ -126,7 +126,7 @@ pub fn unknown(what: Named, name: &str, functions: &'static [&'static str]) -> U
     let near = near(name, known.iter().copied());
     let instead = match (other, near.as_slice()) {
         (Some((_, ours)), _) => Some(*ours),
-        (None, [only, ..]) if advice.is_none() => known.iter().copied().find(|ours| ours == only),
+        (None, [only]) if advice.is_none() => known.iter().copied().find(|ours| ours == only),
         _ => None,
     };
     let written = |name: &str| match what {

@@ -334,6 +334,8 @@ impl Analysis<'_> {
     /// Of conditions in one another that are all constant, the outermost is told.
     fn outermost_constants(&mut self) {
         let mut constants = std::mem::take(&mut self.constants);
+        // At one place the one that was found last stands around the others, as `not` around `defined`.
+        constants.reverse();
         constants.sort_by_key(|found| (found.range.start, std::cmp::Reverse(found.range.end)));
         let mut end = None;
         for found in constants {

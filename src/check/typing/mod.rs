@@ -5,3 +5,5 @@ pub mod clash;
 pub mod found;
 pub mod remedy;
 pub mod sort;
+#[cfg(test)]
+mod tests;

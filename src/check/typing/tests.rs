@@ -71,7 +71,7 @@ fn what_can_never_come_right_is_found_where_it_stands() {
         ("flag == 1", &["NeverEqual: flag == 1 -> flag == true"]),
         ("tags == 'a'", &["NeverEqual: tags == 'a'"]),
         ("mood == '很好'", &["NeverEqual: mood == '很好' -> mood == '好'"]),
-        ("mood == \"一\"", &["NeverEqual: mood == \"一\""]),
+        ("mood == \"一\"", &["NeverEqual: mood == \"一\" -> mood == \"一般\""]),
         ("mood in ['好', '一斑']", &["NeverEqual: '一斑' -> mood in ['好', '一般']"]),
         ("age == 5.5", &["NeverEqual: age == 5.5"]),
         ("day == '2026/01/01'", &["NeverEqual: day == '2026/01/01'"]),
@@ -100,7 +100,7 @@ fn what_can_never_come_right_is_found_where_it_stands() {
         ("mood != '好' and '一般'", &["NotBoolean: '一般' -> mood != '好' and mood != '一般'"]),
         (
             "last_user_message and flag",
-            &["NotBoolean: last_user_message -> (last_user_message is not none and last_user_message != '') and flag"],
+            &["NotBoolean: last_user_message -> last_user_message is not none and last_user_message != '' and flag"],
         ),
         ("current_round == '1'", &["NeverEqual: current_round == '1' -> current_round == 1"]),
     ];
