@@ -31,7 +31,7 @@ static KNOWN: LazyLock<Option<Regex>> = LazyLock::new(|| {
 /// A name that says that a secret follows, and what follows: on the same line, or as the `value` of a declaration.
 static NAMED: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(concat!(
-        r#"(?i)(?:api[_-]?key|access[_-]?key|secret[_-]?key|client[_-]?secret|auth[_-]?token|access[_-]?token|secret|token|passwo?r?d|passwd|密码|密钥|口令)"#,
+        r#"(?:(?i-u:api_key|apikey|api-key|access_key|accesskey|secret_key|secret-key|access-key|secret|token|password|passwd|pwd)|密码|密钥|口令)"#,
         r#"["']?(?:[ \t]*[:=][ \t]*|[ \t]*,[ \t]*(?:type:[ \t]*string[ \t]*,[ \t]*)?value:[ \t]*|[ \t]*\r?\n[ \t]+(?:type:[ \t]*string[ \t]*\r?\n[ \t]+)?value:[ \t]*)"#,
         r#"(?:"([^"\s]{8,200})"|'([^'\s]{8,200})'|([^\s"'#,}\]{\[]{8,200}))"#,
     ))
@@ -45,7 +45,7 @@ const PLACEHOLDERS: [&str; 14] = [
     "example",
     "placeholder",
     "changeme",
-    "change-me",
+    "change_me",
     "dummy",
     "sample",
     "redacted",

@@ -10,7 +10,7 @@ use crate::check::rules::rule::Rule;
 use crate::check::typing::analysis::analyse;
 use crate::check::typing::found::{Fault, Found};
 use crate::script::findings::Findings;
-use crate::source::diagnostic::Diagnostic;
+use crate::source::diagnostic::{Diagnostic, Fix};
 
 /// The rule.
 pub struct ExpressionTypes;
@@ -98,5 +98,8 @@ fn diagnostic(facts: &Facts<'_>, expression: &ExpressionFact, found: &Found) -> 
     };
     let repair = found.repair.as_ref();
     let fix = repair.and_then(|repair| fix(facts.file, &expression.node, expression.start, repair));
+    // A help that says what the fix does is said once.
+    let fix =
+        fix.map(|fix| if found.help.starts_with(&fix.title) { Fix { title: found.help.clone(), ..fix } } else { fix });
     with_fix(diagnostic.with_help(found.help.as_str()), fix)
 }

@@ -24,7 +24,7 @@ pub fn analyse(expression: &Expr, role: Role, declared: &BTreeMap<String, Declar
     let root = expression.root();
     match role {
         Role::Condition => {
-            analysis.decides(root, "a condition", None);
+            analysis.decides(root, "a condition");
         }
         Role::Value => {
             analysis.sort(root);
@@ -63,7 +63,7 @@ impl Analysis<'_> {
         match &node.kind {
             Kind::Name(name) => self.name(name),
             Kind::Constant(value) => Sort::exactly(value),
-            Kind::Not(of) => Sort::truth_of(self.decides(of, "`not`", None).map(|truth| !truth)),
+            Kind::Not(of) => Sort::truth_of(self.decides(of, "`not`").map(|truth| !truth)),
             Kind::Negate(of) => {
                 let sort = self.sort(of);
                 if sort.is_none_of(&[Shape::Number]) {
@@ -98,7 +98,7 @@ impl Analysis<'_> {
                 Sort::truth_of(all)
             }
             Kind::Choice { test, yes, no } => {
-                self.decides(test, "`if`", None);
+                self.decides(test, "`if`");
                 let yes = self.sort(yes);
                 let no = no.as_ref().map_or_else(|| Sort::of(&[Shape::Null]), |no| self.sort(no));
                 yes.or(&no)
@@ -178,7 +178,16 @@ impl Analysis<'_> {
 
     fn joined(&mut self, node: &Node, how: Joined, left: &Node, right: &Node) -> Sort {
         let who = how.word();
-        let (left_truth, right_truth) = (self.decides(left, who, None), self.decides(right, who, Some(left)));
+        let (left_sort, right_sort) = (self.sort(left), self.sort(right));
+        let neither = left_sort.is_none_of(&[Shape::Boolean]) && right_sort.is_none_of(&[Shape::Boolean]);
+        if how == Joined::Or && neither {
+            let (one, two) = (remedy::is(self, left, &left_sort), remedy::is(self, right, &right_sort));
+            let message = format!("`or` needs true or false on both sides: {one}, and {two}");
+            let (help, repair) = remedy::stand_in(self, left, right, &node.range);
+            return self.report(Fault::NotBoolean, &node.range, message, help, repair);
+        }
+        let left_truth = self.decided(left, &left_sort, who, None);
+        let right_truth = self.decided(right, &right_sort, who, Some(left));
         // `and` is settled by one that never holds, `or` by one that always does.
         let settled = how == Joined::Or;
         let truth = match (left_truth, right_truth) {
@@ -312,11 +321,16 @@ impl Analysis<'_> {
     }
 
     /// Looks at a part that decides something; gives its truth where that is certain.
-    fn decides(&mut self, node: &Node, who: &str, after: Option<&Node>) -> Option<bool> {
+    fn decides(&mut self, node: &Node, who: &str) -> Option<bool> {
         let sort = self.sort(node);
+        self.decided(node, &sort, who, None)
+    }
+
+    /// The same for a part whose sort is known; `after` is what `and` or `or` joins to its left.
+    fn decided(&mut self, node: &Node, sort: &Sort, who: &str, after: Option<&Node>) -> Option<bool> {
         if sort.is_none_of(&[Shape::Boolean]) {
-            let message = format!("{who} needs true or false, and {}", remedy::is(self, node, &sort));
-            let (help, repair) = remedy::not_boolean(self, node, &sort, who, after);
+            let message = format!("{who} needs true or false, and {}", remedy::is(self, node, sort));
+            let (help, repair) = remedy::not_boolean(self, node, sort, who, after);
             self.report(Fault::NotBoolean, &node.range, message, help, repair);
             return None;
         }

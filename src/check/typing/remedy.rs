@@ -5,6 +5,7 @@ use std::ops::Range;
 use minijinja::value::Value;
 
 use crate::check::typing::analysis::Analysis;
+use crate::check::typing::clash::{Joined, clash};
 use crate::check::typing::sort::Sort;
 use crate::prompt::expr::operators::Operator;
 use crate::prompt::expr::parse::Expr;
@@ -208,7 +209,7 @@ pub fn not_boolean(analysis: &Analysis<'_>, node: &Node, sort: &Sort, who: &str,
                 one(inner, range),
             );
         }
-        return ("compare something with it, as in `x == '…'`".to_owned(), None);
+        return (format!("compare something with it, as in `x == {text}`"), None);
     }
     let shielded = |text: String| if who == "a condition" || who == "`and`" { text } else { format!("({text})") };
     let asked = match sort.only() {
@@ -231,6 +232,15 @@ pub fn not_boolean(analysis: &Analysis<'_>, node: &Node, sort: &Sort, who: &str,
         return (help, one(&shielded(asked), range));
     }
     ("compare it with something, as in `x == '…'`".to_owned(), None)
+}
+
+/// What to do about `x or '…'`, where other languages take the second for a missing first.
+pub fn stand_in(analysis: &Analysis<'_>, left: &Node, right: &Node, range: &Range<usize>) -> Remedy {
+    let text = format!("{} | default({})", analysis.text(left), analysis.text(right));
+    if matches!(left.kind, Kind::Name(_) | Kind::Attribute(..) | Kind::Item(..)) {
+        return (format!("for a value in the place of a missing one write `{text}`"), one(&text, range));
+    }
+    ("compare each side with something, as in `x == '…' or y == '…'`".to_owned(), None)
 }
 
 /// The comparison with a constant at the left end of a chain: `mood == 'a'` in `mood == 'a' or 'b' or 'c'`.
@@ -259,8 +269,9 @@ pub fn why_constant(analysis: &Analysis<'_>, node: &Node) -> String {
             Kind::Operation(_, left, right) if analysis.text(left) == analysis.text(right) => {
                 ": both sides are the same".to_owned()
             }
-            Kind::And(..) => ": its parts exclude one another".to_owned(),
-            Kind::Or(..) => ": one of its parts holds whatever the value is".to_owned(),
+            Kind::And(..) if clash(node, Joined::And) => ": its parts exclude one another".to_owned(),
+            Kind::Or(..) if clash(node, Joined::Or) => ": one of its parts holds whatever the value is".to_owned(),
+            Kind::And(..) | Kind::Or(..) => ": one of its parts alone decides it".to_owned(),
             _ => String::new(),
         },
     }
@@ -285,11 +296,12 @@ pub fn constant(analysis: &Analysis<'_>, node: &Node, truth: bool, who: &str) ->
         return (format!("to ask whether it has a value, write `{asked}`"), one(&asked, &node.range));
     }
     let help = match (&node.kind, truth) {
-        (Kind::And(..), false) => "no value satisfies both; did you mean `or`?",
-        (Kind::Or(..), true) => "did you mean `and`?",
+        (Kind::And(..), false) if clash(node, Joined::And) => "no value satisfies both; did you mean `or`?",
+        (Kind::Or(..), true) if clash(node, Joined::Or) => "did you mean `and`?",
         (Kind::Operation(_, left, right), _) if analysis.text(left) == analysis.text(right) => {
             "compare it with something else"
         }
+        (Kind::And(..) | Kind::Or(..), _) => "leave the part out that decides it, or write what must hold there",
         (_, true) if who == "a condition" => "leave it out, or write what must hold",
         (_, false) if who == "a condition" => {
             "write what must hold, or remove what it stands beside; where it is switched off on purpose, say so with a comment: `# bcc: allow(constant-condition)`"
