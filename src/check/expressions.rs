@@ -29,6 +29,8 @@ impl Checker<'_> {
                 Some(expression)
             }
             Err(error) => {
+                // The names in it are used, and nobody knows which they are.
+                self.seen.whole = false;
                 let span = error.range.as_ref().map_or(words.node.span, place);
                 let diagnostic = match error.unknown {
                     Some(what) => unknown_name_of(what, error.message.clone(), self.file, span),

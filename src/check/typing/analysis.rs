@@ -26,10 +26,10 @@ pub fn analyse(expression: &Expr, role: Role, declared: &BTreeMap<String, Declar
         Role::Condition => {
             analysis.decides(root, "a condition");
         }
-        Role::Value => {
+        // Whether what `for_each` goes through is a list is a rule of its own.
+        Role::Value | Role::List => {
             analysis.sort(root);
         }
-        Role::List => analysis.list(root),
     }
     analysis.outermost_constants();
     analysis.found.sort_by_key(|found| found.range.start);
@@ -357,14 +357,6 @@ impl Analysis<'_> {
                 end = Some(found.range.end);
                 self.found.push(found);
             }
-        }
-    }
-
-    fn list(&mut self, root: &Node) {
-        let sort = self.sort(root);
-        if sort.is_none_of(&[Shape::List]) {
-            let message = format!("`for_each` goes through a list, and {}", remedy::is(self, root, &sort));
-            self.mismatch(&root.range, message, "name a variable of the type `list`, or write a list: `['…', '…']`");
         }
     }
 

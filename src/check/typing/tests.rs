@@ -163,7 +163,6 @@ fn what_may_come_right_is_left_alone() {
     assert_eq!(told("name", Role::Value), Vec::<String>::new());
     assert_eq!(told("tags", Role::List), Vec::<String>::new());
     assert_eq!(told("tags | sort", Role::List), Vec::<String>::new());
-    assert_eq!(told("name", Role::List), ["Mismatch: name"]);
     assert_eq!(told("name or '朋友'", Role::Value), ["NotBoolean: name or '朋友' -> name | default('朋友')"]);
 }
 
