@@ -9,6 +9,7 @@ use crate::check::checker::Checker;
 use crate::check::facts::Facts;
 use crate::check::library::Library;
 use crate::check::rules::RULES;
+use crate::check::secrets::secrets;
 use crate::check::unknown_names::unknown_names;
 use crate::check::walk;
 use crate::program::kind::Kind;
@@ -64,6 +65,7 @@ pub fn examine(file: &Arc<SourceFile>, parsed: Parsed, against: &Against<'_>) ->
     let broken = parsed.root.is_none();
     findings.extend(parsed.diagnostics);
     let mut names = (!broken).then(BTreeSet::new);
+    findings.extend(secrets(file));
     match parsed.root.and_then(|root| document(file, &root, &findings)) {
         Some(Document::Session(script)) => {
             names = session(&script, against, &findings, Asked::All).1;
@@ -157,16 +159,11 @@ fn lone_skill(
 /// Asks the rules. What they find inside of something that is already reported as an error is not said: the first mistake
 /// explains it.
 fn ask(facts: &Facts<'_>, findings: &Findings, asked: Asked) {
-    let broken = findings.error_spans();
+    let broken = findings.broken();
     let found = Findings::new();
     for rule in RULES.iter().filter(|rule| asked == Asked::All || rule.essential()) {
         rule.check(facts, &found);
     }
-    let follows = |diagnostic: &Diagnostic| {
-        let inside = |span: &crate::source::span::Span| {
-            span.start <= diagnostic.span.start && diagnostic.span.end <= span.end && !span.is_empty()
-        };
-        Arc::ptr_eq(&diagnostic.file, facts.file) && broken.iter().any(inside)
-    };
+    let follows = |diagnostic: &Diagnostic| Arc::ptr_eq(&diagnostic.file, facts.file) && broken.holds(diagnostic.span);
     findings.extend(found.into_vec().into_iter().filter(|diagnostic| !follows(diagnostic)));
 }

@@ -8,12 +8,14 @@ use serde_json::Value;
 
 use crate::check::check::Against;
 use crate::check::declarations::reserved;
+use crate::check::expressions::{unknown_name_of, with_fix};
 use crate::check::facts::{
-    ActionFact, At, Body, By, CallFact, Definition, ExpressionFact, How, OutputFact, Place, PromptFact, Role, Seen,
-    SetFact, TextFact, UnknownUse, Use,
+    ActionFact, At, Body, By, CallFact, Definition, How, OutputFact, Place, PromptFact, Role, Seen, SetFact, TextFact,
+    UnknownUse, Use,
 };
 use crate::check::known::Known;
 use crate::check::placeholders::modernise;
+use crate::check::repairs::fix as fix_of;
 use crate::program::kind::{Checking, Described, Given, Kind};
 use crate::program::output::Output;
 use crate::program::program::{Step, Steps};
@@ -274,46 +276,6 @@ impl Checker<'_> {
         self.seen.uses.push(Use { name: name.to_owned(), place, at, by, optional, defined_before, order });
     }
 
-    /// Compiles the expression in `within` of `words`.
-    pub(crate) fn compile(&mut self, words: &Words, within: Range<usize>, role: Role) -> Option<Expr> {
-        let source = words.text.get(within.clone()).unwrap_or_default();
-        let place = |range: &Range<usize>| {
-            let range = range.start + within.start..range.end + within.start;
-            locate_bytes(self.file, &words.node, range)
-        };
-        match Expr::parse(source) {
-            Ok(expression) => {
-                self.keep(words, within.start, role, &expression);
-                Some(expression)
-            }
-            Err(error) => {
-                let span = error.range.as_ref().map_or(words.node.span, place);
-                let message = format!("this expression cannot be read: {}", error.message);
-                let mut diagnostic = Diagnostic::error("expression-syntax", message, self.file, span);
-                let advice = || expression_advice(&error.message).map(str::to_owned);
-                if let Some(help) = error.help.clone().or_else(advice) {
-                    diagnostic = diagnostic.with_help(help);
-                }
-                self.findings.report(diagnostic);
-                None
-            }
-        }
-    }
-
-    fn keep(&mut self, words: &Words, start: usize, role: Role, expression: &Expr) {
-        let mut declared = BTreeMap::new();
-        for name in expression.names() {
-            let within = name.range.start + start..name.range.end + start;
-            let place = Place::Within(Arc::clone(&words.node), within);
-            self.used(&name.name, place, By::Expression, name.optional, true);
-            if let Some(known) = self.known.declaration(&name.name) {
-                declared.entry(name.name.clone()).or_insert_with(|| (known.declared, known.choices.clone()));
-            }
-        }
-        let (expression, node, at) = (expression.clone(), Arc::clone(&words.node), self.here());
-        self.seen.expressions.push(ExpressionFact { expression, node, start, role, at, declared });
-    }
-
     fn older_placeholder(&self, words: &Words, range: &Range<usize>, today: &str) {
         let older = words.text.get(range.clone()).unwrap_or_default();
         let span = locate_bytes(self.file, &words.node, range.clone());
@@ -344,17 +306,6 @@ fn text_advice(message: &str) -> Option<&'static str> {
         .then_some("close `{% if … %}` with `{% endif %}`, `{% for … %}` with `{% endfor %}`")
 }
 
-/// The same for an expression.
-fn expression_advice(message: &str) -> Option<&'static str> {
-    if message.contains("end of string") {
-        return Some("close the text with the quote that opens it");
-    }
-    if message.contains("is empty") {
-        return Some("write what must hold, as in `age >= 18`, or leave the field out");
-    }
-    message.contains("unexpected end of input").then_some("something is missing at the end")
-}
-
 impl Checking for Checker<'_> {
     fn text(&mut self, words: &Words) -> Option<Text> {
         let known = |name: &str| self.known.knows(name) || ENGINE_NAMES.contains(&name);
@@ -380,9 +331,18 @@ impl Checking for Checker<'_> {
             }
             Err(error) => {
                 let span = error.range.as_ref().map_or(words.node.span, place);
-                let message = format!("this text cannot be read: {}", error.message);
-                let help = error.help.unwrap_or_else(|| text_advice(&error.message).unwrap_or(TEXT_HELP).to_owned());
-                self.findings.report(Diagnostic::error("text-syntax", message, self.file, span).with_help(help));
+                let help = error.help.clone();
+                let help = help.unwrap_or_else(|| text_advice(&error.message).unwrap_or(TEXT_HELP).to_owned());
+                let diagnostic = match error.unknown {
+                    Some(what) => unknown_name_of(what, error.message.clone(), self.file, span),
+                    None => {
+                        let message = format!("this text cannot be read: {}", error.message);
+                        Diagnostic::error("text-syntax", message, self.file, span)
+                    }
+                };
+                let fix = error.repair.as_deref().filter(|_| modern.replaced.is_empty());
+                let fix = fix.and_then(|repair| fix_of(self.file, &words.node, 0, repair));
+                self.findings.report(with_fix(diagnostic.with_help(help), fix));
                 None
             }
         }

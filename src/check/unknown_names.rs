@@ -1,7 +1,8 @@
 //! Names that were not known where they are used, once the whole document was walked: whether they are known nowhere, only
 //! further down, or only in a scope that does not reach there (LANGUAGE.md sections 3 and 4).
 
-use crate::check::facts::{At, Body, Definition, Facts, How, UnknownUse, Use};
+use crate::check::expressions::word_meant;
+use crate::check::facts::{At, Body, By, Definition, Facts, How, UnknownUse, Use};
 use crate::check::name_table::begin;
 use crate::script::fields::shortened;
 use crate::script::findings::Findings;
@@ -55,19 +56,20 @@ fn nowhere(facts: &Facts<'_>, used: &Use, unknown: &UnknownUse, outside: bool) -
     let name = used.name.as_str();
     let span = used.place.span(facts.file);
     let in_skill = matches!(used.at.body, Body::Skill(_));
-    let help = match &unknown.near {
-        _ if ["null", "Null", "NULL", "nil", "undefined"].contains(&name) => {
-            "null is written `none` here, and asked for with `x is none`".into()
-        }
+    let word = word_meant(name).filter(|_| matches!(used.by, By::Expression | By::Text));
+    let near = word.map(str::to_owned).or_else(|| unknown.near.clone());
+    let help = match &near {
+        _ if word == Some("none") => "null is written `none` here, and asked for with `x is none`".to_owned(),
+        Some(near) if word.is_some() => format!("it is written `{near}` here"),
         Some(near) => format!("did you mean `{near}`?"),
         None if in_skill && outside => {
-            "a skill sees its own inputs only: add it to `inputs`, and give it where the skill is called".into()
+            "a skill sees its own inputs only: add it to `inputs`, and give it where the skill is called".to_owned()
         }
         None => "declare it, or let an action before this one extract it".to_owned(),
     };
     let message = format!("`{}` is not known here", shortened(name));
     let diagnostic = Diagnostic::error("unknown-name", message, facts.file, span).with_help(help);
-    match &unknown.near {
+    match &near {
         Some(near) if unknown.alone => {
             let edits = vec![Edit { span, text: near.clone() }];
             diagnostic.with_fix(format!("use `{near}`"), edits)

@@ -331,17 +331,31 @@ pub fn has(environment: &Environment<'_>, what: Named, name: &str) -> bool {
     let test = match what {
         Named::Filter => "filter",
         Named::Test => "test",
+        Named::Function => return environment.globals().any(|(known, _)| known == name),
     };
     environment.empty_state().perform_test(test, &[Value::from(name)]).unwrap_or(false)
 }
 
-/// What stands behind `|` or `is`.
+/// What stands behind `|` or `is`, or in front of brackets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Named {
     /// `x | name`.
     Filter,
     /// `x is name`.
     Test,
+    /// `name(x)`.
+    Function,
+}
+
+impl Named {
+    /// What people call it.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Filter => "filter",
+            Self::Test => "test",
+            Self::Function => "function",
+        }
+    }
 }
 
 #[cfg(test)]

@@ -6,6 +6,8 @@ use std::ops::Range;
 use minijinja::machinery::{Span, Token, tokenize};
 use minijinja::syntax::SyntaxConfig;
 
+use crate::prompt::environment::Named;
+
 /// How many operators, names and brackets one `{{ … }}` or `{% … %}` may hold; constants are not counted.
 pub const MAX_OPERATORS: usize = 200;
 
@@ -26,6 +28,8 @@ pub struct Refused {
     pub help: Option<String>,
     /// The one text that was probably meant in the place of `range`.
     pub instead: Option<String>,
+    /// For a filter, test or function that does not exist: which of them it is.
+    pub unknown: Option<Named>,
 }
 
 /// Says whether minijinja's parser may be given `source`.
@@ -80,7 +84,7 @@ pub fn bytes(span: Span) -> Range<usize> {
 }
 
 fn refused(message: String, span: Span, help: Option<String>) -> Refused {
-    Refused { message, range: bytes(span), help, instead: None }
+    Refused { message, range: bytes(span), help, instead: None, unknown: None }
 }
 
 #[cfg(test)]

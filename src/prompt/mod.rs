@@ -16,4 +16,5 @@ pub mod roles;
 pub mod template;
 pub mod templates;
 pub mod text;
+pub mod unknown;
 pub mod uses;

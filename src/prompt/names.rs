@@ -154,7 +154,8 @@ impl Object for Names {
     }
 }
 
-fn convert(value: &Json) -> Value {
+/// A JSON value as expressions and templates have it.
+pub fn convert(value: &Json) -> Value {
     match value {
         Json::Null => Value::from(()),
         Json::Bool(truth) => Value::from(*truth),

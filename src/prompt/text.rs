@@ -10,10 +10,11 @@ use minijinja::syntax::SyntaxConfig;
 use minijinja::value::Value;
 use minijinja::{Environment, UndefinedBehavior};
 
-use crate::prompt::environment::{Bounded, MAX_OUTPUT, environment};
+use crate::prompt::environment::{Bounded, MAX_OUTPUT, Named, environment};
 use crate::prompt::fault::{Fault, fault};
 use crate::prompt::guard::{Refused, admit};
 use crate::prompt::names::Names;
+use crate::prompt::unknown::Repair;
 use crate::prompt::uses::{NameUse, Pull, find};
 
 /// How long an author text may be, in bytes.
@@ -46,6 +47,10 @@ pub struct TextError {
     pub range: Option<Range<usize>>,
     /// What to do.
     pub help: Option<String>,
+    /// For a filter, test or function that does not exist: which of them it is.
+    pub unknown: Option<Named>,
+    /// The change of the text that would settle it.
+    pub repair: Option<Box<Repair>>,
 }
 
 /// An author text that was read. Cheap to clone.
@@ -116,7 +121,7 @@ impl Texts {
         }
         if source.len() > MAX_TEXT_BYTES {
             let message = format!("this text is longer than {MAX_TEXT_BYTES} bytes");
-            return Err(TextError { kind: TextErrorKind::TooLong, message, range: None, help: None });
+            return Err(failed(TextErrorKind::TooLong, message, None));
         }
         let (names, template) = if is_plain(source) {
             (Vec::new(), None)
@@ -134,7 +139,7 @@ impl Texts {
     fn read_template(&self, source: &str) -> Result<Vec<NameUse>, TextError> {
         admit(source, false).map_err(refused)?;
         let tree = parse(source, "text", SyntaxConfig::default())
-            .map_err(|error| failed(TextErrorKind::Syntax, fault(&error).within(source)))?;
+            .map_err(|error| fallen(TextErrorKind::Syntax, fault(&error).within(source)))?;
         let uses = find(&tree, &self.environment);
         if let Some(first) = uses.refused.into_iter().next() {
             return Err(refused(first));
@@ -150,6 +155,7 @@ impl Texts {
                 range: target.range.clone(),
                 help: None,
                 instead: None,
+                unknown: None,
             }));
         }
         Ok(uses.names)
@@ -168,13 +174,13 @@ impl Texts {
             Some(known) if Arc::ptr_eq(&known.0, &text.0) => self.environment.get_template(template),
             _ => {
                 let message = "this text belongs to another program".to_owned();
-                return Err(TextError { kind: TextErrorKind::Foreign, message, range: None, help: None });
+                return Err(failed(TextErrorKind::Foreign, message, None));
             }
         };
         let mut bounded = Bounded::new(MAX_OUTPUT);
         template
             .and_then(|template| template.render_captured_to(Value::from_object(names.clone()), &mut bounded).map(drop))
-            .map_err(|error| failed(TextErrorKind::Rendering, fault(&error).within(&text.0.source)))?;
+            .map_err(|error| fallen(TextErrorKind::Rendering, fault(&error).within(&text.0.source)))?;
         Ok(bounded.text().into_owned())
     }
 }
@@ -190,11 +196,17 @@ fn without_last_newline(text: &str) -> &str {
 }
 
 fn refused(refused: Refused) -> TextError {
-    TextError { kind: TextErrorKind::Refused, message: refused.message, range: Some(refused.range), help: refused.help }
+    let Refused { message, range, help, instead, unknown } = refused;
+    let repair = instead.map(|instead| Box::new(Repair::one(format!("use `{instead}`"), range.clone(), instead)));
+    TextError { kind: TextErrorKind::Refused, message, range: Some(range), help, unknown, repair }
 }
 
-fn failed(kind: TextErrorKind, fault: Fault) -> TextError {
-    TextError { kind, message: fault.message, range: fault.range, help: None }
+fn fallen(kind: TextErrorKind, fault: Fault) -> TextError {
+    failed(kind, fault.message, fault.range)
+}
+
+fn failed(kind: TextErrorKind, message: String, range: Option<Range<usize>>) -> TextError {
+    TextError { kind, message, range, help: None, unknown: None, repair: None }
 }
 
 #[cfg(test)]
@@ -239,6 +251,7 @@ mod tests {
             ("好 {{ 用户名 ", TextErrorKind::Syntax, None),
             ("好 {% if x %}", TextErrorKind::Syntax, None),
             ("好 {{ x | uper }}", TextErrorKind::Refused, Some("uper")),
+            ("好 {{ 用户名.upper() }}", TextErrorKind::Refused, None),
             ("好 {{ open('/etc/passwd') }}", TextErrorKind::Refused, Some("open")),
             ("好 {% include 'x' %}", TextErrorKind::Refused, Some("include 'x'")),
             ("好 {% import 'x' as y %}", TextErrorKind::Refused, Some("import 'x' as y")),
@@ -256,7 +269,7 @@ mod tests {
 
     #[test]
     fn mistakes_at_run_time_are_errors_without_values() {
-        for source in ["{{ 用户名 + 1 }}", "{{ 用户名.upper() }}", "{{ 年龄 // 0 }}", "{{ list | round }}"] {
+        for source in ["{{ 用户名 + 1 }}", "{{ 年龄 // 0 }}", "{{ list | round }}"] {
             let error = render(source).unwrap_err();
             assert_eq!(error.kind, TextErrorKind::Rendering, "{source}");
             assert!(!error.message.contains("小林") && !error.message.contains("18"), "{error}");

@@ -8,9 +8,10 @@ use minijinja::machinery::Span;
 use minijinja::machinery::ast::{CallArg, Expr, Macro, Spanned, Stmt};
 use minijinja::{Environment, UndefinedBehavior};
 
-use crate::prompt::environment::{FILTERS, FUNCTIONS, Named, TESTS, has};
+use crate::prompt::environment::{FUNCTIONS, Named, has};
+use crate::prompt::expr::methods::method;
 use crate::prompt::guard::{Refused, bytes};
-use crate::prompt::near::{asked, near, only};
+use crate::prompt::unknown::{Unknown, unknown, unknown_function};
 
 /// One place where a name is used that the text does not set itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -349,6 +350,10 @@ impl<'s> Walk<'_, 's> {
                         }
                     }
                     Expr::Var(var) => self.function(var.id, var.span()),
+                    Expr::GetAttr(attribute) if !self.is_made_here(&attribute.expr) => {
+                        self.expression(&attribute.expr);
+                        self.method(attribute.name, bytes(attribute.span()));
+                    }
                     other => self.expression(other),
                 }
                 self.arguments(&call.args);
@@ -360,6 +365,24 @@ impl<'s> Walk<'_, 's> {
                 map.values.iter().for_each(|value| self.expression(value));
             }
         }
+    }
+
+    /// Whether something that the source itself sets (a `loop`, a namespace, what is imported) is at the root of it: only
+    /// such things have functions of their own.
+    fn is_made_here(&self, expression: &Expr<'_>) -> bool {
+        match expression {
+            Expr::Var(var) => self.is_assigned(var.id),
+            Expr::GetAttr(attribute) => self.is_made_here(&attribute.expr),
+            Expr::GetItem(item) => self.is_made_here(&item.expr),
+            Expr::Const(_) => false,
+            _ => true,
+        }
+    }
+
+    fn method(&mut self, name: &str, range: Range<usize>) {
+        let message = format!("`.{name}()` calls a method, and values have none");
+        let help = Some(method(name, "x", "()", true).0);
+        self.uses.refused.push(Refused { message, range, help, instead: None, unknown: Some(Named::Function) });
     }
 
     fn is_assigned(&self, name: &str) -> bool {
@@ -376,36 +399,24 @@ impl<'s> Walk<'_, 's> {
 
     fn function(&mut self, name: &str, span: Span) {
         if !FUNCTIONS.contains(&name) {
-            let near = near(name, FUNCTIONS.iter().copied());
-            let help = asked(&near).unwrap_or_else(|| format!("functions are {}", FUNCTIONS.join(", ")));
-            self.refuse(format!("there is no function `{name}`"), bytes(span), Some(help));
-            self.instead(&near);
+            self.unknown(Named::Function, unknown_function(name, FUNCTIONS), &bytes(span), name);
         }
     }
 
     fn known(&mut self, what: Named, name: &str, span: Span) {
-        if has(self.environment, what, name) {
-            return;
+        if !has(self.environment, what, name) {
+            self.unknown(what, unknown(what, name, FUNCTIONS), &bytes(span), name);
         }
-        let (kind, names) = match what {
-            Named::Filter => ("filter", FILTERS),
-            Named::Test => ("test", TESTS),
-        };
-        let start = bytes(span).start;
-        let near = near(name, names.iter().copied());
-        self.refuse(format!("there is no {kind} `{name}`"), start..start + name.len(), asked(&near));
-        self.instead(&near);
     }
 
-    /// Says of the newest refusal what was probably meant, where that is one name.
-    fn instead(&mut self, near: &[&str]) {
-        if let Some(refused) = self.uses.refused.last_mut() {
-            refused.instead = only(near).map(str::to_owned);
-        }
+    fn unknown(&mut self, what: Named, said: Unknown, own: &Range<usize>, name: &str) {
+        let range = own.start..own.start + name.len();
+        let (message, help, instead) = (said.message, Some(said.help), said.instead.map(str::to_owned));
+        self.uses.refused.push(Refused { message, range, help, instead, unknown: Some(what) });
     }
 
     fn refuse(&mut self, message: impl Into<String>, range: Range<usize>, help: Option<String>) {
-        self.uses.refused.push(Refused { message: message.into(), range, help, instead: None });
+        self.uses.refused.push(Refused { message: message.into(), range, help, instead: None, unknown: None });
     }
 }
 
@@ -418,77 +429,4 @@ fn is_positive(step: &Expr<'_>) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::prompt::environment::environment;
-    use minijinja::machinery::parse;
-    use minijinja::syntax::SyntaxConfig;
-
-    fn uses(source: &str) -> Uses {
-        let tree = parse(source, "test", SyntaxConfig::default()).unwrap();
-        find(&tree, &environment(UndefinedBehavior::Strict))
-    }
-
-    fn names(source: &str) -> Vec<String> {
-        let uses = uses(source);
-        for name in &uses.names {
-            assert_eq!(&source[name.range.clone()], name.name, "{source}");
-        }
-        uses.names.iter().map(|used| format!("{}{}", used.name, if used.optional { "?" } else { "" })).collect()
-    }
-
-    #[test]
-    fn free_names_are_found_where_they_stand() {
-        let table: [(&str, &[&str]); 16] = [
-            ("你好，{{ 用户名 }}！{{ 年龄 + 1 }}", &["用户名", "年龄"]),
-            ("{% set x = y %}{{ x }}", &["y"]),
-            ("{{ x }}{% set x = 1 %}", &["x"]),
-            ("{% for i in items %}{{ loop.index }}{{ i }}{{ j }}{% endfor %}{{ i }}", &["items", "j", "i"]),
-            ("{% if a %}{% set b = 1 %}{% else %}{{ c }}{% endif %}{{ b }}", &["a", "c"]),
-            ("{% with a = b %}{{ a }}{% endwith %}{{ a }}", &["b", "a"]),
-            ("{% macro m(p, q=r) %}{{ p }}{{ s }}{{ caller() }}{% endmacro %}{{ m(1) }}", &["r", "s"]),
-            ("{{ a.b.c[d] }}", &["a", "d"]),
-            ("{{ a[b:c:2] }}", &["a", "b", "c"]),
-            ("{{ a is defined }}{{ b is not undefined }}{{ c is none }}", &["a?", "b?", "c"]),
-            ("{{ a | default(b) }}{{ a.x | d }}{{ a | upper | d }}", &["a?", "b", "a", "a"]),
-            ("{{ x if y else z }}", &["x", "y", "z"]),
-            ("{{ range(n) }}{{ {'k': v}.k }}", &["n", "v"]),
-            ("{% set ns = namespace(a=1) %}{% set ns.a = other %}", &["other"]),
-            ("{% set t | upper %}{{ u }}{% endset %}{% filter lower %}{{ v }}{% endfilter %}", &["u", "v"]),
-            ("{% set a, b = c %}{{ a }}{{ b }}", &["c"]),
-        ];
-        for (source, expected) in table {
-            assert_eq!(names(source), expected, "{source}");
-        }
-    }
-
-    #[test]
-    fn what_could_never_run_is_refused_with_near_names() {
-        let table = [
-            ("{{ x | uper }}", "there is no filter `uper`", "did you mean `upper`?"),
-            ("{{ x is definde }}", "there is no test `definde`", "did you mean `defined`?"),
-            ("{{ debug() }}", "there is no function `debug`", "functions are range, dict, namespace, cycler, joiner"),
-            (
-                "{{ x[::-1] }}",
-                "the step of a slice must be a number from 1 up",
-                "to turn a list or text around, write `| reverse`",
-            ),
-        ];
-        for (source, message, help) in table {
-            let refused = uses(source).refused;
-            assert_eq!((refused[0].message.as_str(), refused[0].help.as_deref()), (message, Some(help)), "{source}");
-        }
-    }
-
-    #[test]
-    fn blocks_and_pulled_templates_are_found() {
-        let uses = uses(
-            "{% extends 'default:base.md' %}{% block a %}{{ x }}{{ super() }}{% include 'p.md' ignore missing %}{% endblock %}",
-        );
-        assert_eq!(uses.targets.len(), 2);
-        assert_eq!(uses.targets[0].name.as_deref(), Some("default:base.md"));
-        assert_eq!(uses.targets[1].pull, Pull::IncludeIfThere);
-        assert_eq!(uses.targets[1].place.blocks, [0]);
-        assert!(uses.blocks[0].calls_super);
-    }
-}
+mod tests;

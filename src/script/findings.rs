@@ -66,9 +66,9 @@ impl Findings {
     }
 
     /// Where the errors stand.
-    pub fn error_spans(&self) -> Vec<Span> {
+    pub fn broken(&self) -> Broken {
         let is_error = |diagnostic: &&Diagnostic| diagnostic.is_error() && diagnostic.rule != LATER;
-        self.list.borrow().iter().filter(is_error).map(|diagnostic| diagnostic.span).collect()
+        Broken::of(self.list.borrow().iter().filter(is_error).map(|diagnostic| diagnostic.span).collect())
     }
 
     /// Whether it is still worth looking for a near name: nobody reads the thousandth finding of a file for its advice, and
@@ -93,5 +93,47 @@ impl Findings {
             }
         }
         list
+    }
+}
+
+/// The places of errors, by which what lies inside of one is found.
+#[derive(Debug)]
+pub struct Broken {
+    /// Their starts, in order, each with the farthest end of all up to it.
+    reach: Vec<(usize, usize)>,
+}
+
+impl Broken {
+    fn of(mut spans: Vec<Span>) -> Self {
+        spans.retain(|span| !span.is_empty());
+        spans.sort_unstable();
+        let mut end = 0;
+        let reach = spans.into_iter().map(|span| {
+            end = end.max(span.end);
+            (span.start, end)
+        });
+        Self { reach: reach.collect() }
+    }
+
+    /// Whether `span` lies inside of an error.
+    pub fn holds(&self, span: Span) -> bool {
+        let before = self.reach.partition_point(|(start, _)| *start <= span.start);
+        // The farthest end may belong to another error than the nearest start, but that one begins before it too.
+        before.checked_sub(1).and_then(|last| self.reach.get(last)).is_some_and(|(_, end)| span.end <= *end)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_lies_inside_of_an_error_is_found() {
+        let broken = Broken::of(vec![Span::new(10, 20), Span::new(2, 40), Span::new(30, 35), Span::point(50)]);
+        for (span, held) in [((10, 20), true), ((36, 40), true), ((36, 41), false), ((0, 1), false), ((50, 50), false)]
+        {
+            assert_eq!(broken.holds(Span::new(span.0, span.1)), held, "{span:?}");
+        }
+        assert!(!Broken::of(vec![]).holds(Span::point(0)));
     }
 }

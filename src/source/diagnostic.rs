@@ -88,6 +88,8 @@ pub struct Diagnostic {
     pub related: Vec<Related>,
     /// Changes that would settle it, the best first.
     pub fixes: Vec<Fix>,
+    /// What no report may show of the file, because it is a secret. What shows lines of the file masks it, in every finding.
+    pub concealed: Option<Span>,
 }
 
 impl Diagnostic {
@@ -116,6 +118,7 @@ impl Diagnostic {
             span: file.clamp(span),
             related: Vec::new(),
             fixes: Vec::new(),
+            concealed: None,
         }
     }
 
@@ -146,6 +149,12 @@ impl Diagnostic {
             }
             None => self,
         }
+    }
+
+    /// The same with a part of the file that no report may show.
+    pub fn with_concealed(mut self, span: Span) -> Self {
+        self.concealed = Some(self.file.clamp(span));
+        self
     }
 
     /// Whether it is an error.

@@ -3,6 +3,7 @@
 pub mod budget_too_small;
 pub mod confusable_names;
 pub mod endless_loop;
+pub mod expression_types;
 pub mod for_each_not_a_list;
 pub mod hidden_variable;
 pub mod impossible_exit_reason;
@@ -33,6 +34,7 @@ pub static RULES: &[&dyn Rule] = &[
     &budget_too_small::BudgetTooSmall,
     &confusable_names::ConfusableNames,
     &endless_loop::EndlessLoop,
+    &expression_types::ExpressionTypes,
     &for_each_not_a_list::ForEachNotAList,
     &hidden_variable::HiddenVariable,
     &impossible_exit_reason::ImpossibleExitReason,

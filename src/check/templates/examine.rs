@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use crate::check::secrets::secrets;
 use crate::check::templates::layout::{Layout, Standing};
 use crate::check::templates::schemas::Schemas;
 use crate::check::templates::{fields, markers, mistakes, names, unused};
@@ -112,6 +113,7 @@ pub fn examine(project: &Project<'_>) -> Vec<Diagnostic> {
     let schemas = Schemas::read(project.schemas, &asking);
     let mut found: Vec<Diagnostic> = schemas.faults().to_vec();
     found.extend(project.files.iter().filter(|file| file.readable).filter_map(too_large));
+    found.extend(project.files.iter().filter(|file| file.readable).flat_map(|file| secrets(&file.source)));
     let mut used: HashSet<String> = HashSet::new();
     let mut computed = false;
     for scheme in layout.schemes() {

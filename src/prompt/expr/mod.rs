@@ -3,6 +3,7 @@
 pub mod eval;
 pub mod hints;
 pub mod inside;
+pub mod methods;
 pub mod operators;
 pub mod parse;
 pub mod reach;

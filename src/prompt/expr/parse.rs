@@ -7,16 +7,17 @@ use minijinja::machinery::ast::{self, BinOpKind, CallArg, CompareOpKind, UnaryOp
 use minijinja::machinery::parse_expr;
 use minijinja::value::Value;
 
-use crate::prompt::environment::{FILTERS, Named, TESTS, has};
+use crate::prompt::environment::{Named, has};
 use crate::prompt::expr::eval::ENVIRONMENT;
-use crate::prompt::expr::hints::hint;
+use crate::prompt::expr::hints::{repair, slips};
+use crate::prompt::expr::methods::method;
 use crate::prompt::expr::operators::Operator;
 use crate::prompt::expr::reach::free_names;
 use crate::prompt::expr::tree::{Argument, Kind, Node};
 use crate::prompt::fault::fault;
 use crate::prompt::guard::{admit, bytes};
-use crate::prompt::near::did_you_mean;
 use crate::prompt::pattern;
+use crate::prompt::unknown::{Repair, filter_called, unknown, unknown_function};
 use crate::prompt::uses::NameUse;
 
 /// How long an expression may be, in bytes.
@@ -38,18 +39,36 @@ pub struct ExprError {
     pub range: Option<Range<usize>>,
     /// What to do.
     pub help: Option<String>,
+    /// For a filter, test or function that does not exist: which of them it is.
+    pub unknown: Option<Named>,
+    /// The change of the source that would settle it.
+    pub repair: Option<Box<Repair>>,
 }
 
 impl ExprError {
     /// An error at a place.
     pub fn at(range: &Range<usize>, message: impl Into<String>) -> Self {
-        Self { message: message.into(), range: Some(range.clone()), help: None }
+        Self { message: message.into(), range: Some(range.clone()), help: None, unknown: None, repair: None }
     }
 
     /// The same error with advice.
     #[must_use]
     pub fn with_help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());
+        self
+    }
+
+    /// The same error with a change that settles it, where there is one.
+    #[must_use]
+    pub fn with_repair(mut self, repair: Option<Repair>) -> Self {
+        self.repair = repair.map(Box::new);
+        self
+    }
+
+    /// The same error as one about a filter, test or function that does not exist.
+    #[must_use]
+    pub fn about(mut self, unknown: Named) -> Self {
+        self.unknown = Some(unknown);
         self
     }
 }
@@ -83,13 +102,20 @@ impl Expr {
             message: refused.message,
             range: Some(refused.range),
             help: refused.help,
+            unknown: None,
+            repair: None,
         })?;
         let tree = parse_expr(source).map_err(|error| {
-            if let Some(hint) = hint(source) {
-                return ExprError::at(&hint.range, hint.message).with_help(hint.help);
+            let slips = slips(source);
+            if let Some(first) = slips.first() {
+                let sound = |repair: &Repair| repair.apply(source).is_some_and(|after| reads(&after));
+                let repair = repair(source, &slips).filter(sound);
+                return ExprError::at(&first.range, first.message.as_str())
+                    .with_help(first.help.as_str())
+                    .with_repair(repair);
             }
             let fault = fault(&error).within(source);
-            ExprError { message: fault.message, range: fault.range, help: None }
+            ExprError { message: fault.message, range: fault.range, help: None, unknown: None, repair: None }
         })?;
         let root = Copier { source }.node(&tree, 0)?;
         let names = free_names(&root);
@@ -110,6 +136,11 @@ impl Expr {
     pub fn root(&self) -> &Node {
         &self.0.root
     }
+}
+
+/// Whether a repaired source is an expression.
+fn reads(source: &str) -> bool {
+    source.len() <= MAX_EXPRESSION_BYTES && admit(source, true).is_ok() && parse_expr(source).is_ok()
 }
 
 struct Copier<'s> {
@@ -261,43 +292,55 @@ impl Copier<'_> {
                 Ok(Kind::Call(var.id.to_owned(), self.arguments(&call.args, depth)?))
             }
             ast::Expr::Var(var) => {
-                let error = ExprError::at(&bytes(var.span()), format!("there is no function `{}` here", var.id));
-                let filter = has(&ENVIRONMENT, Named::Filter, var.id);
-                let help = if filter {
-                    Some(format!("`{0}` is a filter: write `x | {0}`", var.id))
-                } else {
-                    did_you_mean(var.id, CALLABLE.iter().copied())
+                let own = bytes(var.span());
+                let said = unknown_function(var.id, CALLABLE);
+                let repair = match said.instead {
+                    Some(near) => Some(Repair::one(format!("use `{near}`"), own.clone(), near)),
+                    None => self.piped(var.id, &call.args, range, depth),
                 };
-                Err(error.with_help(help.unwrap_or_else(|| format!("functions are {}", CALLABLE.join(", ")))))
+                let message = format!("there is no function `{}` here", var.id);
+                Err(ExprError::at(&own, message).with_help(said.help).with_repair(repair).about(Named::Function))
             }
             ast::Expr::GetAttr(attribute) => {
-                let filter = has(&ENVIRONMENT, Named::Filter, attribute.name);
-                let name = if filter { attribute.name } else { "upper" };
-                let range = leftmost(&attribute.expr)..range.end;
-                Err(ExprError::at(&range, format!("`.{}()` calls a method, and values have none", attribute.name))
-                    .with_help(format!("write a filter instead, as in `x | {name}`")))
+                let of = self.node(&attribute.expr, depth + 1)?;
+                let whole = of.range.start..range.end;
+                let name_end = bytes(attribute.span()).end;
+                let text = |range: Range<usize>| self.source.get(range).unwrap_or_default();
+                let (help, repair) = method(
+                    attribute.name,
+                    text(of.range.clone()),
+                    text(name_end..range.end),
+                    whole == (0..self.source.len()),
+                );
+                let repair = repair.map(|repair| Repair::one(format!("write `{repair}`"), whole.clone(), repair));
+                Err(ExprError::at(&whole, format!("`.{}()` calls a method, and values have none", attribute.name))
+                    .with_help(help)
+                    .with_repair(repair)
+                    .about(Named::Function))
             }
             other => Err(ExprError::at(&(leftmost(other)..range.end), "only functions can be called")),
         }
+    }
+
+    /// `length(x)` as `x | length`.
+    fn piped(&self, name: &str, arguments: &[CallArg<'_>], range: &Range<usize>, depth: usize) -> Option<Repair> {
+        let filter = filter_called(name)?;
+        let [CallArg::Pos(only)] = arguments else { return None };
+        let on = self.node(only, depth + 1).ok()?;
+        let text = self.source.get(on.range.clone())?;
+        let simple = matches!(on.kind, Kind::Name(_) | Kind::Attribute(..) | Kind::Constant(_) | Kind::Item(..));
+        let text = if simple { format!("{text} | {filter}") } else { format!("({text}) | {filter}") };
+        Some(Repair::one(format!("write `{text}`"), range.clone(), text))
     }
 
     fn known(&self, what: Named, name: &str, own: &Range<usize>) -> Result<(), ExprError> {
         if has(&ENVIRONMENT, what, name) {
             return Ok(());
         }
-        let (kind, names) = match what {
-            Named::Filter => ("filter", FILTERS),
-            Named::Test => ("test", TESTS),
-        };
         let range = own.start..own.start + name.len();
-        let mut error = ExprError::at(&range, format!("there is no {kind} `{name}`"));
-        error.help = match name {
-            // What other languages call it.
-            "null" | "nil" | "empty" => Some("write `is none`".to_owned()),
-            "matching" | "match" | "matches" => Some("write `is regex('…')`".to_owned()),
-            _ => did_you_mean(name, names.iter().copied()),
-        };
-        Err(error)
+        let said = unknown(what, name, CALLABLE);
+        let repair = said.instead.map(|ours| Repair::one(format!("use `{ours}`"), range.clone(), ours));
+        Err(ExprError::at(&range, said.message).with_help(said.help).with_repair(repair).about(what))
     }
 
     fn says_not_in(&self, from: usize, to: usize) -> bool {
@@ -417,7 +460,10 @@ mod tests {
             ("a is definde", "did you mean `defined`?"),
             ("a | lenght", "did you mean `length`?"),
             ("length(a)", "`length` is a filter: write `x | length`"),
-            ("a.upper()", "write a filter instead, as in `x | upper`"),
+            ("len(a)", "`length` is a filter: write `x | length`"),
+            ("a.length()", "write `a | length`"),
+            ("a.includes('x')", "write `'x' in a`"),
+            ("a.upper()", "write `a | upper`"),
             ("a is matching('x')", "write `is regex('…')`"),
             ("rang(3)", "did you mean `range`?"),
         ];

@@ -4,8 +4,9 @@ use annotate_snippets::renderer::DEFAULT_TERM_WIDTH;
 use annotate_snippets::{AnnotationKind, Group, Level, Origin, Patch, Renderer, Snippet};
 
 use crate::source::diagnostic::{Diagnostic, Fix, Severity, order};
+use crate::source::render::hidden::Hidden;
 use crate::source::render::pile;
-use crate::source::render::visible::{visible, without_c1};
+use crate::source::render::visible::visible;
 use crate::source::span::Span;
 use crate::source::text::SourceFile;
 
@@ -36,7 +37,8 @@ pub struct Options {
 pub fn human(diagnostics: &[Diagnostic], color: bool) -> String {
     let renderer = renderer(color);
     let mut out = String::new();
-    diagnostics.iter().for_each(|diagnostic| write(&mut out, &renderer, diagnostic));
+    let hidden = Hidden::of(diagnostics.iter());
+    diagnostics.iter().for_each(|diagnostic| write(&mut out, &renderer, diagnostic, &hidden));
     out
 }
 
@@ -47,6 +49,7 @@ pub fn report(diagnostics: &[Diagnostic], options: &Options) -> String {
     sorted.sort_by(|a, b| order(a, b));
     let chosen = if options.all { vec![true; sorted.len()] } else { pile::chosen(&sorted) };
     let renderer = renderer(options.color);
+    let hidden = Hidden::of(diagnostics.iter());
     let mut out = String::new();
     let (mut silent_files, mut silent_findings) = (0, 0);
     let both: Vec<(&Diagnostic, bool)> = sorted.into_iter().zip(chosen).collect();
@@ -56,7 +59,10 @@ pub fn report(diagnostics: &[Diagnostic], options: &Options) -> String {
             silent_findings += of_file.len();
             continue;
         }
-        of_file.iter().filter(|(_, shown)| *shown).for_each(|(diagnostic, _)| write(&mut out, &renderer, diagnostic));
+        of_file
+            .iter()
+            .filter(|(_, shown)| *shown)
+            .for_each(|(diagnostic, _)| write(&mut out, &renderer, diagnostic, &hidden));
         let name = of_file.first().map_or("", |(diagnostic, _)| diagnostic.file.name());
         let hidden = of_file.iter().filter(|(_, shown)| !shown).map(|(diagnostic, _)| diagnostic.rule);
         line(&mut out, pile::rest_of_file(name, hidden));
@@ -94,8 +100,8 @@ fn renderer(color: bool) -> Renderer {
     renderer.term_width(DEFAULT_TERM_WIDTH)
 }
 
-fn write(out: &mut String, renderer: &Renderer, diagnostic: &Diagnostic) {
-    out.push_str(&renderer.render(&groups(diagnostic)));
+fn write(out: &mut String, renderer: &Renderer, diagnostic: &Diagnostic, hidden: &Hidden<'_>) {
+    out.push_str(&renderer.render(&groups(diagnostic, hidden)));
     out.push_str("\n\n");
 }
 
@@ -106,14 +112,14 @@ fn line(out: &mut String, text: Option<String>) {
     }
 }
 
-fn groups(diagnostic: &Diagnostic) -> Vec<Group<'_>> {
+fn groups<'a>(diagnostic: &'a Diagnostic, hidden: &Hidden<'_>) -> Vec<Group<'a>> {
     let level = match diagnostic.severity {
         Severity::Error => Level::ERROR,
         Severity::Warning => Level::WARNING,
         Severity::Info => Level::INFO,
     };
     let title = level.primary_title(visible(&diagnostic.message)).id(diagnostic.rule);
-    let mut main = mark(Group::with_title(title), &diagnostic.file, diagnostic.span);
+    let mut main = mark(Group::with_title(title), &diagnostic.file, diagnostic.span, hidden);
     // A fix of the same words says it, and shows it.
     let help = diagnostic.help.as_ref().filter(|help| diagnostic.fixes.iter().all(|fix| fix.title != **help));
     if let Some(help) = help {
@@ -122,16 +128,16 @@ fn groups(diagnostic: &Diagnostic) -> Vec<Group<'_>> {
     let mut groups = vec![main];
     for related in &diagnostic.related {
         let title = Level::NOTE.secondary_title(visible(&related.message));
-        groups.push(mark(Group::with_title(title), &related.file, related.span));
+        groups.push(mark(Group::with_title(title), &related.file, related.span, hidden));
     }
     for fix in &diagnostic.fixes {
-        groups.push(suggest(fix, &diagnostic.file));
+        groups.push(suggest(fix, &diagnostic.file, hidden));
     }
     groups
 }
 
 /// Adds the line of `span` with a mark under it.
-fn mark<'a>(group: Group<'a>, file: &'a SourceFile, span: Span) -> Group<'a> {
+fn mark<'a>(group: Group<'a>, file: &'a SourceFile, span: Span, hidden: &Hidden<'_>) -> Group<'a> {
     let span = file.clamp(span);
     let (line, column) = file.line_column(span.start);
     let shown = file.line_span(line).unwrap_or(span);
@@ -141,19 +147,19 @@ fn mark<'a>(group: Group<'a>, file: &'a SourceFile, span: Span) -> Group<'a> {
         let text = file.text();
         let from = text.ceil_char_boundary(start.saturating_sub(EXCERPT_BYTES).max(shown.start));
         let to = text.floor_char_boundary((start + EXCERPT_BYTES).min(shown.end));
-        let excerpt = visible(file.slice(Span::new(from, to)));
+        let excerpt = visible(&hidden.mask(file, Span::new(from, to)));
         return group
             .element(Origin::path(visible(file.name())).line(line).char_column(column))
             .element(Level::NOTE.message(format!("in this long line: …{excerpt}…")));
     }
     let marked = AnnotationKind::Primary.span(start - shown.start..end - shown.start);
     group.element(
-        Snippet::source(without_c1(file.slice(shown))).path(visible(file.name())).line_start(line).annotation(marked),
+        Snippet::source(hidden.mask(file, shown)).path(visible(file.name())).line_start(line).annotation(marked),
     )
 }
 
 /// A fix: its title, and the lines that it changes where they are few and short.
-fn suggest<'a>(fix: &'a Fix, file: &'a SourceFile) -> Group<'a> {
+fn suggest<'a>(fix: &'a Fix, file: &'a SourceFile, hidden: &Hidden<'_>) -> Group<'a> {
     let group = Group::with_title(Level::HELP.secondary_title(visible(&fix.title)));
     let first = fix.edits.iter().map(|edit| edit.span.start).min().unwrap_or(0);
     let last = fix.edits.iter().map(|edit| edit.span.end).max().unwrap_or(0);
@@ -173,9 +179,8 @@ fn suggest<'a>(fix: &'a Fix, file: &'a SourceFile) -> Group<'a> {
         .edits
         .iter()
         .map(|edit| Patch::new(edit.span.start - shown.start..edit.span.end - shown.start, edit.text.as_str()));
-    group.element(
-        Snippet::source(without_c1(file.slice(shown))).path(visible(file.name())).line_start(from).patches(patches),
-    )
+    group
+        .element(Snippet::source(hidden.mask(file, shown)).path(visible(file.name())).line_start(from).patches(patches))
 }
 
 #[cfg(test)]

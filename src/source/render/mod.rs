@@ -2,6 +2,7 @@
 //! told, never which: only [`human::report`] leaves some out, and counts them.
 
 pub mod github;
+pub mod hidden;
 pub mod human;
 pub mod json;
 pub mod pile;
