@@ -339,6 +339,11 @@ fn a_mistake_in_a_template_is_reported_once_at_its_place_and_only_where_it_is_as
     assert_eq!(findings(&home, &["_system/config/default/ai_think_v1.md"]), pairs(&expected[1..]));
 }
 
+/// [`findings`] without what is said of templates that are too short to be real.
+fn faults(home: &Home, paths: &[&str]) -> Vec<(String, String)> {
+    findings(home, paths).into_iter().filter(|(_, rule)| rule != "template-lacks-field").collect()
+}
+
 #[test]
 fn a_fault_of_a_template_is_told_there_and_at_a_script_only_where_that_alone_is_checked() {
     let home = Home::new();
@@ -347,11 +352,8 @@ fn a_fault_of_a_template_is_told_there_and_at_a_script_only_where_that_alone_is_
     put(&home, "_system/config/default/part.md", "x");
     let template = ("_system/config/default/ai_say_v1.md", "missing-include");
     let script = ("scripts/a.yaml", "unknown-template");
-    let findings = |paths: &[&str]| -> Vec<(String, String)> {
-        findings(&home, paths).into_iter().filter(|(_, rule)| rule != "template-lacks-field").collect()
-    };
-    assert_eq!(findings(&[]), pairs(&[template]));
-    assert_eq!(findings(&["scripts"]), pairs(&[script]));
+    assert_eq!(faults(&home, &[]), pairs(&[template]));
+    assert_eq!(faults(&home, &["scripts"]), pairs(&[script]));
 }
 
 #[test]
@@ -360,18 +362,13 @@ fn a_template_may_use_what_any_script_of_the_project_sets_and_nothing_else() {
     let declares = "session_id: visit\n  declare: [{ var: 口号, value: 好 }]";
     put(&home, "scripts/a.yaml", SOUND.replace("session_id: visit", declares));
     put(&home, "_system/config/default/ai_say_v1.md", "{{ content }}{{ 口号 }}");
-    // No script takes this one, so that only the templates themselves can tell.
     put(&home, "_system/config/default/ai_ask_v1.md", "{{ content }}{{ 口号 }}{{ 标语 }}");
-    let unknown = ("_system/config/default/ai_ask_v1.md", "unknown-template-name");
-    let findings = |paths: &[&str]| -> Vec<(String, String)> {
-        findings(&home, paths).into_iter().filter(|(_, rule)| rule != "template-lacks-field").collect()
-    };
-    assert_eq!(findings(&[]), pairs(&[unknown]));
+    assert_eq!(faults(&home, &[]), pairs(&[("_system/config/default/ai_ask_v1.md", "unknown-template-name")]));
     // Without the scripts, and with one that cannot be read whole, the name may be somebody's variable.
-    assert_eq!(findings(&["_system"]), []);
+    assert_eq!(faults(&home, &["_system"]), []);
     put(&home, "scripts/b.yaml", broken());
-    let own = [("scripts/b.yaml", "unknown-key"), ("scripts/b.yaml", "unknown-template-name")];
-    assert_eq!(findings(&[]), pairs(&own), "what a script itself lacks is told at it");
+    let own = ["unknown-key", "unknown-template-name"].map(|rule| ("scripts/b.yaml", rule));
+    assert_eq!(faults(&home, &[]), pairs(&own));
 }
 
 #[test]
