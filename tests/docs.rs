@@ -8,7 +8,7 @@ mod checking;
 #[path = "support/pages.rs"]
 mod pages;
 #[path = "support/talks.rs"]
-#[allow(dead_code)] // tests/scripts.rs uses the rest of it
+#[allow(dead_code)] // tests/people.rs uses the rest of it
 mod talks;
 
 use std::fs;

@@ -76,7 +76,7 @@ fn every_sound_script_is_valid() {
     let (script, any) = (document(Document::Script), document(Document::Any));
     let (script, any) = (Compiled::new(&script).unwrap(), Compiled::new(&any).unwrap());
     let mut sound: Vec<(String, Value)> = Vec::new();
-    for folder in ["scripts", "tests/checks/ok"] {
+    for folder in ["scripts", "tests/scripts/ok"] {
         for file in yaml_files(folder) {
             sound.push((file.display().to_string(), value(&fs::read(&file).unwrap()).unwrap()));
         }
@@ -111,7 +111,7 @@ fn a_script_is_invalid_when_its_mistakes_are_mistakes_of_shape_and_only_then() {
         }
         if seen { refused += 1 } else { accepted += 1 }
     };
-    for file in yaml_files("tests/checks/err") {
+    for file in yaml_files("tests/scripts/err") {
         let Some(value) = value(&fs::read(&file).unwrap()) else { continue };
         let report = fs::read_to_string(file.with_extension("snap")).unwrap();
         let rules: BTreeSet<&str> = rule.captures_iter(&report).map(|found| found.get(1).unwrap().as_str()).collect();

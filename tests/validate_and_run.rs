@@ -30,7 +30,7 @@ fn shown(diagnostics: &[Diagnostic]) -> String {
 fn validate_finds_in_a_script_all_that_run_finds() {
     let mut count = 0;
     for folder in ["err", "ok"] {
-        for entry in fs::read_dir(Path::new("tests/checks").join(folder)).unwrap() {
+        for entry in fs::read_dir(Path::new("tests/scripts").join(folder)).unwrap() {
             let file = entry.unwrap().path();
             if file.extension().is_none_or(|extension| extension != "yaml") {
                 continue;
@@ -59,7 +59,7 @@ fn validate_finds_in_a_script_all_that_run_finds() {
 
 #[test]
 fn the_report_is_the_same_whatever_the_threads_do() {
-    let folder = PathBuf::from("tests/checks/err");
+    let folder = PathBuf::from("tests/scripts/err");
     let first = shown(&check(std::slice::from_ref(&folder)).diagnostics);
     for _ in 0..3 {
         assert_eq!(shown(&check(std::slice::from_ref(&folder)).diagnostics), first);

@@ -25,10 +25,11 @@ pub(crate) struct Seed {
 }
 
 /// Where scripts stand, with the ending of their names.
-const FOLDERS: [(&str, &str, Form); 9] = [
-    ("tests/checks/ok", "yaml", Form::Script),
-    ("tests/checks/err", "yaml", Form::Script),
-    ("tests/scripts", "yaml", Form::Script),
+const FOLDERS: [(&str, &str, Form); 10] = [
+    ("tests/scripts/ok", "yaml", Form::Script),
+    ("tests/scripts/err", "yaml", Form::Script),
+    ("tests/scripts/validate", "yaml", Form::Script),
+    ("tests/people", "yaml", Form::Script),
     ("tests/replies", "yaml", Form::Reply),
     ("tests/fixtures/yaml", "txt", Form::Script),
     ("scripts", "yaml", Form::Script),
