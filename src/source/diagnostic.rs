@@ -88,8 +88,6 @@ pub struct Diagnostic {
     pub related: Vec<Related>,
     /// Changes that would settle it, the best first.
     pub fixes: Vec<Fix>,
-    /// What no report may show of the file, because it is a secret. What shows lines of the file masks it, in every finding.
-    pub concealed: Option<Span>,
 }
 
 impl Diagnostic {
@@ -118,7 +116,6 @@ impl Diagnostic {
             span: file.clamp(span),
             related: Vec::new(),
             fixes: Vec::new(),
-            concealed: None,
         }
     }
 
@@ -149,12 +146,6 @@ impl Diagnostic {
             }
             None => self,
         }
-    }
-
-    /// The same with a part of the file that no report may show.
-    pub fn with_concealed(mut self, span: Span) -> Self {
-        self.concealed = Some(self.file.clamp(span));
-        self
     }
 
     /// Whether it is an error.

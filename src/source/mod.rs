@@ -12,6 +12,7 @@ pub mod locate;
 pub mod misreading;
 pub mod near;
 pub mod render;
+pub mod secrets;
 pub mod span;
 pub mod syntax;
 pub mod tags;

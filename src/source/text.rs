@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use crate::source::diagnostic::Diagnostic;
+use crate::source::secrets::{Secret, secrets};
 use crate::source::span::Span;
 
 /// The largest file that is read, in bytes (8 MiB): scripts are written by people.
@@ -20,6 +21,8 @@ pub struct SourceFile {
     line_starts: Vec<usize>,
     /// How many characters begin before each multiple of [`STRIDE`] bytes; made for the first column far in a long line.
     strides: OnceLock<Vec<usize>>,
+    /// What looks like a secret in it; made for the first report.
+    secrets: OnceLock<Vec<Secret>>,
 }
 
 /// A column is counted over at most about this many bytes, so that many findings in one line of megabytes cost no more than
@@ -31,7 +34,7 @@ impl SourceFile {
     pub fn new(name: impl Into<String>, text: impl Into<String>) -> Self {
         let text = text.into();
         let line_starts = line_starts(&text);
-        Self { name: name.into(), text, line_starts, strides: OnceLock::new() }
+        Self { name: name.into(), text, line_starts, strides: OnceLock::new(), secrets: OnceLock::new() }
     }
 
     /// Bytes as they came from a disk. Nothing is stripped: a UTF-8 byte-order mark stays, so offsets are those of the file.
@@ -71,6 +74,11 @@ impl SourceFile {
                 Err(Box::new(Diagnostic::error("not-text", message, &file, span).with_help(help)))
             }
         }
+    }
+
+    /// What looks like a secret in it: no report shows that.
+    pub fn secrets(&self) -> &[Secret] {
+        self.secrets.get_or_init(|| secrets(&self.text))
     }
 
     /// The name as shown to people.

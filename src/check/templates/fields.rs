@@ -111,8 +111,10 @@ fn write_words(part: &Loaded, member: &Member<'_, Templates>, words: &mut String
 }
 
 fn next_tag(body: &str, from: usize) -> Option<usize> {
-    let rest = body.get(from..)?;
-    ["{{", "{%", "{#"].iter().filter_map(|open| rest.find(open)).min().map(|found| from + found)
+    // One scan for all three: looking for each alone would read the rest of the file for one that never comes.
+    let bytes = body.as_bytes().get(from..)?;
+    let opens = |at: &usize| matches!(bytes.get(at + 1), Some(b'{' | b'%' | b'#'));
+    memchr::memchr_iter(b'{', bytes).find(opens).map(|found| from + found)
 }
 
 fn push(body: &str, range: Range<usize>, replaced: &[&Range<usize>], words: &mut String) {

@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use crate::source::diagnostic::{Diagnostic, Severity, order};
+use crate::source::render::hidden::without_secrets;
 use crate::source::render::visible::{visible, visible_line};
 
 /// One command a finding, each on one line, by file and position; the help stands below the message. Empty where there is no
@@ -11,6 +12,7 @@ use crate::source::render::visible::{visible, visible_line};
 /// Columns are told only for findings in one line: GitHub takes none for others. Whatever stands in a message or a name, it
 /// cannot begin a second command: breaks and percent signs are escaped, in properties also colons and commas.
 pub fn github(diagnostics: &[Diagnostic]) -> String {
+    let diagnostics = without_secrets(diagnostics);
     let mut sorted: Vec<&Diagnostic> = diagnostics.iter().collect();
     sorted.sort_by(|a, b| order(a, b));
     let mut out = String::new();

@@ -1,63 +1,125 @@
-//! The parts of files that no report shows, because they are secrets.
+//! What no report shows: the secrets that stand in files. Lines of a file are shown with stars in their place, and so is whatever a
+//! message repeats of them; a fix that would write one again is left out.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use aho_corasick::AhoCorasick;
 
 use crate::source::diagnostic::Diagnostic;
 use crate::source::render::visible::without_c1;
 use crate::source::span::Span;
 use crate::source::text::SourceFile;
 
-/// What is hidden of which file, by the file's name, in the order of the file.
-#[derive(Debug, Default)]
-pub struct Hidden<'a>(BTreeMap<&'a str, Vec<Span>>);
+/// A message may repeat the start of a secret alone; fewer bytes than these tell nothing.
+const LEAST_BYTES: usize = 8;
 
-impl<'a> Hidden<'a> {
-    /// What these findings conceal. A report of several findings hides it in all of them: two may be about one line.
-    pub fn of(diagnostics: impl Iterator<Item = &'a Diagnostic>) -> Self {
-        let mut hidden: BTreeMap<&str, Vec<Span>> = BTreeMap::new();
-        for diagnostic in diagnostics {
-            if let Some(span) = diagnostic.concealed {
-                hidden.entry(diagnostic.file.name()).or_default().push(span);
-            }
+/// The text of `span` as it may be shown: what is hidden is as many stars as it has bytes, so that places stay right.
+pub fn mask(file: &SourceFile, span: Span) -> Cow<'_, str> {
+    let text = without_c1(file.slice(span));
+    let secrets = file.secrets();
+    // They do not overlap, so their ends are sorted too.
+    let first = secrets.partition_point(|secret| secret.hidden.end <= span.start);
+    let touched = secrets.iter().skip(first).map(|secret| secret.hidden).take_while(|hidden| hidden.start < span.end);
+    touched.fold(text, |text, hidden| {
+        let inside = hidden.start.max(span.start) - span.start..hidden.end.min(span.end) - span.start;
+        let length = inside.len();
+        let mut masked = text.into_owned();
+        if masked.is_char_boundary(inside.start) && masked.is_char_boundary(inside.end) {
+            masked.replace_range(inside, &"*".repeat(length));
         }
-        hidden.values_mut().for_each(|spans| spans.sort_unstable());
-        Self(hidden)
-    }
+        Cow::Owned(masked)
+    })
+}
 
-    /// The text of `span` as it may be shown: what is hidden is as many stars as it has bytes, so that places stay right.
-    pub fn mask<'f>(&self, file: &'f SourceFile, span: Span) -> Cow<'f, str> {
-        let text = without_c1(file.slice(span));
-        let spans = self.0.get(file.name()).map(Vec::as_slice).unwrap_or_default();
-        // They do not overlap, so their ends are sorted too.
-        let first = spans.partition_point(|hidden| hidden.end <= span.start);
-        let touched = spans.iter().skip(first).take_while(|hidden| hidden.start < span.end);
-        touched.fold(text, |text, hidden| {
-            let inside = hidden.start.max(span.start) - span.start..hidden.end.min(span.end) - span.start;
-            let length = inside.len();
-            let mut masked = text.into_owned();
-            if masked.is_char_boundary(inside.start) && masked.is_char_boundary(inside.end) {
-                masked.replace_range(inside, &"*".repeat(length));
-            }
-            Cow::Owned(masked)
-        })
+/// The findings as they may be told: their words without what is hidden in the files that they are about.
+pub fn without_secrets(diagnostics: &[Diagnostic]) -> Cow<'_, [Diagnostic]> {
+    let mut of_files: BTreeMap<*const SourceFile, Option<AhoCorasick>> = BTreeMap::new();
+    for diagnostic in diagnostics {
+        for file in files(diagnostic) {
+            of_files.entry(Arc::as_ptr(file)).or_insert_with(|| starts(file));
+        }
     }
+    if of_files.values().all(Option::is_none) {
+        return Cow::Borrowed(diagnostics);
+    }
+    let told = |diagnostic: &Diagnostic| {
+        let mut told = diagnostic.clone();
+        for starts in files(diagnostic).filter_map(|file| of_files.get(&Arc::as_ptr(file))?.as_ref()) {
+            let conceal = |text: &mut String| {
+                if let Some(concealed) = concealed(text, starts) {
+                    *text = concealed;
+                }
+            };
+            conceal(&mut told.message);
+            told.help.iter_mut().for_each(conceal);
+            told.related.iter_mut().for_each(|related| conceal(&mut related.message));
+            // Stars in the place of what a fix writes would break the file.
+            told.fixes.retain(|fix| !fix.edits.iter().any(|edit| starts.is_match(&edit.text)));
+            told.fixes.iter_mut().for_each(|fix| conceal(&mut fix.title));
+        }
+        told
+    };
+    Cow::Owned(diagnostics.iter().map(told).collect())
+}
+
+/// The files that a finding shows something of.
+fn files(diagnostic: &Diagnostic) -> impl Iterator<Item = &Arc<SourceFile>> {
+    std::iter::once(&diagnostic.file).chain(diagnostic.related.iter().map(|related| &related.file))
+}
+
+/// How the secrets of a file begin; none when it has none.
+fn starts(file: &SourceFile) -> Option<AhoCorasick> {
+    let texts = file.secrets().iter().map(|secret| file.slice(secret.hidden).trim_start());
+    let starts: Vec<&str> = texts.filter_map(|text| text.get(..text.ceil_char_boundary(LEAST_BYTES))).collect();
+    let starts: Vec<&str> = starts.into_iter().filter(|start| start.len() >= LEAST_BYTES).collect();
+    // Without an automaton nothing could be hidden; there is one for every list of this length.
+    if starts.is_empty() { None } else { AhoCorasick::new(starts).ok() }
+}
+
+/// The text with stars in the place of each word from where a secret begins in it; none when none does.
+fn concealed(text: &str, starts: &AhoCorasick) -> Option<String> {
+    let mut masked = String::new();
+    let mut copied = 0;
+    for found in starts.find_iter(text) {
+        if found.start() < copied {
+            continue;
+        }
+        let rest = text.get(found.start()..)?;
+        let length = rest.find(|c: char| c.is_whitespace() || matches!(c, '`' | '"' | '\'')).unwrap_or(rest.len());
+        masked += text.get(copied..found.start())?;
+        masked += &"*".repeat(length);
+        copied = found.start() + length;
+    }
+    (copied > 0).then(|| masked + text.get(copied..).unwrap_or_default())
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::*;
+    use crate::source::diagnostic::Edit;
+    use crate::source::render::github::github;
     use crate::source::render::human::human;
+    use crate::source::render::json::json;
+    use crate::source::render::sarif::sarif;
 
     #[test]
-    fn what_one_finding_conceals_no_finding_shows() {
-        let file = Arc::new(SourceFile::new("a.yaml", "key: sk-geheim密, nmae: x\n"));
-        let secret = Diagnostic::warning("secret", "m", &file, Span::new(5, 17)).with_concealed(Span::new(8, 17));
-        let other = Diagnostic::error("unknown-key", "m", &file, Span::new(19, 23));
-        let shown = human(&[other, secret], false);
-        assert!(!shown.contains("geheim") && !shown.contains('密'), "{shown}");
-        assert_eq!(shown.matches("key: sk-*********, nmae: x").count(), 2, "{shown}");
+    fn no_report_shows_a_secret_whichever_finding_is_about_it() {
+        // Put together here, so that nothing takes this file for one that leaks.
+        let key = format!("sk-{}", "q7Wm2Zr9Tk4Lp8Xv3Nb6Hd1Js5Fg0Cy");
+        let file = Arc::new(SourceFile::new("a.yaml", format!("- {{ var: {key}, nmae: x }}\n")));
+        let span = Span::new(9, 9 + key.len());
+        let part: String = key.chars().take(20).collect();
+        let finding = Diagnostic::error("invalid-name", format!("`{key}` is no name"), &file, span)
+            .with_help(format!("`{part}…` cannot be one"))
+            .with_related(format!("{key} is here"), &file, span)
+            .with_fix(format!("write `x{key}`"), vec![Edit::replace(span, format!("x{key}"))])
+            .with_fix("write `name`", vec![Edit::replace(Span::new(span.end + 2, span.end + 6), "name")]);
+        let all = [finding];
+        for shown in [human(&all, false), json(1, &all), sarif(&all, &[]), github(&all)] {
+            assert!(!shown.contains("q7Wm2Z") && shown.contains("******"), "{shown}");
+        }
+        assert!(json(1, &all).contains("write `name`") && !json(1, &all).contains("write `x"));
     }
 }

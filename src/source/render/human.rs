@@ -4,7 +4,7 @@ use annotate_snippets::renderer::DEFAULT_TERM_WIDTH;
 use annotate_snippets::{AnnotationKind, Group, Level, Origin, Patch, Renderer, Snippet};
 
 use crate::source::diagnostic::{Diagnostic, Fix, Severity, order};
-use crate::source::render::hidden::Hidden;
+use crate::source::render::hidden::{mask, without_secrets};
 use crate::source::render::pile;
 use crate::source::render::visible::visible;
 use crate::source::span::Span;
@@ -37,19 +37,18 @@ pub struct Options {
 pub fn human(diagnostics: &[Diagnostic], color: bool) -> String {
     let renderer = renderer(color);
     let mut out = String::new();
-    let hidden = Hidden::of(diagnostics.iter());
-    diagnostics.iter().for_each(|diagnostic| write(&mut out, &renderer, diagnostic, &hidden));
+    without_secrets(diagnostics).iter().for_each(|diagnostic| write(&mut out, &renderer, diagnostic));
     out
 }
 
 /// Reports as [`human`] shows them, by file and position, and not more of them than somebody reads: of one rule in one file,
 /// of one file and in all only so many, errors before warnings. What is left out is counted in a line below its file.
 pub fn report(diagnostics: &[Diagnostic], options: &Options) -> String {
+    let diagnostics = without_secrets(diagnostics);
     let mut sorted: Vec<&Diagnostic> = diagnostics.iter().collect();
     sorted.sort_by(|a, b| order(a, b));
     let chosen = if options.all { vec![true; sorted.len()] } else { pile::chosen(&sorted) };
     let renderer = renderer(options.color);
-    let hidden = Hidden::of(diagnostics.iter());
     let mut out = String::new();
     let (mut silent_files, mut silent_findings) = (0, 0);
     let both: Vec<(&Diagnostic, bool)> = sorted.into_iter().zip(chosen).collect();
@@ -59,10 +58,7 @@ pub fn report(diagnostics: &[Diagnostic], options: &Options) -> String {
             silent_findings += of_file.len();
             continue;
         }
-        of_file
-            .iter()
-            .filter(|(_, shown)| *shown)
-            .for_each(|(diagnostic, _)| write(&mut out, &renderer, diagnostic, &hidden));
+        of_file.iter().filter(|(_, shown)| *shown).for_each(|(diagnostic, _)| write(&mut out, &renderer, diagnostic));
         let name = of_file.first().map_or("", |(diagnostic, _)| diagnostic.file.name());
         let hidden = of_file.iter().filter(|(_, shown)| !shown).map(|(diagnostic, _)| diagnostic.rule);
         line(&mut out, pile::rest_of_file(name, hidden));
@@ -100,8 +96,8 @@ fn renderer(color: bool) -> Renderer {
     renderer.term_width(DEFAULT_TERM_WIDTH)
 }
 
-fn write(out: &mut String, renderer: &Renderer, diagnostic: &Diagnostic, hidden: &Hidden<'_>) {
-    out.push_str(&renderer.render(&groups(diagnostic, hidden)));
+fn write(out: &mut String, renderer: &Renderer, diagnostic: &Diagnostic) {
+    out.push_str(&renderer.render(&groups(diagnostic)));
     out.push_str("\n\n");
 }
 
@@ -112,14 +108,14 @@ fn line(out: &mut String, text: Option<String>) {
     }
 }
 
-fn groups<'a>(diagnostic: &'a Diagnostic, hidden: &Hidden<'_>) -> Vec<Group<'a>> {
+fn groups(diagnostic: &Diagnostic) -> Vec<Group<'_>> {
     let level = match diagnostic.severity {
         Severity::Error => Level::ERROR,
         Severity::Warning => Level::WARNING,
         Severity::Info => Level::INFO,
     };
     let title = level.primary_title(visible(&diagnostic.message)).id(diagnostic.rule);
-    let mut main = mark(Group::with_title(title), &diagnostic.file, diagnostic.span, hidden);
+    let mut main = mark(Group::with_title(title), &diagnostic.file, diagnostic.span);
     // A fix of the same words says it, and shows it.
     let help = diagnostic.help.as_ref().filter(|help| diagnostic.fixes.iter().all(|fix| fix.title != **help));
     if let Some(help) = help {
@@ -128,16 +124,16 @@ fn groups<'a>(diagnostic: &'a Diagnostic, hidden: &Hidden<'_>) -> Vec<Group<'a>>
     let mut groups = vec![main];
     for related in &diagnostic.related {
         let title = Level::NOTE.secondary_title(visible(&related.message));
-        groups.push(mark(Group::with_title(title), &related.file, related.span, hidden));
+        groups.push(mark(Group::with_title(title), &related.file, related.span));
     }
     for fix in &diagnostic.fixes {
-        groups.push(suggest(fix, &diagnostic.file, hidden));
+        groups.push(suggest(fix, &diagnostic.file));
     }
     groups
 }
 
 /// Adds the line of `span` with a mark under it.
-fn mark<'a>(group: Group<'a>, file: &'a SourceFile, span: Span, hidden: &Hidden<'_>) -> Group<'a> {
+fn mark<'a>(group: Group<'a>, file: &'a SourceFile, span: Span) -> Group<'a> {
     let span = file.clamp(span);
     let (line, column) = file.line_column(span.start);
     let shown = file.line_span(line).unwrap_or(span);
@@ -147,19 +143,17 @@ fn mark<'a>(group: Group<'a>, file: &'a SourceFile, span: Span, hidden: &Hidden<
         let text = file.text();
         let from = text.ceil_char_boundary(start.saturating_sub(EXCERPT_BYTES).max(shown.start));
         let to = text.floor_char_boundary((start + EXCERPT_BYTES).min(shown.end));
-        let excerpt = visible(&hidden.mask(file, Span::new(from, to)));
+        let excerpt = visible(&mask(file, Span::new(from, to)));
         return group
             .element(Origin::path(visible(file.name())).line(line).char_column(column))
             .element(Level::NOTE.message(format!("in this long line: …{excerpt}…")));
     }
     let marked = AnnotationKind::Primary.span(start - shown.start..end - shown.start);
-    group.element(
-        Snippet::source(hidden.mask(file, shown)).path(visible(file.name())).line_start(line).annotation(marked),
-    )
+    group.element(Snippet::source(mask(file, shown)).path(visible(file.name())).line_start(line).annotation(marked))
 }
 
 /// A fix: its title, and the lines that it changes where they are few and short.
-fn suggest<'a>(fix: &'a Fix, file: &'a SourceFile, hidden: &Hidden<'_>) -> Group<'a> {
+fn suggest<'a>(fix: &'a Fix, file: &'a SourceFile) -> Group<'a> {
     let group = Group::with_title(Level::HELP.secondary_title(visible(&fix.title)));
     let first = fix.edits.iter().map(|edit| edit.span.start).min().unwrap_or(0);
     let last = fix.edits.iter().map(|edit| edit.span.end).max().unwrap_or(0);
@@ -179,8 +173,7 @@ fn suggest<'a>(fix: &'a Fix, file: &'a SourceFile, hidden: &Hidden<'_>) -> Group
         .edits
         .iter()
         .map(|edit| Patch::new(edit.span.start - shown.start..edit.span.end - shown.start, edit.text.as_str()));
-    group
-        .element(Snippet::source(hidden.mask(file, shown)).path(visible(file.name())).line_start(from).patches(patches))
+    group.element(Snippet::source(mask(file, shown)).path(visible(file.name())).line_start(from).patches(patches))
 }
 
 #[cfg(test)]

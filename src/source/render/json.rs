@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use crate::source::diagnostic::{Diagnostic, Fix, Related, Severity, order};
+use crate::source::render::hidden::without_secrets;
 
 /// The version of the document's form.
 const VERSION: u32 = 1;
@@ -11,6 +12,7 @@ const VERSION: u32 = 1;
 /// position. All fields are always there: `help` may be null, `related` and `fixes` empty. Lines and columns count from 1,
 /// columns in characters; `end_line`, `end_column` and `byte_end` are the place behind the last character.
 pub fn json(files: usize, diagnostics: &[Diagnostic]) -> String {
+    let diagnostics = without_secrets(diagnostics);
     let mut sorted: Vec<&Diagnostic> = diagnostics.iter().collect();
     sorted.sort_by(|a, b| order(a, b));
     let count = |severity| diagnostics.iter().filter(|diagnostic| diagnostic.severity == severity).count();

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use crate::source::diagnostic::{Diagnostic, Fix, Related, Severity, order};
+use crate::source::render::hidden::without_secrets;
 use crate::source::span::Span;
 use crate::source::text::SourceFile;
 
@@ -28,6 +29,7 @@ pub struct RuleText<'a> {
 /// relative reference unless it is an absolute path. Messages stand as they are: `{` and `}` are not doubled, because readers
 /// show messages without arguments as they stand.
 pub fn sarif(diagnostics: &[Diagnostic], rules: &[RuleText<'_>]) -> String {
+    let diagnostics = without_secrets(diagnostics);
     let mut sorted: Vec<&Diagnostic> = diagnostics.iter().collect();
     sorted.sort_by(|a, b| order(a, b));
     let index: BTreeMap<&str, usize> = rules.iter().enumerate().map(|(index, rule)| (rule.slug, index)).collect();
