@@ -45,9 +45,7 @@ pub fn check(file: &Arc<SourceFile>, parsed: Parsed, against: &Against<'_>) -> (
     let script = parsed.root.and_then(|root| read(file, &root, &findings));
     let program = script.and_then(|script| session(&script, against, &findings, Asked::Essential).0);
     let program = program.filter(|_| !findings.has_errors());
-    let mut diagnostics = findings.into_vec();
-    sort(&mut diagnostics);
-    (program, diagnostics)
+    (program, in_order(findings))
 }
 
 /// What came of the examination of a document.
@@ -80,9 +78,16 @@ pub fn examine(file: &Arc<SourceFile>, parsed: Parsed, against: &Against<'_>) ->
         Some(Document::Test(_)) => {}
         None => names = None,
     }
+    Examined { diagnostics: in_order(findings), names }
+}
+
+/// The findings in the order of the file, each once: an alias repeats what stands at its anchor, and all that is wrong there.
+fn in_order(findings: Findings) -> Vec<Diagnostic> {
     let mut diagnostics = findings.into_vec();
     sort(&mut diagnostics);
-    Examined { diagnostics, names }
+    diagnostics
+        .dedup_by(|a, b| (a.rule, a.span, &a.message) == (b.rule, b.span, &b.message) && Arc::ptr_eq(&a.file, &b.file));
+    diagnostics
 }
 
 /// The names of what was seen; none when something is missing from it.

@@ -229,6 +229,11 @@ impl Checker<'_> {
             return;
         }
         match self.action_ids.get(&id.value) {
+            Some(first) if *first == id.span => {
+                let message = format!("the `{name}` `{}` is used twice, because an alias repeats it", id.value);
+                let help = "write the action out where the alias (`*…`) stands, with an id of its own";
+                self.findings.report(Diagnostic::error("duplicate-id", message, self.file, id.span).with_help(help));
+            }
             Some(first) => {
                 let message = format!("the `{name}` `{}` is used twice", id.value);
                 let help = "give each its own: histories, replies and routes go by it";
