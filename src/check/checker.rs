@@ -65,6 +65,9 @@ const TEXT_HELP: &str = "every `{{` needs its `}}`, every `{%` its `%}`, every `
 /// For so many unknown names a near one is looked for; see [`Findings::may_advise`].
 const MOST_ADVISED: usize = 1_000;
 
+/// Names that a template asks of the author, each with whether it needs it.
+pub type AskedNames = Arc<[(String, bool)]>;
+
 /// One walk over one script.
 pub struct Checker<'a> {
     /// The script's file.
@@ -85,6 +88,8 @@ pub struct Checker<'a> {
     pub faults_of_templates: BTreeSet<String>,
     /// The schemas of replies that were asked for and are sound, by kind and version of its template.
     pub replies: BTreeMap<(&'static str, u32), Arc<Base>>,
+    /// The names that a template, by name and version, asks of the author, and whether it needs them.
+    pub asked_by_templates: BTreeMap<(&'static str, u32), AskedNames>,
     /// Action ids with their places.
     pub action_ids: BTreeMap<String, Span>,
     /// What was seen so far.
@@ -112,6 +117,7 @@ impl<'a> Checker<'a> {
             known: Known::default(),
             faults_of_templates: BTreeSet::new(),
             replies: BTreeMap::new(),
+            asked_by_templates: BTreeMap::new(),
             action_ids: BTreeMap::new(),
             seen: Seen::default(),
             body: Body::Session,

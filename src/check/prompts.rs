@@ -1,8 +1,10 @@
 //! The templates and reply schemas that a script needs, as far as they concern the script.
 
+use std::sync::Arc;
+
 use serde_json::Value;
 
-use crate::check::checker::Checker;
+use crate::check::checker::{AskedNames, Checker};
 use crate::check::facts::{By, Place};
 use crate::check::templates::told::{at_mistake, at_name, at_schema};
 use crate::program::exchange::PROMPT_NAMES;
@@ -32,17 +34,33 @@ impl Checker<'_> {
                 return;
             }
         };
-        // What a template shows, the script uses.
-        let shown = template.mentioned().map(|(name, _)| name).filter(|name| self.known.knows(name));
-        for name in shown.collect::<Vec<_>>() {
-            self.used(name, Place::Whole(at.span()), By::Prompt, true, false);
-        }
+        // What is asked of the author is the same for every action that takes the template.
+        let asked = match self.asked_by_templates.get(&(name, version)) {
+            Some(asked) => Arc::clone(asked),
+            None => {
+                let is_given =
+                    |name: &str| ENGINE_NAMES.iter().chain(&PROMPT_NAMES).chain(given).any(|known| *known == name);
+                let (shown, asked): (Vec<_>, Vec<_>) = template.mentioned().partition(|(name, _)| is_given(name));
+                for (name, _) in shown {
+                    self.used(name, Place::Whole(at.span()), By::Prompt, true, false);
+                }
+                let asked: AskedNames = asked.into_iter().map(|(name, needed)| (name.to_owned(), needed)).collect();
+                self.asked_by_templates.insert((name, version), Arc::clone(&asked));
+                asked
+            }
+        };
         // Also what it extends or includes must be known; only its own uses have lines here.
-        for (name, _) in template.mentioned().filter(|(_, needed)| *needed) {
-            let engine = ENGINE_NAMES.iter().chain(&PROMPT_NAMES).chain(given);
-            if engine.clone().any(|known| *known == name) || self.known.knows(name) {
+        for (name, needed) in asked.iter() {
+            let name = name.as_str();
+            if self.known.knows(name) {
+                // What a template shows, the script uses.
+                self.used(name, Place::Whole(at.span()), By::Prompt, true, false);
                 continue;
             }
+            if !needed {
+                continue;
+            }
+            let engine = ENGINE_NAMES.iter().chain(&PROMPT_NAMES).chain(given);
             let used = template.names().iter().find(|used| used.name == name && !used.optional);
             let place = match used {
                 Some(used) => format!("{}:{}", template.file(), template.line(used)),
