@@ -24,6 +24,10 @@ use bcc_script::source::text::SourceFile;
 use bcc_script::source::yaml::parse;
 use granit_parser::Parser;
 
+/// That of the program.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 #[path = "support/realistic.rs"]
 mod realistic;
 
