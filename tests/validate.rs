@@ -122,20 +122,20 @@ fn where_nothing_is_named_and_nothing_usual_is_there_the_call_is_wrong() {
 #[test]
 fn files_of_other_programs_are_passed_over_below_a_folder_and_reported_when_they_are_named() {
     let home = Home::new();
-    put(&home, "scripts/a.yaml", SOUND);
-    put(&home, "scripts/compose.yaml", "services:\n  web: { image: x }\n");
-    put(&home, "scripts/torn.yml", "a: [\n");
-    put(&home, "scripts/notes.md", "text");
-    put(&home, "scripts/.hidden/b.yaml", broken());
-    put(&home, "scripts/.c.yaml", broken());
-    put(&home, "scripts/target/d.yaml", broken());
-    put(&home, "scripts/node_modules/e.yaml", broken());
-    let finished = run(&home, &["scripts"]);
+    put(&home, "files/a.yaml", SOUND);
+    put(&home, "files/compose.yaml", "services:\n  web: { image: x }\n");
+    put(&home, "files/torn.yml", "a: [\n");
+    put(&home, "files/notes.md", "text");
+    put(&home, "files/.hidden/b.yaml", broken());
+    put(&home, "files/.c.yaml", broken());
+    put(&home, "files/target/d.yaml", broken());
+    put(&home, "files/node_modules/e.yaml", broken());
+    let finished = run(&home, &["files"]);
     assert_eq!((finished.code, finished.out.as_str()), (Some(0), ""));
     assert!(finished.err.starts_with("1 file, nothing to report (2 YAML files"), "{}", finished.err);
-    let named = run(&home, &["scripts/compose.yaml", "scripts/torn.yml", "scripts/notes.md"]);
+    let named = run(&home, &["files/compose.yaml", "files/torn.yml", "files/notes.md"]);
     assert_eq!(named.code, Some(1));
-    for part in ["scripts/compose.yaml:1:1", "scripts/torn.yml:", "scripts/notes.md:1:1"] {
+    for part in ["files/compose.yaml:1:1", "files/torn.yml:", "files/notes.md:1:1"] {
         assert!(named.out.contains(part), "{part}: {}", named.out);
     }
 }

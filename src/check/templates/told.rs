@@ -1,9 +1,11 @@
 //! One fault, one report: what a script's check says about a template is left out where the template's own report says it.
 
+use std::sync::Arc;
+
 use crate::prompt::fault::TemplateError;
 use crate::prompt::template::Template;
 use crate::prompt::templates::Templates;
-use crate::source::diagnostic::Diagnostic;
+use crate::source::diagnostic::{Diagnostic, Severity};
 use crate::source::span::Span;
 use crate::source::text::SourceFile;
 
@@ -26,6 +28,30 @@ pub fn without_what_templates_tell(script: Vec<Diagnostic>, templates: &[Diagnos
         })
     };
     script.into_iter().filter(|finding| !(ABOUT_TEMPLATES.contains(&finding.rule) && told(finding))).collect()
+}
+
+/// The findings of templates, with those made errors that were suspected only, and that a script's check points at: the name
+/// is unknown there for sure. The first such script is named.
+pub fn confirmed(templates: Vec<Diagnostic>, script: &[Diagnostic]) -> Vec<Diagnostic> {
+    const SLUG: &str = "unknown-template-name";
+    let proof = |template: &Diagnostic| {
+        let points = |finding: &&Diagnostic| {
+            let at = finding.related.iter().any(|related| is_at(template, &related.file, related.span));
+            finding.rule == SLUG && finding.is_error() && at
+        };
+        script.iter().find(points).map(|finding| (Arc::clone(&finding.file), finding.span))
+    };
+    let confirm = |mut template: Diagnostic| {
+        let suspected = template.rule == SLUG && !template.is_error();
+        match suspected.then(|| proof(&template)).flatten() {
+            Some((file, span)) => {
+                template.severity = Severity::Error;
+                template.with_related("this takes the template, and has no variable of that name", &file, span)
+            }
+            None => template,
+        }
+    };
+    templates.into_iter().map(confirm).collect()
 }
 
 /// Whether a finding in a template is about the same place.
@@ -74,8 +100,6 @@ pub fn at_schema(diagnostic: Diagnostic, template: Option<&Template<'_>>) -> Dia
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::*;
 
     #[test]

@@ -11,8 +11,12 @@ const ROOT_KEYS: [&str; 8] =
 /// Keys that hardly any other program uses, wherever they stand: whoever writes one means a script, however broken.
 const OWN_KEYS: [&str; 2] = ["phase_id", "topic_id"];
 
-/// Whether the file holds a key that makes it a document of the language, or one that is near to it with actions below. Looks
-/// at bytes, so that a file in a foreign encoding, a torn one or one with broken syntax is recognised as well.
+/// What stands near to these below a mistyped root is a script's too.
+const DEEP_KEYS: [&str; 3] = ["phase_id", "topic_id", "action_type"];
+
+/// Whether the file holds a key that makes it a document of the language, or one that is near to it with phases, topics or
+/// actions below. Looks at bytes, so that a file in a foreign encoding, a torn one or one with broken syntax is recognised as
+/// well.
 pub fn seems_ours(bytes: &[u8]) -> bool {
     // In UTF-16 every second byte of a key is nothing.
     let narrowed: Vec<u8>;
@@ -23,26 +27,43 @@ pub fn seems_ours(bytes: &[u8]) -> bool {
         bytes
     };
     let braces = bytes.trim_ascii_start().first() == Some(&b'{');
-    let (mut actions, mut mistyped) = (false, false);
+    let (mut mistyped, mut test, mut script) = (false, false, false);
     // A key stands at the start of a line, or behind what can stand before one on the same line.
     for piece in bytes.split(|byte| matches!(byte, b'\n' | b'\r' | b'{' | b',')) {
-        let Some((key, indented)) = key(piece) else { continue };
-        let one_of = |keys: &[&str]| keys.iter().any(|own| own.as_bytes() == key);
+        let Some(Key { word, indented, value }) = key(piece) else { continue };
+        let one_of = |keys: &[&str]| keys.iter().any(|own| own.as_bytes() == word);
+        let near =
+            |keys: [&'static str; 3]| std::str::from_utf8(word).is_ok_and(|word| near_miss(word, keys).is_some());
         let at_root = braces || !indented;
         if one_of(&OWN_KEYS) || at_root && one_of(&ROOT_KEYS) {
             return true;
         }
-        actions |= key == b"action_type";
-        // Only a few keys stand at a root, and only those are compared.
-        mistyped |= !indented
-            && !mistyped
-            && std::str::from_utf8(key).is_ok_and(|key| near_miss(key, ["session", "skill"]).is_some());
+        // Only below a mistyped root is anything compared, and at a root stand but a few keys.
+        if mistyped && (one_of(&DEEP_KEYS) || near(DEEP_KEYS)) {
+            return true;
+        }
+        mistyped |= !indented && !mistyped && near(["session", "skill", "skill"]);
+        // Other programs have either at their roots; of a test, the second names a script.
+        test |= at_root && word == b"test";
+        script |= at_root && word == b"script" && names_yaml(value);
+        if test && script {
+            return true;
+        }
     }
-    actions && mistyped
+    false
 }
 
-/// The key that `piece` begins with, a word before a colon, and whether there is space before it.
-fn key(piece: &[u8]) -> Option<(&[u8], bool)> {
+/// A word before a colon.
+struct Key<'b> {
+    word: &'b [u8],
+    /// Whether there is space before it.
+    indented: bool,
+    /// What stands behind its colon.
+    value: &'b [u8],
+}
+
+/// The key that `piece` begins with. The full-width colon of Chinese input methods counts as one.
+fn key(piece: &[u8]) -> Option<Key<'_>> {
     let start = piece.iter().position(u8::is_ascii_alphanumeric)?;
     // `- "key": …` at most; a comment is no key.
     let lead = piece.get(..start)?;
@@ -51,8 +72,18 @@ fn key(piece: &[u8]) -> Option<(&[u8], bool)> {
     }
     let rest = piece.get(start..)?;
     let end = rest.iter().position(|byte| !byte.is_ascii_alphanumeric() && *byte != b'_').unwrap_or(rest.len());
-    let behind = rest.get(end..)?.iter().find(|byte| !matches!(byte, b' ' | b'\t' | b'"' | b'\''));
-    (behind == Some(&b':')).then_some((rest.get(..end)?, lead.iter().any(u8::is_ascii_whitespace)))
+    let (word, behind) = rest.split_at_checked(end)?;
+    let colon = behind.iter().position(|byte| !matches!(byte, b' ' | b'\t' | b'"' | b'\''))?;
+    let behind = behind.get(colon..)?;
+    let value = behind.strip_prefix(b":").or_else(|| behind.strip_prefix("：".as_bytes()))?;
+    Some(Key { word, indented: lead.iter().any(u8::is_ascii_whitespace), value })
+}
+
+/// Whether a value is the name of a YAML file.
+fn names_yaml(value: &[u8]) -> bool {
+    let value = value.split(|byte| *byte == b'#').next().unwrap_or_default().trim_ascii();
+    let name = value.strip_suffix(b"\"").or_else(|| value.strip_suffix(b"'")).unwrap_or(value).to_ascii_lowercase();
+    name.ends_with(b".yaml") || name.ends_with(b".yml")
 }
 
 #[cfg(test)]
@@ -62,7 +93,7 @@ mod tests {
     #[test]
     fn documents_of_the_language_are_told_from_those_of_other_programs() {
         let utf16: Vec<u8> = [0xff, 0xfe].into_iter().chain(b"session:".iter().flat_map(|byte| [*byte, 0])).collect();
-        let ours: [&[u8]; 12] = [
+        let ours: [&[u8]; 16] = [
             b"session:\n  session_id: a\n",
             b"\xef\xbb\xbfsession:\n",
             b"# about\n---\n\"session\" : {}\n",
@@ -73,19 +104,26 @@ mod tests {
             b"technique_id: a\ntopic: {}\n",
             b"workflow_id: a\nsteps: []\n",
             b"test: greets\nscript: a.yaml\ndialogue: []\n",
+            b"test: greets\nscript: ../scripts/a.yaml # its script\ndialog:\n  - user: hi\n",
+            "session：\n  session_id：x\n".as_bytes(),
+            "- phase_id：x\n".as_bytes(),
+            b"sesion:\n  sesion_id: x\n  phase:\n    - phaseid: p\n",
             b"session:\n\tbroken: [\n\xc4\xe3",
             &utf16,
         ];
         for bytes in ours {
             assert!(seems_ours(bytes), "{}", String::from_utf8_lossy(bytes));
         }
-        let others: [&[u8]; 9] = [
+        let others: [&[u8]; 12] = [
             b"actions:\n  - action_type: ai_say\nexpect: []\n",
             b"spring:\n  session:\n    timeout: 5\n",
             b"",
             b"# session:\n",
             b"services:\n  web:\n    image: x\n",
             b"test:\n  stage: test\n  script:\n    - make\n",
+            b"test: unit\nscript:\n  - make\n",
+            b"test: unit\nscript: make test\n",
+            b"sessions:\n  - id: a\n    timeout: 5\n",
             b"database: { session_timeout: 5 }\n",
             b"text: the session is over\n",
             b"\0\0\0\0",

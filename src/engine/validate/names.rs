@@ -21,6 +21,11 @@ impl Names {
         let plain: PathBuf = path.components().filter(|part| *part != Component::CurDir).collect();
         if plain.as_os_str().is_empty() { ".".to_owned() } else { plain.to_string_lossy().into_owned() }
     }
+
+    /// The folder of a file that is shown by this name.
+    pub fn folder(&self, shown: &str) -> Option<PathBuf> {
+        self.here.join(shown).parent().map(Path::to_path_buf)
+    }
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use crate::engine::files::{MOST_TEMPLATE_BYTES, read_bounded};
 use crate::engine::validate::documents::seems_ours;
+use crate::engine::validate::roots::OwnFolders;
 use crate::engine::validate::walk::Found;
 use crate::source::diagnostic::Diagnostic;
 use crate::source::near::near_miss;
@@ -23,13 +24,14 @@ pub enum Reading {
     Wrong(Box<Diagnostic>),
 }
 
-/// Reads a document. A file that was found below a folder is passed over when it does not seem to be one.
-pub fn document(found: &Found) -> Reading {
+/// Reads a document. A file that was found below a folder is passed over when it does not seem to be one, unless it lies in a
+/// folder where nothing else belongs.
+pub fn document(found: &Found, own: &OwnFolders) -> Reading {
     let bytes = match read_bounded(&found.path, MAX_FILE_BYTES as u64) {
         Ok(bytes) => bytes,
         Err(error) => return Reading::Wrong(Box::new(not_read(found, &error))),
     };
-    if !found.named && !seems_ours(&bytes) {
+    if !found.named && !seems_ours(&bytes) && !own.have(&found.real) {
         return Reading::PassedOver;
     }
     match SourceFile::from_bytes(found.shown.as_str(), bytes) {
@@ -97,13 +99,15 @@ fn sibling(path: &Path) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::validate::request::ValidateRequest;
     use crate::engine::validate::walk::Role;
 
     #[test]
     fn a_file_that_is_gone_since_it_was_found_is_told_so() {
         let path = tempfile::tempdir().unwrap().path().join("gone.yaml");
         let found = Found { real: path.clone(), path, shown: "gone.yaml".into(), named: false, role: Role::Document };
-        let Reading::Wrong(diagnostic) = document(&found) else { panic!("it was read") };
+        let own = OwnFolders::of(&ValidateRequest::default(), None, Path::new("/"));
+        let Reading::Wrong(diagnostic) = document(&found, &own) else { panic!("it was read") };
         assert_eq!(diagnostic.rule, "unreadable-file");
         assert!(diagnostic.message.contains("it was there when the check began"), "{}", diagnostic.message);
     }

@@ -2,12 +2,17 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::engine::environment::Environment;
 use crate::engine::error::EngineError;
-use crate::engine::project::{absolute, nearest};
+use crate::engine::project::{absolute, given_directory, nearest};
+use crate::engine::validate::names::Names;
 use crate::engine::validate::request::ValidateRequest;
 
 /// What of a project is checked when nothing is named.
 pub const USUAL_FOLDERS: [&str; 4] = ["scripts", "skills", "tests", "_system"];
+
+/// What of a project is for documents of the language alone: every YAML file in it is meant as one.
+const OWN_FOLDERS: [&str; 2] = ["scripts", "skills"];
 
 /// The current directory.
 ///
@@ -36,4 +41,57 @@ pub fn roots(request: &ValidateRequest, given: Option<&Path>, here: &Path) -> Re
         );
     }
     Ok(roots)
+}
+
+/// The error that no file is to be checked in what was named; `passed_over` YAML files are no documents of the language.
+pub fn nothing(request: &ValidateRequest, environment: &Environment, passed_over: usize) -> EngineError {
+    let names = here().and_then(|here| {
+        let given = given_directory(request.project.as_deref(), environment)?;
+        let names = Names::seen_from(here.clone());
+        Ok(roots(request, given.as_deref(), &here)?.iter().map(|root| names.shown(root)).collect::<Vec<_>>())
+    });
+    let names = names.unwrap_or_default().join(", ");
+    let others = match passed_over {
+        0 => String::new(),
+        1 => "; 1 YAML file was passed over".to_owned(),
+        more => format!("; {more} YAML files were passed over"),
+    };
+    let message =
+        format!("there is nothing to check: no file below {names} is a script, a skill, a test or a template{others}");
+    let help = if passed_over == 0 {
+        "check the name of the folder; scripts end in `.yaml` or `.yml`"
+    } else {
+        "a script has a line `session:` at the left margin; name a file to have it checked whatever it holds"
+    };
+    EngineError::usage(message).with_help(help)
+}
+
+/// The folders in which no YAML file is another program's.
+#[derive(Clone, Debug)]
+pub struct OwnFolders {
+    /// The project whose usual folders are walked; none where files and folders were named.
+    project: Option<PathBuf>,
+}
+
+impl OwnFolders {
+    /// Those of a call.
+    pub fn of(request: &ValidateRequest, given: Option<&Path>, here: &Path) -> Self {
+        let usual = || request.paths.is_empty().then(|| nearest(&absolute(here)));
+        Self { project: given.map(Path::to_path_buf).or_else(usual) }
+    }
+
+    /// Whether a file, whose path is absolute, lies in one: in `scripts/` or `skills/` of the project of the call, or of the
+    /// one that is marked as a project around the file.
+    pub fn have(&self, real: &Path) -> bool {
+        let inside = |project: &Path| {
+            let mut parts = real.strip_prefix(project).ok().into_iter().flat_map(Path::components);
+            let first = parts.next();
+            let own = first.is_some_and(|first| OWN_FOLDERS.iter().any(|own| first.as_os_str() == *own));
+            own && parts.next().is_some()
+        };
+        match &self.project {
+            Some(project) => inside(project),
+            None => inside(&nearest(real.parent().unwrap_or(real))),
+        }
+    }
 }

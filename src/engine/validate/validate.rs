@@ -10,7 +10,7 @@ use crate::actions::KINDS;
 use crate::check::allow::allow;
 use crate::check::check::{Against, examine};
 use crate::check::levels::{LevelError, Levels};
-use crate::check::templates::told::without_what_templates_tell;
+use crate::check::templates::told::{confirmed, without_what_templates_tell};
 use crate::check::test::{examine_test, outline};
 use crate::engine::environment::Environment;
 use crate::engine::error::EngineError;
@@ -21,7 +21,7 @@ use crate::engine::validate::memory::{Checking, Memory};
 use crate::engine::validate::names::Names;
 use crate::engine::validate::read::{Reading, absent, document};
 use crate::engine::validate::request::{ValidateReport, ValidateRequest};
-use crate::engine::validate::roots::{here, roots};
+use crate::engine::validate::roots::{OwnFolders, here, nothing, roots};
 use crate::engine::validate::templates;
 use crate::engine::validate::walk::{Found, Role, Walk, walk};
 use crate::script::read::{scheme as scheme_of, skill_paths, tested_script};
@@ -36,17 +36,22 @@ const STACK_BYTES: usize = 8 * 1024 * 1024;
 /// Checks what is asked for. Faults of files are findings, whatever they are; the check of the rest goes on.
 ///
 /// # Errors
-/// `Usage` when nothing was named and there is nothing usual to check, or the given project does not exist; `Failed` when
-/// threads cannot be started.
+/// `Usage` when nothing was named and there is nothing usual to check, when there is no file to check in what was named, or
+/// when the given project does not exist; `Failed` when threads cannot be started.
 pub fn validate(request: &ValidateRequest, environment: &Environment) -> Result<ValidateReport, EngineError> {
-    validate_again(request, environment, None)
+    let report = validate_again(request, environment, None)?;
+    // A pipeline that checks nothing, because a folder was renamed say, must not pass for ever.
+    if report.files == 0 && report.diagnostics.is_empty() {
+        return Err(nothing(request, environment, report.passed_over));
+    }
+    Ok(report)
 }
 
 /// [`validate`], which takes from `memory` what it found in scripts that are as they were, and leaves there what it finds. A
-/// memory serves one request.
+/// memory serves one request. That there is no file yet is no error: one may come.
 ///
 /// # Errors
-/// As [`validate`].
+/// As [`validate`] for the rest.
 pub fn validate_again(
     request: &ValidateRequest,
     environment: &Environment,
@@ -57,9 +62,11 @@ pub fn validate_again(
     let names = Names::seen_from(here.clone());
     let given = given_directory(request.project.as_deref(), environment)?;
     let roots = roots(request, given.as_deref(), &here)?;
-    let Walk { found, mut diagnostics, .. } = walk(&roots, &names);
+    let own = OwnFolders::of(request, given.as_deref(), &here);
+    let Walk { found, folders, mut diagnostics } = walk(&roots, &names);
     let homes = Homes::new(given, names, rules);
-    let check = Check { homes: &homes, scheme: request.scheme.as_deref(), found: &found, memory };
+    let check =
+        Check { homes: &homes, scheme: request.scheme.as_deref(), found: &found, folders: &folders, own: &own, memory };
     let results = check.all()?;
     let mut files = 0;
     let mut passed_over = 0;
@@ -125,6 +132,8 @@ struct Check<'c> {
     homes: &'c Homes,
     scheme: Option<&'c str>,
     found: &'c [Found],
+    folders: &'c BTreeSet<PathBuf>,
+    own: &'c OwnFolders,
     memory: Option<&'c Memory>,
 }
 
@@ -168,7 +177,7 @@ impl Check<'_> {
                 return absent(found).map_or(Checked::Other, |absent| Checked::Unread(absent.into()));
             }
         }
-        match document(found) {
+        match document(found, self.own) {
             Reading::PassedOver => Checked::PassedOver,
             Reading::Wrong(diagnostic) => Checked::Unread(diagnostic),
             Reading::Text(file) => {
@@ -245,14 +254,19 @@ impl Check<'_> {
             for diagnostic in templates::examine(project, self.homes.names(), variables) {
                 let name = diagnostic.file.name();
                 let told = |known: &Diagnostic| known.rule == diagnostic.rule && known.file.name() == name;
-                // A file that no look-up finds is in no folder of templates, and is told with those that are.
-                let wanted = asked.contains(name) || !in_system(name) || diagnostic.rule == "unused-template";
+                // A file that no look-up finds is in no folder of templates, and was not found as one.
+                let stray = || {
+                    diagnostic.rule == "unused-template"
+                        && self.homes.names().folder(name).is_some_and(|folder| self.folders.contains(&folder))
+                };
+                let wanted = asked.contains(name) || !in_system(name) || stray();
                 if wanted && !home.diagnostics.iter().any(told) {
                     by_file.entry(name.to_owned()).or_default().push(diagnostic);
                 }
             }
             for found in by_file.into_values() {
                 let Some(file) = found.first().map(|first| Arc::clone(&first.file)) else { continue };
+                let found = confirmed(found, diagnostics);
                 *diagnostics = without_what_templates_tell(std::mem::take(diagnostics), &found);
                 diagnostics.extend(home.levels.apply(allow(&file, found)));
             }
