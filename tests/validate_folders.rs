@@ -135,3 +135,29 @@ fn a_name_that_is_only_suspected_in_a_template_is_told_there_alone_once_a_script
     assert!(finished.out.contains("warning[unknown-template-name]"), "{}", finished.out);
     assert_eq!(own(findings(&home, &["scripts/a.yaml"])).len(), 1);
 }
+
+#[test]
+fn every_mistake_of_a_configuration_is_told_at_once_and_no_key_in_it_is_shown() {
+    let home = Home::new();
+    put(&home, "scripts/a.yaml", SCRIPT);
+    let configuration = "\
+[project]
+schem = \"english\"
+
+[models.default]
+provider = \"openai\"
+api_key = \"geheim\"
+temperature = \"warm\"
+base_url = \"https://llm.example/v1?token=sk-Vb3kQ9xT2mL7wR4nZ8pYc6Jd\"
+";
+    put(&home, "bcc-script.toml", configuration);
+    let finished = home.finish(["validate"], "");
+    assert!(!finished.out.contains("geheim") && !finished.out.contains("Vb3kQ9"), "{}", finished.out);
+    insta::assert_snapshot!(finished.out);
+    let run = home.finish(["run", "scripts/a.yaml"], "");
+    assert!(run.code == Some(2) && !run.err.contains("geheim"), "{}", run.err);
+    put(&home, "bcc-script.toml", &configuration.replace("schem ", "scheme ").replace("\"warm\"", "0.4"));
+    let run = home.finish(["run", "scripts/a.yaml"], "");
+    assert!(run.code == Some(2) && !run.err.contains("geheim"), "{}", run.err);
+    assert!(run.err.contains("help: a key never stands in this file"), "{}", run.err);
+}

@@ -4,13 +4,16 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::check::levels::Levels;
-use crate::engine::config::{Config, place, read};
+use crate::engine::config::{Config, advice, concealed, place, read};
 use crate::engine::project::{CONFIG_FILE, config_bytes};
 use crate::engine::validate::names::Names;
 use crate::engine::validate::read::unreadable;
 use crate::source::diagnostic::Diagnostic;
 use crate::source::span::Span;
 use crate::source::text::SourceFile;
+
+/// The most that are told of one file.
+const MOST_MISTAKES: usize = 20;
 
 /// The configuration of the project in `directory`, and its file when that is a text. What is wrong with it goes to
 /// `diagnostics`, and stands for nothing.
@@ -35,12 +38,45 @@ pub fn configuration(
     match read(file.text()) {
         Ok(config) => (config, Some(file)),
         Err(error) => {
-            let span = error.span().map_or(Span::default(), |span| Span::new(span.start, span.end));
-            let message = format!("the configuration cannot be read: {}", error.message());
-            let diagnostic = Diagnostic::error("broken-configuration", message, &file, span);
-            diagnostics.push(diagnostic.with_help("docs/configuration.md lists what it may hold"));
+            diagnostics.extend(mistakes(&file, error));
             (Config::default(), Some(file))
         }
+    }
+}
+
+/// What is wrong, as far as lines that are wrong can be left out to see what is wrong with the rest.
+fn mistakes(file: &Arc<SourceFile>, error: toml::de::Error) -> Vec<Diagnostic> {
+    let mut found = vec![mistake(file, &error)];
+    let mut text = file.text().to_owned();
+    let mut next = Some(error);
+    while let Some(error) = next.take().filter(|_| found.len() < MOST_MISTAKES) {
+        let Some(rest) = error.span().and_then(|span| without_line(&text, span.start)) else { break };
+        text = rest;
+        if let Err(error) = read(&text) {
+            found.push(mistake(file, &error));
+            next = Some(error);
+        }
+    }
+    found
+}
+
+/// The same text with spaces in the place of the line that `at` lies in, when it gives a key its value and the rest is TOML.
+fn without_line(text: &str, at: usize) -> Option<String> {
+    let at = text.floor_char_boundary(at);
+    let start = text.get(..at)?.rfind('\n').map_or(0, |end| end + 1);
+    let line = text.get(start..)?.lines().next().filter(|line| line.contains('='))?;
+    let mut rest = text.to_owned();
+    rest.replace_range(start..start + line.len(), &" ".repeat(line.len()));
+    toml::from_str::<toml::Table>(&rest).is_ok().then_some(rest)
+}
+
+fn mistake(file: &Arc<SourceFile>, error: &toml::de::Error) -> Diagnostic {
+    let span = error.span().map_or(Span::default(), |span| Span::new(span.start, span.end));
+    let message = format!("the configuration cannot be read: {}", error.message());
+    let diagnostic = Diagnostic::error("broken-configuration", message, file, span).with_help(advice(error.message()));
+    match concealed(file.text(), span.start) {
+        Some(hidden) => diagnostic.with_concealed(Span::new(hidden.start, hidden.end)),
+        None => diagnostic,
     }
 }
 
