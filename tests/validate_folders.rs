@@ -161,3 +161,13 @@ base_url = \"https://llm.example/v1?token=sk-Vb3kQ9xT2mL7wR4nZ8pYc6Jd\"
     assert!(run.code == Some(2) && !run.err.contains("geheim"), "{}", run.err);
     assert!(run.err.contains("help: a key never stands in this file"), "{}", run.err);
 }
+
+#[test]
+fn the_default_templates_are_no_scheme_to_be_named() {
+    let home = Home::new();
+    put(&home, "scripts/a.yaml", &SCRIPT.replace("  phases:", "  template_scheme: default\n  phases:"));
+    for arguments in [&["validate"][..], &["validate", "--scheme", "default"]] {
+        let finished = home.finish(arguments, "");
+        assert!(finished.out.contains("help: leave it out"), "{}", finished.out);
+    }
+}

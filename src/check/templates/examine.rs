@@ -8,12 +8,13 @@ use serde_json::Value;
 use crate::check::secrets::secrets;
 use crate::check::templates::layout::{Layout, Standing};
 use crate::check::templates::schemas::Schemas;
-use crate::check::templates::{fields, markers, mistakes, names, unused};
+use crate::check::templates::{fields, markers, mistakes, names, quotes, unused};
 use crate::program::kind::{Kind, PromptOf};
 use crate::prompt::layers::MAX_FILE_BYTES;
 use crate::prompt::loaded::Loaded;
 use crate::prompt::mentions::visit;
 use crate::prompt::templates::Templates;
+use crate::prompt::uses::Target;
 use crate::schema::embedded;
 use crate::source::diagnostic::{Diagnostic, sort};
 use crate::source::span::Span;
@@ -125,9 +126,11 @@ pub fn examine(project: &Project<'_>) -> Vec<Diagnostic> {
         for number in &reached {
             let Some(loaded) = templates.files().get(*number) else { continue };
             used.insert(format!("{}/{}", loaded.place(), loaded.name()));
-            computed |= loaded.uses().targets.iter().any(|target| target.name.is_none());
+            let is_computed = |target: &Target| target.name.is_none() && quotes::unquoted(loaded, target).is_none();
+            computed |= loaded.uses().targets.iter().any(is_computed);
             let Some(source) = set.own(*number) else { continue };
             found.extend(templates.mistakes(*number).iter().filter_map(|error| mistakes::told(loaded, error, source)));
+            found.extend(quotes::check(loaded, source));
             found.extend(markers::check(loaded, source));
         }
         names::check(&set, &roots, &asking, project.variables, &mut found);

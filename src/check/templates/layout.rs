@@ -81,9 +81,17 @@ impl<'a> Layout<'a> {
     }
 }
 
+/// Whether a file lies in a folder of templates, whatever its name is.
+pub fn is_in_layer(path: &str) -> bool {
+    path.strip_prefix(CONFIG).and_then(|path| path.rsplit_once('/')).is_some_and(|(place, _)| is_layer(place))
+}
+
+fn is_layer(place: &str) -> bool {
+    place == "default" || place.strip_prefix("custom/").is_some_and(is_scheme_name)
+}
+
 /// `default` or `custom/<scheme>`, and the file's name.
 fn layer(path: &str) -> Option<(&str, &str)> {
     let (place, name) = path.strip_prefix(CONFIG)?.rsplit_once('/')?;
-    let known = place == "default" || place.strip_prefix("custom/").is_some_and(is_scheme_name);
-    (known && is_template_name(name)).then_some((place, name))
+    (is_layer(place) && is_template_name(name)).then_some((place, name))
 }

@@ -8,6 +8,7 @@ pub mod markers;
 pub mod mistakes;
 pub mod names;
 pub mod openers;
+pub mod quotes;
 pub mod schemas;
 pub mod told;
 pub mod unused;

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use crate::check::templates::examine::{Asking, Set};
+use crate::check::templates::quotes;
 use crate::program::exchange::PROMPT_NAMES;
 use crate::program::turn::ENGINE_NAMES;
 use crate::prompt::environment::FUNCTIONS;
@@ -37,6 +38,9 @@ pub fn check(
         let loaded = set.templates.files().get(template);
         let used = loaded.and_then(|loaded| loaded.names().get(number));
         let (Some(source), Some(loaded), Some(used)) = (set.own(template), loaded, used) else { continue };
+        if quotes::is_part(loaded, loaded.span(&used.range)) {
+            continue;
+        }
         let of_kinds: Vec<&Asking> = asking.iter().filter(|asking| kinds.contains(asking.kind)).collect();
         let Some(diagnostic) = tell(used, &of_kinds, asking, variables) else { continue };
         let span = loaded.span(&used.range);

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use crate::check::templates::examine::{Asking, LATER_TEMPLATES, SystemFile};
-use crate::check::templates::layout::Layout;
+use crate::check::templates::layout::{Layout, is_in_layer};
 use crate::source::diagnostic::Diagnostic;
 use crate::source::near::near_miss;
 use crate::source::span::Span;
@@ -36,6 +36,11 @@ pub fn check(layout: &Layout<'_>, asking: &[Asking], used: &HashSet<String>, com
     for file in layout.strays() {
         let name = file.path.rsplit('/').next().unwrap_or_default();
         let Some(meant) = meant(name, &known) else { continue };
+        if is_in_layer(&file.path) && !file.path.ends_with(".md") {
+            let message = "no look-up finds this template: the names of templates end in `.md`";
+            found.push(tell(file, message, format!("rename it to `{meant}`")));
+            continue;
+        }
         let help = format!(
             "put it into `_system/config/default/`, or for a scheme into `_system/config/custom/<scheme>/`, as `{meant}`"
         );

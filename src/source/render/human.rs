@@ -22,6 +22,9 @@ const MAX_MARK_BYTES: usize = 300;
 /// A fix that touches more lines than this is named, not shown.
 const MAX_FIX_LINES: usize = 6;
 
+/// Nor is one whose lines are longer, in bytes: they would be written in full, before the change and after it.
+const MAX_FIX_BYTES: usize = 1_000;
+
 /// How reports are shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Options {
@@ -165,7 +168,7 @@ fn suggest<'a>(fix: &'a Fix, file: &'a SourceFile) -> Group<'a> {
     let mut spans: Vec<Span> = fix.edits.iter().map(|edit| edit.span).collect();
     spans.sort_unstable();
     let apart = spans.is_sorted_by(|a, b| a.end <= b.start);
-    let few = !fix.edits.is_empty() && to - from < MAX_FIX_LINES && shown.len() <= MAX_LINE_BYTES;
+    let few = !fix.edits.is_empty() && to - from < MAX_FIX_LINES && shown.len() <= MAX_FIX_BYTES;
     if !few || !apart || !spans.iter().all(fits) {
         return group;
     }
@@ -304,6 +307,15 @@ mod tests {
             let shown = human(&[diagnostic], false);
             assert!(shown.contains("a.yaml:1:2") && shown.contains("help: change it"), "{shown}");
         }
+    }
+
+    #[test]
+    fn a_fix_in_a_long_line_is_named_and_does_not_write_the_line_twice() {
+        let file = Arc::new(SourceFile::new("a.yaml", format!("contnet: {}\n", "长".repeat(1_000))));
+        let key = Span::new(0, 7);
+        let found = Diagnostic::error("x", "m", &file, key).with_fix("rename", vec![Edit::replace(key, "content")]);
+        let shown = human(&[found], false);
+        assert!(shown.contains("help: rename") && shown.matches('长').count() < 200, "{shown}");
     }
 
     #[test]
