@@ -171,3 +171,12 @@ fn the_default_templates_are_no_scheme_to_be_named() {
         assert!(finished.out.contains("help: leave it out"), "{}", finished.out);
     }
 }
+
+#[test]
+fn a_test_of_a_script_that_is_not_there_is_told_the_near_one() {
+    let home = Home::new();
+    put(&home, "scripts/intake.yaml", SCRIPT);
+    put(&home, "tests/t.yaml", "test: greets\nscript: ../scripts/intak.yaml\nmodel: {}\ndialogue:\n  - user: hi\n");
+    let finished = home.finish(["validate"], "");
+    assert!(finished.out.contains("help: did you mean `../scripts/intake.yaml`?"), "{}", finished.out);
+}

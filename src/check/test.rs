@@ -41,8 +41,8 @@ pub enum Tested {
     Other,
     /// A file that cannot be read, which is reported there.
     Unreadable,
-    /// No file.
-    Absent,
+    /// No file; with the name of a file beside it that was probably meant.
+    Absent(Option<String>),
 }
 
 /// The outline of the script in a parsed file; none when it holds no script. What is wrong with it is not said here.
@@ -103,7 +103,17 @@ fn wrong_script(path: &Spanned<String>, tested: &Tested, file: &Arc<SourceFile>)
     let shown = shortened(&path.value);
     let (message, help) = match tested {
         Tested::Script(_) | Tested::Unreadable => return None,
-        Tested::Absent => (
+        Tested::Absent(Some(near)) => {
+            let folder = path.value.rfind('/').and_then(|end| path.value.get(..=end)).unwrap_or_default();
+            let meant = format!("{folder}{near}");
+            let message = format!("there is no script `{shown}`");
+            let diagnostic = Diagnostic::error("missing-script", message, file, path.span);
+            let diagnostic = diagnostic.with_help(format!("did you mean `{meant}`?"));
+            // Another name might have to stand in quotes.
+            let plain = meant.chars().all(|c| c.is_alphanumeric() || matches!(c, '.' | '/' | '_' | '-'));
+            return Some(diagnostic.with_replacement(Some(meant.as_str()).filter(|_| plain)));
+        }
+        Tested::Absent(None) => (
             format!("there is no script `{shown}`"),
             "the path begins at the folder of this test, as in `../scripts/intake.yaml`",
         ),

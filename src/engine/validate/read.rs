@@ -87,7 +87,7 @@ fn not_read(found: &Found, error: &io::Error) -> Diagnostic {
 }
 
 /// The file in the same folder whose name is nearest.
-fn sibling(path: &Path) -> Option<String> {
+pub fn sibling(path: &Path) -> Option<String> {
     let typed = path.file_name()?.to_str()?;
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut names: Vec<String> =

@@ -8,6 +8,8 @@ use crate::check::test::{ScriptOutline, Tested};
 use crate::engine::files::read_bounded;
 use crate::engine::project::absolute;
 use crate::engine::validate::names::Names;
+use crate::engine::validate::read::sibling;
+use crate::engine::validate::walk::is_yaml;
 use crate::script::read::root_key;
 use crate::source::text::{MAX_FILE_BYTES, SourceFile};
 use crate::source::yaml::{Node, parse};
@@ -31,7 +33,11 @@ impl TestedScripts {
         if let Some(tested) = known().get(&real) {
             return tested.clone();
         }
-        let tested = if real.exists() { read(&real, names, outline) } else { Tested::Absent };
+        let tested = if real.exists() {
+            read(&real, names, outline)
+        } else {
+            Tested::Absent(sibling(path).filter(|near| is_yaml(Path::new(near))))
+        };
         known().insert(real, tested.clone());
         tested
     }

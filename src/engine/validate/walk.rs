@@ -169,7 +169,8 @@ impl Walker<'_> {
     }
 }
 
-fn is_yaml(path: &Path) -> bool {
+/// Whether a file's name ends as those of YAML files do.
+pub fn is_yaml(path: &Path) -> bool {
     path.extension().is_some_and(|extension| ["yaml", "yml"].iter().any(|yaml| extension.eq_ignore_ascii_case(yaml)))
 }
 
