@@ -9,22 +9,23 @@ use crate::script::skill::SkillItem;
 use crate::source::span::Spanned;
 
 /// What may be called from a document.
-pub struct Callables<'f> {
+#[derive(Debug)]
+pub struct Callables<'a> {
     own: BTreeMap<String, SkillOutline>,
-    actions: BTreeMap<&'f str, usize>,
-    library: &'f Library,
+    actions: BTreeMap<String, usize>,
+    library: &'a Library,
     whole: bool,
 }
 
-impl<'f> Callables<'f> {
+impl<'a> Callables<'a> {
     /// What may be called from this document.
-    pub fn of(facts: &'f Facts<'_>) -> Self {
+    pub fn of(facts: &Facts<'a>) -> Self {
         let own = facts.skills.iter().map(|skill| SkillOutline::of(facts.file, skill));
         let actions = facts.seen.actions.iter().enumerate();
         let found = |path: &Spanned<String>| matches!(facts.library.named(&path.value), Some(Named::Skill(_)));
         Self {
             own: own.map(|skill| (skill.id.clone(), skill)).filter(|(id, _)| !id.is_empty()).collect(),
-            actions: actions.map(|(number, action)| (action.id.value.as_str(), number)).collect(),
+            actions: actions.map(|(number, action)| (action.id.value.clone(), number)).collect(),
             library: facts.library,
             whole: facts.library.whole && facts.script.is_none_or(|script| paths(script).all(found)),
         }

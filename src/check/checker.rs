@@ -401,7 +401,8 @@ impl Checking for Checker<'_> {
 
     fn sets(&mut self, name: &Spanned<String>, constant: Option<Value>, span: Span) {
         let (name, declared, at) = (name.clone(), self.declared(&name.value), self.here());
-        self.seen.sets.push(SetFact { name, constant, span, declared, at });
+        let defined_before = self.seen.definitions.len();
+        self.seen.sets.push(SetFact { name, constant, span, declared, at, defined_before });
     }
 
     fn describe(&mut self, described: Described) {

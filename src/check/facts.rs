@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use crate::check::callables::Callables;
 use crate::check::check::Against;
 use crate::check::graph::Graph;
 use crate::check::library::Library;
@@ -51,6 +52,8 @@ pub struct Facts<'a> {
     names: OnceCell<NameTable>,
     /// The same of the ways between places.
     paths: OnceCell<Paths>,
+    /// The same of what may be called.
+    callables: OnceCell<Callables<'a>>,
 }
 
 impl<'a> Facts<'a> {
@@ -63,8 +66,27 @@ impl<'a> Facts<'a> {
         seen: Seen,
     ) -> Self {
         let Against { kinds, templates, library, models, .. } = against;
-        let (graph, names, paths) = (OnceCell::new(), OnceCell::new(), OnceCell::new());
-        Self { file, script, skills, kinds, templates, library, models: *models, seen, graph, names, paths }
+        Self {
+            file,
+            script,
+            skills,
+            kinds,
+            templates,
+            library,
+            models: *models,
+            seen,
+            graph: OnceCell::new(),
+            names: OnceCell::new(),
+            paths: OnceCell::new(),
+            callables: OnceCell::new(),
+        }
+    }
+}
+
+impl<'a> Facts<'a> {
+    /// What `insert` and `use_skill` may name.
+    pub fn callables(&self) -> &Callables<'a> {
+        self.callables.get_or_init(|| Callables::of(self))
     }
 }
 
@@ -348,6 +370,8 @@ pub struct SetFact {
     pub declared: Option<DeclaredAs>,
     /// Where in the document.
     pub at: At,
+    /// How many definitions were there before it: the same number for all that one `set` sets.
+    pub defined_before: usize,
 }
 
 /// Where a name is used. The span of a part of a scalar is looked for only when something is reported.

@@ -4,10 +4,9 @@
 //! the graph does not reach is never reached; one that it reaches may still never be.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeSet, BinaryHeap};
+use std::collections::BinaryHeap;
 
-use crate::check::components::components;
-use crate::check::facts::{At, Body, Facts};
+use crate::check::facts::{Body, Facts};
 use crate::check::ways;
 use crate::source::span::Span;
 
@@ -160,16 +159,13 @@ pub struct Graph {
     first: Vec<usize>,
     ways: Vec<Way>,
     reached: Vec<bool>,
-    /// Two orders of the nodes, in which what comes later has the smaller number.
-    orders: [Vec<usize>; 2],
-    anytime: BTreeSet<usize>,
 }
 
 impl Graph {
     /// The graph of a document.
     pub fn of(facts: &Facts<'_>) -> Self {
         let nodes = Nodes::of(facts);
-        let ways::Drawn { mut ways, inserted, anytime: elsewhere } = ways::draw(facts, &nodes);
+        let ways::Drawn { mut ways, inserted, anytime } = ways::draw(facts, &nodes);
         ways.sort_by_key(|(from, _)| *from);
         let mut first = vec![0; nodes.count + 1];
         ways.iter().for_each(|(from, _)| first.iter_mut().skip(from + 1).take(1).for_each(|count| *count += 1));
@@ -179,22 +175,11 @@ impl Graph {
             *count = sum;
         }
         let ways = ways.into_iter().map(|(_, way)| way).collect();
-        let anytime = inside(facts, &inserted);
-        let mut graph = Self { nodes, first, ways, reached: vec![], orders: [vec![], vec![]], anytime };
+        let mut graph = Self { nodes, first, ways, reached: vec![] };
         let roots = [Nodes::START].into_iter().chain((0..facts.skills.len()).map(|skill| graph.nodes.skill_in(skill)));
-        let roots = roots.chain(elsewhere).chain(inserted.iter().map(|action| graph.nodes.act(*action)));
+        let roots = roots.chain(anytime).chain(inserted.iter().map(|action| graph.nodes.act(*action)));
         let roots: Vec<Node> = roots.collect();
         graph.reached = graph.from(&roots);
-        // Two orders that try the ways of a node from its first and from its last: where one place stands before another in
-        // both, there may be a way; where they disagree, there is none.
-        let count = graph.nodes.count;
-        graph.orders = [false, true].map(|backwards| {
-            components(count, |node, number| {
-                let ways = graph.ways_from(node);
-                let number = if backwards { ways.len().checked_sub(number + 1)? } else { number };
-                ways.get(number).map(|way| way.to)
-            })
-        });
         graph
     }
 
@@ -212,47 +197,6 @@ impl Graph {
     /// Whether a conversation could come to this action.
     pub fn reached_action(&self, action: usize) -> bool {
         self.reached(self.nodes.gate(action)) || self.reached(self.nodes.act(action))
-    }
-
-    /// Whether there may be a way from one node to another; a node has one to itself only when it stands in a loop of several.
-    pub fn leads(&self, from: Node, to: Node) -> bool {
-        self.orders.iter().all(|order| order.get(from).zip(order.get(to)).is_some_and(|(from, to)| from > to))
-            || from != to && self.orders.iter().all(|order| order.get(from) == order.get(to))
-    }
-
-    /// Whether what stands at `earlier` may happen before what stands at `later`, or with it: a name that is set there may
-    /// have its value here. False only when that is sure.
-    pub fn may_precede(&self, earlier: At, later: At) -> bool {
-        let any = |at: At| at.action.is_some_and(|action| self.anytime.contains(&action));
-        if matches!(earlier.body, Body::Skill(_)) || matches!(later.body, Body::Skill(_)) {
-            if earlier.body != later.body {
-                return false;
-            }
-        } else if any(earlier) || any(later) || later.body == Body::Session {
-            return true;
-        }
-        if earlier == later {
-            return true;
-        }
-        let from = earlier.action.map_or_else(|| self.nodes.begin(earlier.body), |action| self.nodes.act(action));
-        if let Some(action) = later.action {
-            return self.leads(from, self.nodes.exit(action));
-        }
-        match later.body {
-            Body::Session | Body::Skill(_) => true,
-            Body::Topic(phase, topic) => {
-                earlier.body == later.body || self.leads(from, self.nodes.topic_in(phase, topic))
-            }
-            Body::Phase(phase) => {
-                let within = match earlier.body {
-                    Body::Phase(other) | Body::Topic(other, _) => other == phase,
-                    Body::Session | Body::Skill(_) => false,
-                };
-                let topics = self.nodes.phases.get(phase).map(|(_, topics)| topics.as_slice()).unwrap_or_default();
-                let mut entries = std::iter::once(self.nodes.phase_in(phase)).chain(topics.iter().copied());
-                within || entries.any(|entry| self.leads(from, entry))
-            }
-        }
     }
 
     /// The least that any way from the beginning to the end costs; none when no way leads there.
@@ -309,18 +253,4 @@ impl Graph {
         }
         reached
     }
-}
-
-/// These actions, and those inside of them.
-fn inside(facts: &Facts<'_>, actions: &[usize]) -> BTreeSet<usize> {
-    let mut all: BTreeSet<usize> = actions.iter().copied().collect();
-    if !all.is_empty() {
-        for (number, action) in facts.seen.actions.iter().enumerate() {
-            // What stands inside comes after.
-            if action.parent.is_some_and(|parent| all.contains(&parent)) {
-                all.insert(number);
-            }
-        }
-    }
-    all
 }

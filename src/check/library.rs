@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::script::routes::WrittenRoute;
 use crate::script::script::RawAction;
 use crate::script::skill::WrittenSkill;
 use crate::source::span::{Span, Spanned};
@@ -50,7 +51,16 @@ pub struct SkillOutline {
     /// Its outputs, where each is listed.
     pub outputs: Vec<Spanned<String>>,
     /// The skills that it calls or inserts itself, or what looks like one.
-    pub calls: Vec<Spanned<String>>,
+    pub calls: Vec<SkillCall>,
+}
+
+/// A skill that another one calls.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SkillCall {
+    /// Its id, as written.
+    pub id: Spanned<String>,
+    /// For an insertion: the exit reason at which it happens.
+    pub reason: Option<String>,
 }
 
 /// An input of a skill.
@@ -137,26 +147,30 @@ impl SkillOutline {
     }
 }
 
-fn of_action(action: &RawAction, calls: &mut Vec<Spanned<String>>) {
+fn of_action(action: &RawAction, calls: &mut Vec<SkillCall>) {
     if let Some(config) = &action.config {
         of_config(config, calls);
     }
     let routes = action.on_exit.iter().flat_map(|table| &table.routes);
-    calls.extend(routes.filter_map(|route| route.insert.clone()));
+    let insert = |route: &WrittenRoute| {
+        let id = route.insert.clone()?;
+        Some(SkillCall { id, reason: Some(route.reason.value.clone()) })
+    };
+    calls.extend(routes.filter_map(insert));
 }
 
 /// The skill that a config names, and those of the actions that stand inside of it.
-fn of_config(config: &Node, calls: &mut Vec<Spanned<String>>) {
+fn of_config(config: &Node, calls: &mut Vec<SkillCall>) {
     for entry in config.as_mapping().unwrap_or_default() {
         if let Some(scalar) = entry.value.as_scalar().filter(|_| entry.key.value == "skill") {
-            calls.push(Spanned::new(scalar.text.clone(), entry.value.span));
+            calls.push(SkillCall { id: Spanned::new(scalar.text.clone(), entry.value.span), reason: None });
         }
     }
     nested(config, calls);
 }
 
 /// Goes down to whatever looks like an action.
-fn nested(node: &Node, calls: &mut Vec<Spanned<String>>) {
+fn nested(node: &Node, calls: &mut Vec<SkillCall>) {
     let entries = node.as_mapping().unwrap_or_default();
     let is_action = entries.iter().any(|entry| entry.key.value == "action_type");
     for entry in entries {
@@ -171,11 +185,12 @@ fn nested(node: &Node, calls: &mut Vec<Spanned<String>>) {
     }
 }
 
-fn inserts(table: &Node, calls: &mut Vec<Spanned<String>>) {
+fn inserts(table: &Node, calls: &mut Vec<SkillCall>) {
     for route in table.as_mapping().unwrap_or_default() {
         for entry in route.value.as_mapping().unwrap_or_default() {
             if let Some(scalar) = entry.value.as_scalar().filter(|_| entry.key.value == "insert") {
-                calls.push(Spanned::new(scalar.text.clone(), entry.value.span));
+                let id = Spanned::new(scalar.text.clone(), entry.value.span);
+                calls.push(SkillCall { id, reason: Some(route.key.value.clone()) });
             }
         }
     }

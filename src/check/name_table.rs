@@ -71,6 +71,28 @@ impl Places {
     }
 }
 
+/// For those who ask for the declarations of many names, some of them often: those of each name are collected once.
+#[derive(Debug)]
+pub struct NearestDeclarations<'s> {
+    names: &'s NameTable,
+    seen: &'s Seen,
+    of_name: BTreeMap<&'s str, Declarations<'s>>,
+}
+
+impl<'s> NearestDeclarations<'s> {
+    /// Those of what was seen.
+    pub fn of(names: &'s NameTable, seen: &'s Seen) -> Self {
+        Self { names, seen, of_name: BTreeMap::new() }
+    }
+
+    /// The declaration that counts for a name in a part of the document.
+    pub fn nearest(&mut self, name: &str, body: Body) -> Option<&'s Definition> {
+        let (name, places) = self.names.by_name.get_key_value(name)?;
+        let declarations = self.of_name.entry(name).or_insert_with(|| places.declarations(self.seen));
+        declarations.seen_from(body).next()
+    }
+}
+
 /// The declarations of one name.
 #[derive(Debug, Default)]
 pub struct Declarations<'s> {

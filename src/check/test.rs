@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use crate::check::check::Against;
 use crate::check::checker::Checker;
+use crate::check::listing::and;
 use crate::check::rules::unknown_exit_reason::unknown;
-use crate::check::rules::unknown_target::and;
 use crate::check::walk;
 use crate::script::fields::shortened;
 use crate::script::findings::Findings;

@@ -1,55 +1,126 @@
 //! Names that were not known where they are used, once the whole document was walked: whether they are known nowhere, only
 //! further down, or only in a scope that does not reach there (LANGUAGE.md sections 3 and 4).
 
+use std::collections::BTreeMap;
+
 use crate::check::expressions::word_meant;
 use crate::check::facts::{At, Body, By, Definition, Facts, How, UnknownUse, Use};
 use crate::check::name_table::begin;
 use crate::script::fields::shortened;
 use crate::script::findings::Findings;
 use crate::source::diagnostic::{Diagnostic, Edit};
+use crate::source::span::Span;
 use crate::value::scopes::Scope;
 
 /// Reports them.
 pub fn unknown_names(facts: &Facts<'_>, findings: &Findings) {
     let seen = &facts.seen;
+    let mut of_name: BTreeMap<&str, Definers<'_>> = BTreeMap::new();
     for unknown in &seen.unknown {
         let Some(used) = seen.uses.get(unknown.of) else { continue };
-        let here = used.at.body;
-        let (mut below, mut elsewhere, mut outside): (Option<&Definition>, Option<&Definition>, bool) =
-            (None, None, false);
-        let mut comes_first = false;
-        for definition in facts.names().places(&used.name).into_iter().flat_map(|places| places.defined(seen)) {
-            if definition.seen_from(here) {
-                below = below.or(Some(definition));
-                comes_first |= facts.paths().lead(definition.earliest(seen), used.latest(seen));
-            } else if definition.at.body.shares_names_with(here) {
-                // The nearest above, else the first below.
-                if elsewhere.is_none() || definition.order < used.order {
-                    elsewhere = Some(definition);
-                }
-            } else {
-                outside = true;
-            }
+        let definers = of_name.entry(&used.name).or_insert_with(|| Definers::of(facts, &used.name));
+        let below = definers.seen_from(used.at.body);
+        if below.is_some_and(|below| below.first <= used.latest(seen)) {
+            continue;
         }
-        let diagnostic = match (below, elsewhere) {
-            _ if comes_first => continue,
-            (Some(definition), _) => only_below(facts, used, definition),
+        let diagnostic = match (below, definers.elsewhere(used)) {
+            (Some(below), _) => only_below(facts, used, below.definition),
             (None, Some(definition)) => out_of_scope(facts, used, definition),
-            (None, None) => nowhere(facts, used, unknown, outside),
+            (None, None) => nowhere(facts, used, unknown, !definers.by_holder.is_empty()),
         };
         findings.report(diagnostic);
     }
 }
 
+/// What defines one name, looked through once for all of its uses.
+struct Definers<'s> {
+    /// By the part of the document that holds what they define.
+    by_holder: BTreeMap<Body, Below<'s>>,
+    /// Those outside of skills, in the order of the walk.
+    of_session: Vec<&'s Definition>,
+}
+
+/// What is held by one part.
+#[derive(Clone, Copy)]
+struct Below<'s> {
+    /// The first of them.
+    definition: &'s Definition,
+    /// When one of them may have acted for the first time.
+    first: usize,
+}
+
+impl<'s> Definers<'s> {
+    fn of(facts: &'s Facts<'_>, name: &str) -> Self {
+        let mut found = Self { by_holder: BTreeMap::new(), of_session: Vec::new() };
+        let places = facts.names().places(name);
+        for definition in places.into_iter().flat_map(|places| places.defined(&facts.seen)) {
+            let first = facts.paths().first(definition.earliest(&facts.seen));
+            let below = found.by_holder.entry(definition.holder()).or_insert(Below { definition, first });
+            below.first = below.first.min(first);
+            if !matches!(definition.at.body, Body::Skill(_)) {
+                found.of_session.push(definition);
+            }
+        }
+        found
+    }
+
+    /// Those that can be seen from a part of the document.
+    fn seen_from(&self, body: Body) -> Option<Below<'s>> {
+        let session = Body::Session.shares_names_with(body).then_some(Body::Session);
+        let holders = [session, body.phase().map(Body::Phase), Some(body).filter(|body| *body != Body::Session)];
+        let found = holders.into_iter().flatten().filter_map(|holder| self.by_holder.get(&holder).copied());
+        found.reduce(|one, other| Below {
+            definition: if other.definition.order < one.definition.order { other.definition } else { one.definition },
+            first: one.first.min(other.first),
+        })
+    }
+
+    /// Where none can be seen: the nearest above, else the first below.
+    fn elsewhere(&self, used: &Use) -> Option<&'s Definition> {
+        if matches!(used.at.body, Body::Skill(_)) {
+            return None;
+        }
+        let above = self.of_session.partition_point(|definition| definition.order < used.order);
+        self.of_session.get(above.saturating_sub(1)).copied()
+    }
+}
+
 fn only_below(facts: &Facts<'_>, used: &Use, definition: &Definition) -> Diagnostic {
     let name = shortened(&used.name);
-    let message = format!("`{name}` is not known here: it gets its value only further down");
-    let help = format!("put what gives it its value before this place, or declare `{name}`");
-    Diagnostic::error("unknown-name", message, facts.file, used.place.span(facts.file)).with_help(help).with_related(
+    let span = used.place.span(facts.file);
+    let (message, help) = if set_together(facts, used, span, definition) {
+        (
+            format!(
+                "`{name}` is not known here: this `set` gives it its value, and reads all values before it sets any"
+            ),
+            format!("`set` `{name}` in an action before this one, or declare `{name}`"),
+        )
+    } else {
+        (
+            format!("`{name}` is not known here: it gets its value only further down"),
+            format!("put what gives it its value before this place, or declare `{name}`"),
+        )
+    };
+    Diagnostic::error("unknown-name", message, facts.file, span).with_help(help).with_related(
         "it gets its value here",
         facts.file,
         definition.span,
     )
+}
+
+/// Whether the use stands in a value of the same `set` that defines the name.
+fn set_together(facts: &Facts<'_>, used: &Use, span: Span, definition: &Definition) -> bool {
+    // What one `set` sets is seen before any of it is known.
+    let sets = &facts.seen.sets;
+    let begin = sets.partition_point(|set| set.defined_before < used.defined_before);
+    let end = sets.partition_point(|set| set.defined_before <= used.defined_before);
+    let sets = sets.get(begin..end).unwrap_or_default();
+    let at = |place: Span| {
+        let upto = sets.partition_point(|set| set.name.span.start <= place.start);
+        upto.checked_sub(1).and_then(|last| sets.get(last))
+    };
+    at(span).is_some_and(|set| set.span.start <= span.start && span.end <= set.span.end)
+        && at(definition.span).is_some_and(|set| set.name.span == definition.span)
 }
 
 fn nowhere(facts: &Facts<'_>, used: &Use, unknown: &UnknownUse, outside: bool) -> Diagnostic {

@@ -51,8 +51,8 @@ struct Tables<'a> {
     session: Table<'a>,
 }
 
-struct Drawing<'a> {
-    facts: &'a Facts<'a>,
+struct Drawing<'a, 'f> {
+    facts: &'a Facts<'f>,
     nodes: &'a Nodes,
     drawn: Drawn,
     /// Actions by their ids.
@@ -70,7 +70,7 @@ struct Drawing<'a> {
     tables: Tables<'a>,
 }
 
-impl<'a> Drawing<'a> {
+impl Drawing<'_, '_> {
     fn index(&mut self) {
         let facts = self.facts;
         for (number, action) in facts.seen.actions.iter().enumerate() {

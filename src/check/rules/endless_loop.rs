@@ -21,6 +21,10 @@ impl Rule for EndlessLoop {
         if !facts.whole() || facts.seen.routes.is_empty() && facts.seen.gotos.is_empty() {
             return;
         }
+        // Triggers are looked at after every turn, and one that fires leaves the circle (LANGUAGE.md section 10).
+        if facts.seen.triggers.iter().any(|trigger| trigger.ends || trigger.insert.is_some()) {
+            return;
+        }
         for mut routes in facts.graph().endless() {
             routes.sort_unstable();
             routes.dedup();

@@ -29,6 +29,7 @@ impl Rule for ExpressionTypes {
                 last_case.insert(action, number);
             }
         }
+        let inserted: BTreeSet<&str> = facts.inserts().into_iter().map(|(id, _)| id.value.as_str()).collect();
         for (number, expression) in facts.seen.expressions.iter().enumerate() {
             let found = if expression.at.action.is_none()
                 && expression.declared.keys().any(|name| shadowed.contains(name.as_str()))
@@ -43,6 +44,10 @@ impl Rule for ExpressionTypes {
             for found in found {
                 let mut diagnostic = diagnostic(facts, expression, &found);
                 let all = found.range.len() == expression.expression.source().trim().len();
+                // `condition: false` keeps an action for where it is inserted.
+                if found.fault == Fault::Constant(false) && all && is_of(facts, number, expression, &inserted) {
+                    continue;
+                }
                 if let (Fault::Constant(true), true, Some(action)) = (found.fault, all, case) {
                     diagnostic = after_it(diagnostic, facts, last_case.get(&action).filter(|last| **last > number));
                 }
@@ -62,6 +67,12 @@ fn shadowed<'a>(facts: &'a Facts<'_>) -> BTreeSet<&'a str> {
         .iter()
         .filter(|definition| definition.how == How::Declared || definition.scope.is_some());
     declared.map(|definition| definition.name.as_str()).filter(|name| !seen.insert(*name)).collect()
+}
+
+/// Whether the expression is the condition of one of these actions.
+fn is_of(facts: &Facts<'_>, number: usize, expression: &ExpressionFact, ids: &BTreeSet<&str>) -> bool {
+    let action = expression.at.action.and_then(|action| facts.seen.actions.get(action));
+    action.is_some_and(|action| action.condition == Some(number) && ids.contains(action.id.value.as_str()))
 }
 
 /// The action of kind `condition` of which the expression is the `when` of a case.

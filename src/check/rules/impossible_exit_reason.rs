@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::check::facts::{Body, Facts};
 use crate::check::reasons::{ERROR, REASONS, possible};
 use crate::check::rules::rule::Rule;
-use crate::check::rules::unknown_insert::inserts;
 use crate::script::findings::Findings;
 use crate::source::diagnostic::Diagnostic;
 
@@ -44,7 +43,7 @@ impl Rule for ImpossibleExitReason {
         let mut around: BTreeSet<Body> = BTreeSet::new();
         // What a skill that runs there would give is not known.
         let calls = facts.seen.calls.iter().map(|call| call.at.body);
-        for body in calls.chain(inserts(facts).into_iter().map(|(_, body)| body)) {
+        for body in calls.chain(facts.inserts().into_iter().map(|(_, body)| body)) {
             if let Body::Topic(phase, topic) = body {
                 topics.insert((phase, topic), Reasons::MAX);
             }

@@ -1,16 +1,22 @@
 //! `insert-itself` and `skill-cycle`: what is inserted or called comes back to itself.
+//!
+//! An insertion happens at an exit reason. A circle of several reasons needs something else to happen each time, so somebody
+//! may leave it; one in which the same reason leads back to where it began repeats itself, and is reported.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
 
-use crate::check::callables::{Callables, can_insert};
+use crate::check::callables::can_insert;
 use crate::check::components::components;
-use crate::check::facts::{Body, Facts};
+use crate::check::facts::{ActionFact, Body, Facts};
 use crate::check::library::SkillOutline;
+use crate::check::reasons::{REASONS, Table, possible};
 use crate::check::rules::rule::Rule;
 use crate::script::fields::shortened;
 use crate::script::findings::Findings;
 use crate::source::diagnostic::{Diagnostic, Related};
-use crate::source::span::Span;
+use crate::source::span::{Span, Spanned};
+use crate::source::text::SourceFile;
 
 /// The rule.
 pub struct InsertItself;
@@ -25,166 +31,224 @@ impl Rule for InsertItself {
     }
 
     fn check(&self, facts: &Facts<'_>, findings: &Findings) {
-        if facts.seen.calls.is_empty() && facts.seen.routes.iter().all(|table| table.at.action.is_none()) {
+        let mut routes = facts.seen.routes.iter().flat_map(|table| &table.on_exit.routes);
+        if facts.seen.calls.is_empty() && routes.all(|route| route.insert.is_none()) {
             return;
         }
         let calls = Calls::of(facts);
-        let number = components(calls.ways.len(), |node, nth| calls.ways.get(node)?.get(nth).map(|way| way.to));
-        for (from, ways) in calls.ways.iter().enumerate() {
-            for way in ways {
-                if number.get(from) == number.get(way.to)
-                    && let Some((place, by)) = &way.by
-                    && by.is_here
-                {
-                    findings.report(calls.report(way, place, (facts, findings), &number));
+        let mut told: BTreeSet<Span> = BTreeSet::new();
+        for reason in calls.reasons() {
+            let circles = calls.circles(reason);
+            for (from, ways) in circles.ways.iter().enumerate() {
+                for way in ways.iter().filter(|way| circles.part.get(from) == circles.part.get(way.to)) {
+                    if let Some(by) = way.by.filter(|by| by.is_here && told.insert(by.id.span)) {
+                        findings.report(circles.report(from, way.to, by, facts, findings.may_advise()));
+                    }
                 }
             }
         }
     }
 }
 
-/// How one calls another.
-#[derive(Clone)]
-struct By {
+/// By what one calls another.
+#[derive(Clone, Copy)]
+struct By<'f> {
+    id: &'f Spanned<String>,
+    file: &'f Arc<SourceFile>,
     /// Whether it stands in this document.
     is_here: bool,
     inserts: bool,
-    id: String,
+    /// Whether the route stands in a table around the action.
+    inherited: bool,
 }
 
-struct Way {
+#[derive(Clone, Copy)]
+struct Way<'f> {
     to: usize,
+    /// The exit reason of an insertion.
+    reason: Option<&'static str>,
     /// None where an action merely stands inside of what calls.
-    by: Option<(Related, By)>,
+    by: Option<By<'f>>,
 }
 
 /// Who calls whom: the actions of the document by their numbers, then its skills, then those of the project that are called.
-struct Calls {
-    ways: Vec<Vec<Way>>,
+struct Calls<'f, 'a> {
+    facts: &'f Facts<'a>,
+    ways: Vec<Vec<Way<'f>>>,
+    /// The skills of the document by their ids.
+    own: BTreeMap<&'f str, usize>,
+    /// The same of those of the project that were met so far.
+    others: BTreeMap<&'f str, usize>,
+    /// Those of them whose calls were not yet followed.
+    open: Vec<&'f SkillOutline>,
 }
 
-impl Calls {
-    fn of(facts: &Facts<'_>) -> Self {
-        let callables = Callables::of(facts);
+impl<'f, 'a> Calls<'f, 'a> {
+    fn of(facts: &'f Facts<'a>) -> Self {
         let (actions, skills) = (facts.seen.actions.len(), facts.skills.len());
-        let mut calls = Self { ways: (0..actions + skills).map(|_| Vec::new()).collect() };
-        let own: BTreeMap<&str, usize> = facts
-            .skills
-            .iter()
-            .enumerate()
-            .map(|(number, skill)| (skill.id.value.as_str(), actions + number))
-            .collect();
+        let own = facts.skills.iter().enumerate().map(|(number, skill)| (skill.id.value.as_str(), actions + number));
+        let ways = (0..actions + skills).map(|_| Vec::new()).collect();
+        let mut calls = Self { facts, ways, own: own.collect(), others: BTreeMap::new(), open: Vec::new() };
         for (number, action) in facts.seen.actions.iter().enumerate() {
             let holder = match (action.parent, action.body) {
-                (Some(parent), _) => parent,
-                (None, Body::Skill(skill)) => actions + skill,
-                (None, _) => continue,
+                (Some(parent), _) => Some(parent),
+                (None, Body::Skill(skill)) => Some(actions + skill),
+                (None, _) => None,
             };
-            calls.way(holder, Way { to: number, by: None });
-        }
-        let mut others: BTreeMap<String, usize> = BTreeMap::new();
-        let mut open: Vec<&SkillOutline> = Vec::new();
-        let inserts = facts.seen.routes.iter().flat_map(|table| {
-            let inserts = table.on_exit.routes.iter().filter_map(|route| route.insert.as_ref());
-            inserts.map(move |id| (id, table.at, true))
-        });
-        let uses = facts.seen.calls.iter().map(|call| (&call.skill, call.at, false));
-        for (id, at, inserts) in inserts.chain(uses) {
-            let Some(from) = at.action else { continue };
-            let action = || {
-                let number = callables.action(&id.value).filter(|_| inserts)?;
-                facts.seen.actions.get(number).is_some_and(|action| can_insert(at.body, action)).then_some(number)
-            };
-            let to = own.get(id.value.as_str()).copied().or_else(|| {
-                let skill = callables.skill(&id.value)?;
-                Some(calls.other(skill, &mut others, &mut open))
-            });
-            let Some(to) = to.or_else(action) else { continue };
-            let place = Related { message: calls_here(&id.value), file: facts.file.clone(), span: id.span };
-            let by = By { is_here: true, inserts, id: id.value.clone() };
-            calls.way(from, Way { to, by: Some((place, by)) });
-        }
-        while let Some(skill) = open.pop() {
-            let Some(from) = others.get(&skill.id).copied() else { continue };
-            for call in &skill.calls {
-                let to = own.get(call.value.as_str()).filter(|_| facts.script.is_none()).copied().or_else(|| {
-                    let other = facts.library.skill(&call.value)?;
-                    Some(calls.other(other, &mut others, &mut open))
-                });
-                let related = Related { message: "which calls".to_owned(), file: skill.file.clone(), span: call.span };
-                let by = By { is_here: false, inserts: false, id: call.value.clone() };
-                if let Some(to) = to {
-                    calls.way(from, Way { to, by: Some((related, by)) });
-                }
+            if let Some(holder) = holder {
+                calls.way(holder, Way { to: number, reason: None, by: None });
             }
         }
+        for call in &facts.seen.calls {
+            let by = By { id: &call.skill, file: facts.file, is_here: true, inserts: false, inherited: false };
+            if let (Some(from), Some(to)) = (call.at.action, calls.skill(&call.skill.value)) {
+                calls.way(from, Way { to, reason: None, by: Some(by) });
+            }
+        }
+        calls.insertions();
+        calls.others();
         calls
     }
 
+    /// What each action inserts, by the route that counts for it: its own, else that of the nearest table around it.
+    fn insertions(&mut self) {
+        let facts = self.facts;
+        let mut tables: BTreeMap<Body, Table<'f>> = BTreeMap::new();
+        for table in facts.seen.routes.iter().filter(|table| table.at.action.is_none()) {
+            tables.insert(table.at.body, Table::of(Some(&table.on_exit)));
+        }
+        for (number, action) in facts.seen.actions.iter().enumerate() {
+            let own = Table::of(action.on_exit.as_ref());
+            // What kind of action it is decides which reasons it gives; around a skill stands nothing that counts in it.
+            let around = [Some(action.body), action.body.phase().map(Body::Phase), Some(Body::Session)];
+            let around = around.map(|body| body.filter(|_| action.sound && !matches!(action.body, Body::Skill(_))));
+            for reason in possible(facts, action) {
+                let outer = || around.iter().flatten().find_map(|body| tables.get(body)?.route(reason));
+                let mine = own.route(reason);
+                let Some(id) = mine.or_else(outer).and_then(|route| route.insert.as_ref()) else { continue };
+                let Some(to) = self.inserted(id, action) else { continue };
+                let by = By { id, file: facts.file, is_here: true, inserts: true, inherited: mine.is_none() };
+                self.way(number, Way { to, reason: Some(reason), by: Some(by) });
+            }
+        }
+    }
+
+    /// The calls of the project's skills, and of those that they call.
+    fn others(&mut self) {
+        while let Some(skill) = self.open.pop() {
+            let Some(from) = self.others.get(skill.id.as_str()).copied() else { continue };
+            for call in &skill.calls {
+                let id = call.id.value.as_str();
+                // A skill of the script is not known to others; that of a file is the one that the project has.
+                let own = self.own.get(id).filter(|_| self.facts.script.is_none()).copied();
+                let to = own.or_else(|| Some(self.other(self.facts.library.skill(id)?)));
+                let reason = call.reason.as_ref().map(|reason| REASONS.into_iter().find(|known| known == reason));
+                // What happens at a reason that does not exist never happens.
+                if let (Some(to), None | Some(Some(_))) = (to, reason) {
+                    let by = By { id: &call.id, file: &skill.file, is_here: false, inserts: false, inherited: false };
+                    self.way(from, Way { to, reason: reason.flatten(), by: Some(by) });
+                }
+            }
+        }
+    }
+
+    fn inserted(&mut self, id: &Spanned<String>, from: &ActionFact) -> Option<usize> {
+        self.skill(&id.value).or_else(|| {
+            let number = self.facts.callables().action(&id.value)?;
+            self.facts.seen.actions.get(number).is_some_and(|action| can_insert(from.body, action)).then_some(number)
+        })
+    }
+
+    /// The node of a skill.
+    fn skill(&mut self, id: &str) -> Option<usize> {
+        match self.own.get(id) {
+            Some(own) => Some(*own),
+            None => Some(self.other(self.facts.callables().skill(id)?)),
+        }
+    }
+
     /// The node of a skill of the project.
-    fn other<'l>(
-        &mut self,
-        skill: &'l SkillOutline,
-        others: &mut BTreeMap<String, usize>,
-        open: &mut Vec<&'l SkillOutline>,
-    ) -> usize {
-        if let Some(number) = others.get(&skill.id) {
+    fn other(&mut self, skill: &'f SkillOutline) -> usize {
+        if let Some(number) = self.others.get(skill.id.as_str()) {
             return *number;
         }
         let number = self.ways.len();
         self.ways.push(Vec::new());
-        others.insert(skill.id.clone(), number);
-        open.push(skill);
+        self.others.insert(&skill.id, number);
+        self.open.push(skill);
         number
     }
 
-    fn way(&mut self, from: usize, way: Way) {
+    fn way(&mut self, from: usize, way: Way<'f>) {
         if let Some(ways) = self.ways.get_mut(from) {
             ways.push(way);
         }
     }
 
-    fn report(
-        &self,
-        way: &Way,
-        place: &Related,
-        (facts, findings): (&Facts<'_>, &Findings),
-        number: &[usize],
-    ) -> Diagnostic {
-        let by = way.by.as_ref().map(|(_, by)| by);
-        let inserts = by.is_some_and(|by| by.inserts);
-        let id = shortened(by.map_or("", |by| by.id.as_str()));
-        let (slug, message) = if inserts {
-            ("insert-itself", format!("this inserts `{id}` again from inside of `{id}`"))
-        } else {
-            ("skill-cycle", format!("this calls `{id}` again from inside of `{id}`"))
-        };
-        let help = "it would never end: insert something else here, or let it go on with `next`";
-        let help = if inserts { help } else { "it would never end: call another skill, or take this call out" };
-        let mut diagnostic = Diagnostic::error(slug, message, facts.file, place.span).with_help(help);
-        if findings.may_advise() {
-            diagnostic.related.extend(self.circle(way.to, number, place.span, facts));
+    /// The reasons at which something is inserted; none, where nothing is, for the calls alone.
+    fn reasons(&self) -> Vec<Option<&'static str>> {
+        let used: BTreeSet<&str> = self.ways.iter().flatten().filter_map(|way| way.reason).collect();
+        if used.is_empty() {
+            return vec![None];
         }
-        diagnostic
+        REASONS.into_iter().filter(|reason| used.contains(reason)).map(Some).collect()
+    }
+
+    /// What is called at any time, or inserted at this reason.
+    fn circles(&self, reason: Option<&'static str>) -> Circles<'f> {
+        let counts = |way: &&Way<'f>| way.reason.is_none() || way.reason == reason;
+        let ways: Vec<Vec<Way<'f>>> =
+            self.ways.iter().map(|ways| ways.iter().filter(counts).copied().collect()).collect();
+        let part = components(ways.len(), |node, nth| ways.get(node)?.get(nth).map(|way| way.to));
+        Circles { reason, ways, part }
+    }
+}
+
+/// The ways of one reason.
+struct Circles<'f> {
+    reason: Option<&'static str>,
+    ways: Vec<Vec<Way<'f>>>,
+    /// Of each node the part: those of one part lead to each other.
+    part: Vec<usize>,
+}
+
+impl Circles<'_> {
+    fn report(&self, from: usize, to: usize, by: By<'_>, facts: &Facts<'_>, advise: bool) -> Diagnostic {
+        let id = shortened(&by.id.value);
+        let diagnostic = if by.inserts {
+            let message = format!("this inserts `{id}` again from inside of `{id}`");
+            let help = match (facts.seen.actions.get(from).filter(|_| by.inherited), self.reason) {
+                (Some(action), Some(reason)) => format!(
+                    "it would never end: this route counts for `{}` too, which has none of its own for `{reason}`; give it \
+                     one, as `{reason}: next`",
+                    shortened(&action.id.value)
+                ),
+                _ => "it would never end: insert something else here, or let it go on with `next`".to_owned(),
+            };
+            Diagnostic::error("insert-itself", message, facts.file, by.id.span).with_help(help)
+        } else {
+            let message = format!("this calls `{id}` again from inside of `{id}`");
+            let help = "it would never end: call another skill, or take this call out";
+            Diagnostic::error("skill-cycle", message, facts.file, by.id.span).with_help(help)
+        };
+        let related = if advise { self.circle(to, by.id.span) } else { Vec::new() };
+        related.into_iter().fold(diagnostic, |diagnostic, related| {
+            diagnostic.with_related(related.message, &related.file, related.span)
+        })
     }
 
     /// The calls between what is called and the call itself, along one of the shortest ways.
-    fn circle(&self, from: usize, number: &[usize], end: Span, facts: &Facts<'_>) -> Vec<Related> {
-        const MOST: usize = 8;
+    fn circle(&self, from: usize, end: Span) -> Vec<Related> {
         const MOST_NODES: usize = 1_000;
-        let ends = |way: &Way| {
-            way.by
-                .as_ref()
-                .is_some_and(|(place, by)| by.is_here && place.span == end && place.file.name() == facts.file.name())
-        };
+        let ends = |way: &Way<'_>| way.by.is_some_and(|by| by.is_here && by.id.span == end);
         let mut before: BTreeMap<usize, Option<(usize, usize)>> = BTreeMap::from([(from, None)]);
-        let mut open = std::collections::VecDeque::from([from]);
+        let mut open = VecDeque::from([from]);
         while let Some(node) = open.pop_front().filter(|_| before.len() < MOST_NODES) {
             for (nth, way) in self.ways.get(node).into_iter().flatten().enumerate() {
                 if ends(way) {
-                    return self.path(&before, node, MOST);
+                    return self.path(&before, node);
                 }
-                if number.get(way.to) == number.get(from) && !before.contains_key(&way.to) {
+                if self.part.get(way.to) == self.part.get(from) && !before.contains_key(&way.to) {
                     before.insert(way.to, Some((node, nth)));
                     open.push_back(way.to);
                 }
@@ -193,19 +257,23 @@ impl Calls {
         Vec::new()
     }
 
-    fn path(&self, before: &BTreeMap<usize, Option<(usize, usize)>>, mut node: usize, most: usize) -> Vec<Related> {
+    fn path(&self, before: &BTreeMap<usize, Option<(usize, usize)>>, mut node: usize) -> Vec<Related> {
+        const MOST: usize = 8;
         let mut path = Vec::new();
         while let Some(Some((from, nth))) = before.get(&node) {
-            let way = self.ways.get(*from).and_then(|ways| ways.get(*nth));
-            path.extend(way.and_then(|way| way.by.as_ref()).map(|(place, _)| place.clone()));
+            let by = self.ways.get(*from).and_then(|ways| ways.get(*nth)).and_then(|way| way.by);
+            path.extend(by.map(|by| Related {
+                message: match by.is_here {
+                    true => format!("on the way, `{}` is called here", shortened(&by.id.value)),
+                    false => "which calls".to_owned(),
+                },
+                file: Arc::clone(by.file),
+                span: by.id.span,
+            }));
             node = *from;
         }
         path.reverse();
-        path.truncate(most);
+        path.truncate(MOST);
         path
     }
-}
-
-fn calls_here(id: &str) -> String {
-    format!("on the way, `{}` is called here", shortened(id))
 }

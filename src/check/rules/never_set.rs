@@ -1,7 +1,8 @@
 //! `never-set`: a variable that is declared without a value and has none yet where it is used, whichever way the
 //! conversation went.
 //!
-//! A variable of the session that nothing writes at all is an input: `--var` gives it. What is only asked for (`x is none`,
+//! `--var` may give a variable of the session: one that nothing writes at all is an input, and one that is written may have
+//! come so before; only where an expression fails without it is it spoken of. What is only asked for (`x is none`,
 //! `{% if x %}`, `x | default('…')`) may well be empty. So only uses are reported that show nothing, or that must fail.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -84,7 +85,8 @@ fn never<'s>(
 ) -> Option<&'s Definition> {
     let declared = declarations.seen_from(used.at.body).next()?;
     let outside = declared.has_value || declared.how != How::Declared || declared.to == Scope::Global;
-    if outside || (written.is_empty() && declared.to == Scope::Session) {
+    let given = declared.to == Scope::Session && (written.is_empty() || used.by != By::Expression);
+    if outside || given {
         return None;
     }
     let body = used.at.body;
@@ -113,6 +115,7 @@ fn report(facts: &Facts<'_>, used: &Use, declared: &Definition, writers: &[&Defi
     };
     let help = match used.by {
         By::Text => format!("{help}; where it may be empty, write `{{{{ {name} | default('…') }}}}`"),
+        _ if declared.to == Scope::Session => format!("{help}; nothing is wrong where `--var` always gives it"),
         _ => help,
     };
     let diagnostic = Diagnostic::warning("never-set", message, facts.file, span).with_help(help);

@@ -3,14 +3,13 @@
 use serde_json::Value;
 
 use crate::check::facts::{Facts, OutputFact};
+use crate::check::listing::values;
+use crate::check::name_table::NearestDeclarations;
 use crate::check::rules::rule::Rule;
 use crate::script::fields::shortened;
 use crate::script::findings::Findings;
 use crate::source::diagnostic::Diagnostic;
 use crate::value::declared::DeclaredType;
-
-/// The most choices that a message lists.
-const MOST_LISTED: usize = 8;
 
 /// The rule.
 pub struct OutputTypeConflict;
@@ -21,13 +20,12 @@ impl Rule for OutputTypeConflict {
     }
 
     fn check(&self, facts: &Facts<'_>, findings: &Findings) {
+        let mut declarations = NearestDeclarations::of(facts.names(), &facts.seen);
         for fact in &facts.seen.outputs {
             let Some((message, help)) = conflict(fact) else { continue };
             let mut diagnostic =
                 Diagnostic::error("output-type-conflict", message, facts.file, fact.span).with_help(help);
-            let places = facts.names().places(&fact.output.get);
-            let nearest = places.and_then(|places| places.declarations(&facts.seen).seen_from(fact.at.body).next());
-            if let Some(declaration) = nearest {
+            if let Some(declaration) = declarations.nearest(&fact.output.get, fact.at.body) {
                 diagnostic = diagnostic.with_related("declared here", facts.file, declaration.span);
             }
             findings.report(diagnostic);
@@ -69,7 +67,7 @@ fn conflict(fact: &OutputFact) -> Option<(String, String)> {
     if lost.is_empty() {
         return None;
     }
-    let message = format!("the declared `enum` of `{name}` lacks {}, which would never be written", listed(&lost));
+    let message = format!("the declared `enum` of `{name}` lacks {}, which would never be written", values(&lost));
     let help = "leave `enum` out here: the output then takes that of the declaration; or add what is missing there";
     Some((message, help.to_owned()))
 }
@@ -85,14 +83,4 @@ fn may_become(asked: DeclaredType, declared: DeclaredType) -> bool {
         List => asked == List,
         Object => asked == Object,
     }
-}
-
-/// Values for a message.
-pub fn listed(values: &[Value]) -> String {
-    let shown = values.iter().take(MOST_LISTED).map(|value| match value.as_str() {
-        Some(text) => format!("`{}`", shortened(text)),
-        None => format!("`{}`", shortened(&value.to_string())),
-    });
-    let more = if values.len() > MOST_LISTED { ", …" } else { "" };
-    format!("{}{more}", shown.collect::<Vec<_>>().join(", "))
 }

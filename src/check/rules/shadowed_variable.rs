@@ -46,8 +46,10 @@ impl Rule for ShadowedVariable {
                         named(facts, outer.holder(), outer.to)
                     ),
                 };
-                let help = "give one of them another name; or, if they are meant to be the same, remove this one";
-                let help = if inner.how == How::Element { "give the element another name" } else { help };
+                let help = match inner.how {
+                    How::Element => "give the element another name",
+                    _ => "give one of them another name; or, if they are meant to be the same, remove this one",
+                };
                 let diagnostic = Diagnostic::warning("shadowed-variable", message, facts.file, inner.span);
                 findings.report(diagnostic.with_help(help).with_related(
                     "hidden from there on",

@@ -4,8 +4,6 @@ use std::collections::BTreeMap;
 
 use crate::check::facts::Facts;
 use crate::check::rules::rule::Rule;
-use crate::check::rules::unknown_insert::inserts;
-use crate::check::rules::unknown_target::gotos;
 use crate::script::findings::Findings;
 use crate::source::diagnostic::Diagnostic;
 use crate::source::span::{Span, Spanned};
@@ -45,7 +43,7 @@ impl Rule for SharedIds {
         // These two share no list, and only who names them cannot say which is meant.
         let phases = facts.script.map(|script| script.phases.as_slice()).unwrap_or_default();
         let by_id: BTreeMap<&str, Span> = phases.iter().map(|phase| (phase.id.value.as_str(), phase.id.span)).collect();
-        let goals: BTreeMap<&str, Span> = gotos(facts).into_iter().map(|(id, span, _)| (id, span)).collect();
+        let goals: BTreeMap<&str, Span> = facts.gotos().into_iter().map(|(id, span, _)| (id, span)).collect();
         for topic in phases.iter().flat_map(|phase| &phase.topics) {
             let id = topic.id.value.as_str();
             if let (Some(phase), Some(goto)) = (by_id.get(id), goals.get(id)) {
@@ -62,7 +60,7 @@ impl Rule for SharedIds {
         let actions = facts.seen.actions.iter().map(|action| (action.id.value.as_str(), action.id.span));
         let actions: BTreeMap<&str, Span> = actions.collect();
         let inserted: BTreeMap<&str, Span> =
-            inserts(facts).into_iter().map(|(id, _)| (id.value.as_str(), id.span)).collect();
+            facts.inserts().into_iter().map(|(id, _)| (id.value.as_str(), id.span)).collect();
         for skill in facts.skills {
             let id = skill.id.value.as_str();
             if let (Some(action), Some(insert)) = (actions.get(id), inserted.get(id)) {

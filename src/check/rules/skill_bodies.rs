@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::check::facts::{Body, Facts};
 use crate::check::rules::rule::Rule;
-use crate::check::rules::unknown_insert::inserts;
 use crate::script::fields::shortened;
 use crate::script::findings::Findings;
 use crate::source::diagnostic::Diagnostic;
@@ -30,7 +29,7 @@ impl Rule for SkillBodies {
         }
         let mut called: BTreeMap<&str, Vec<Body>> = BTreeMap::new();
         let calls = facts.seen.calls.iter().map(|call| (&call.skill, call.at.body));
-        for (id, body) in calls.chain(inserts(facts)) {
+        for (id, body) in calls.chain(facts.inserts()) {
             called.entry(id.value.as_str()).or_default().push(body);
         }
         for (number, skill) in facts.skills.iter().enumerate() {

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use crate::check::callables::Callables;
 use crate::check::facts::{CallFact, Facts};
 use crate::check::library::{Input, SkillOutline};
+use crate::check::listing::and;
 use crate::check::rules::rule::Rule;
-use crate::check::rules::unknown_target::and;
 use crate::script::fields::shortened;
 use crate::script::findings::Findings;
 use crate::source::diagnostic::{Diagnostic, Edit};
@@ -33,7 +33,7 @@ impl Rule for SkillCalls {
         if facts.seen.calls.is_empty() {
             return;
         }
-        let callables = Callables::of(facts);
+        let callables = facts.callables();
         for call in &facts.seen.calls {
             match callables.skill(&call.skill.value) {
                 Some(skill) => one(call, skill, facts.file, findings),

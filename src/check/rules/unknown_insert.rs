@@ -1,9 +1,12 @@
 //! `unknown-insert`: what is to be inserted is neither a skill nor an action.
 
+use std::collections::BTreeSet;
+use std::iter::once;
+
 use crate::check::callables::{Callables, can_insert};
 use crate::check::facts::{Body, Facts};
+use crate::check::listing::and;
 use crate::check::rules::rule::Rule;
-use crate::check::rules::unknown_target::and;
 use crate::script::fields::shortened;
 use crate::script::findings::Findings;
 use crate::source::diagnostic::{Diagnostic, Edit};
@@ -15,6 +18,9 @@ pub struct UnknownInsert;
 
 const SLUG: &str = "unknown-insert";
 
+/// For so many of the unknown names of a document a near one is looked for.
+const MOST_SEARCHES: usize = 100;
+
 impl Rule for UnknownInsert {
     fn slugs(&self) -> &'static [&'static str] {
         &[SLUG]
@@ -25,11 +31,12 @@ impl Rule for UnknownInsert {
     }
 
     fn check(&self, facts: &Facts<'_>, findings: &Findings) {
-        let inserts = inserts(facts);
+        let inserts = facts.inserts();
         if inserts.is_empty() {
             return;
         }
-        let callables = Callables::of(facts);
+        let callables = facts.callables();
+        let mut names = Names::of(facts);
         for (id, body) in inserts {
             let written = id.value.as_str();
             if callables.skill(written).is_some() {
@@ -50,41 +57,52 @@ impl Rule for UnknownInsert {
                     findings.report(diagnostic.with_related("the action", facts.file, action.id.span));
                 }
                 None if !callables.whole() => {}
-                None => findings.report(unknown(id, body, facts, &callables, findings.may_advise())),
+                None => findings.report(names.unknown(id, body, facts)),
             }
         }
     }
 }
 
-/// Every `insert`, with the part of the document in which it stands.
-pub fn inserts<'f>(facts: &'f Facts<'_>) -> Vec<(&'f Spanned<String>, Body)> {
-    let routes =
-        facts.seen.routes.iter().flat_map(|table| table.on_exit.routes.iter().map(move |route| (route, table.at)));
-    let routes = routes.filter_map(|(route, at)| Some((route.insert.as_ref()?, at.body)));
-    let triggers = facts.seen.triggers.iter().filter_map(|trigger| Some((trigger.insert.as_ref()?, Body::Session)));
-    routes.chain(triggers).collect()
+/// What may be named, and what is taken for it by mistake.
+struct Names<'f> {
+    callables: &'f Callables<'f>,
+    /// The ids of phases and topics.
+    places: BTreeSet<&'f str>,
+    /// So many near names may still be looked for: each search compares all there are.
+    searches: usize,
 }
 
-fn unknown(id: &Spanned<String>, body: Body, facts: &Facts<'_>, callables: &Callables<'_>, advise: bool) -> Diagnostic {
-    let message = format!("there is no skill and no action `{}`", shortened(&id.value));
-    let diagnostic = Diagnostic::error(SLUG, message, facts.file, id.span);
-    let targets = facts.script.map(|script| script.phases.as_slice()).unwrap_or_default();
-    let is_place = targets
-        .iter()
-        .any(|phase| phase.id.value == id.value || phase.topics.iter().any(|topic| topic.id.value == id.value));
-    if is_place {
-        let help = "that is the id of a topic or a phase: go there with `goto`, or name a skill or an action";
-        return diagnostic.with_help(help);
+impl<'f> Names<'f> {
+    fn of(facts: &'f Facts<'_>) -> Self {
+        let phases = facts.script.map(|script| script.phases.as_slice()).unwrap_or_default();
+        let ids = phases.iter().flat_map(|phase| once(&phase.id).chain(phase.topics.iter().map(|topic| &topic.id)));
+        Self {
+            callables: facts.callables(),
+            places: ids.map(|id| id.value.as_str()).collect(),
+            searches: MOST_SEARCHES,
+        }
     }
-    let actions =
-        facts.seen.actions.iter().filter(|action| can_insert(body, action)).map(|action| action.id.value.as_str());
-    match advise.then(|| near_miss(&id.value, callables.skills().chain(actions))).flatten() {
-        Some(near) => diagnostic
-            .with_help(format!("did you mean `{near}`?"))
-            .with_fix(format!("write `{near}`"), vec![Edit::replace(id.span, near)]),
-        None if callables.skills().next().is_none() => diagnostic.with_help(
-            "write the skill under `skills:` of the script or as a file in skills/, or name an action of this script",
-        ),
-        None => diagnostic.with_help(format!("there are the skills {}", and(callables.skills()))),
+
+    fn unknown(&mut self, id: &Spanned<String>, body: Body, facts: &Facts<'_>) -> Diagnostic {
+        let message = format!("there is no skill and no action `{}`", shortened(&id.value));
+        let diagnostic = Diagnostic::error(SLUG, message, facts.file, id.span);
+        if self.places.contains(id.value.as_str()) {
+            let help = "that is the id of a topic or a phase: go there with `goto`, or name a skill or an action";
+            return diagnostic.with_help(help);
+        }
+        let callables = self.callables;
+        let actions =
+            facts.seen.actions.iter().filter(|action| can_insert(body, action)).map(|action| action.id.value.as_str());
+        let advise = self.searches > 0;
+        self.searches = self.searches.saturating_sub(1);
+        match advise.then(|| near_miss(&id.value, callables.skills().chain(actions))).flatten() {
+            Some(near) => diagnostic
+                .with_help(format!("did you mean `{near}`?"))
+                .with_fix(format!("write `{near}`"), vec![Edit::replace(id.span, near)]),
+            None if callables.skills().next().is_none() => diagnostic.with_help(
+                "write the skill under `skills:` of the script or as a file in skills/, or name an action of this script",
+            ),
+            None => diagnostic.with_help(format!("there are the skills {}", and(callables.skills()))),
+        }
     }
 }

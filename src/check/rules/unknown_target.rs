@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use crate::check::facts::{At, Body, Facts};
+use crate::check::facts::{Body, Facts};
+use crate::check::listing::or;
 use crate::check::rules::rule::Rule;
 use crate::script::fields::shortened;
 use crate::script::findings::Findings;
-use crate::script::routes::Go;
 use crate::source::diagnostic::{Diagnostic, Edit};
 use crate::source::near::near_miss;
 use crate::source::span::Span;
@@ -26,7 +26,7 @@ impl Rule for UnknownTarget {
     }
 
     fn check(&self, facts: &Facts<'_>, findings: &Findings) {
-        let gotos = gotos(facts);
+        let gotos = facts.gotos();
         if gotos.is_empty() {
             return;
         }
@@ -42,20 +42,6 @@ impl Rule for UnknownTarget {
             }
         }
     }
-}
-
-/// Every `goto`: the id, its place, and where in the document it stands.
-pub fn gotos<'f>(facts: &'f Facts<'_>) -> Vec<(&'f str, Span, At)> {
-    let routes =
-        facts.seen.routes.iter().flat_map(|table| table.on_exit.routes.iter().map(move |route| (route, table.at)));
-    let routes = routes.filter_map(|(route, at)| match route.then.as_ref() {
-        Some(then) => match &then.value {
-            Go::Goto(id) => Some((id.as_str(), then.span, at)),
-            _ => None,
-        },
-        None => None,
-    });
-    routes.chain(facts.seen.gotos.iter().map(|(id, at)| (id.value.as_str(), id.span, *at))).collect()
 }
 
 struct Places<'f> {
@@ -100,26 +86,7 @@ impl<'f> Places<'f> {
             Some(near) => diagnostic
                 .with_help(format!("did you mean `{near}`?"))
                 .with_fix(format!("write `{near}`"), vec![Edit::replace(span, near)]),
-            None => diagnostic.with_help(format!("`goto` leads to the id of {}", listed(known(), "or"))),
+            None => diagnostic.with_help(format!("`goto` leads to the id of {}", or(known()))),
         }
-    }
-}
-
-/// Some of the names, for a help text: `a`, `b` and `c`.
-pub fn and<'n>(names: impl Iterator<Item = &'n str>) -> String {
-    listed(names, "and")
-}
-
-fn listed<'n>(names: impl Iterator<Item = &'n str>, last: &str) -> String {
-    const MOST: usize = 8;
-    let mut names: Vec<String> = names.take(MOST + 1).map(|name| format!("`{name}`")).collect();
-    if names.len() > MOST {
-        names.truncate(MOST);
-        return format!("{}, …", names.join(", "));
-    }
-    match names.split_last() {
-        Some((only, [])) => only.clone(),
-        Some((end, rest)) => format!("{} {last} {end}", rest.join(", ")),
-        None => "something that is there".to_owned(),
     }
 }

@@ -1,7 +1,8 @@
 //! `value-type-conflict`: a variable is set to a constant that its declaration cannot hold, which fails when it is run.
 
 use crate::check::facts::{Body, Facts};
-use crate::check::rules::output_type_conflict::listed;
+use crate::check::listing::values;
+use crate::check::name_table::NearestDeclarations;
 use crate::check::rules::rule::Rule;
 use crate::script::fields::shortened;
 use crate::script::findings::Findings;
@@ -21,6 +22,7 @@ impl Rule for ValueTypeConflict {
 
     fn check(&self, facts: &Facts<'_>, findings: &Findings) {
         let seen = &facts.seen;
+        let mut declarations = NearestDeclarations::of(facts.names(), seen);
         for set in &seen.sets {
             let (Some(constant), Some((declared, choices))) = (&set.constant, &set.declared) else { continue };
             if constant.is_null() {
@@ -44,14 +46,13 @@ impl Rule for ValueTypeConflict {
                 ),
                 (Some(held), _) if !choices.is_empty() && !choices.contains(&held) => (
                     format!("this value is none of the `enum` of `{name}`"),
-                    format!("take one of {}, or add this one to the `enum`", listed(choices)),
+                    format!("take one of {}, or add this one to the `enum`", values(choices)),
                 ),
                 _ => continue,
             };
             let mut diagnostic =
                 Diagnostic::error("value-type-conflict", message, facts.file, set.span).with_help(help);
-            let nearest = places.and_then(|places| places.declarations(seen).seen_from(set.at.body).next());
-            if let Some(declaration) = nearest {
+            if let Some(declaration) = declarations.nearest(&set.name.value, set.at.body) {
                 diagnostic = diagnostic.with_related("declared here", facts.file, declaration.span);
             }
             findings.report(diagnostic);
