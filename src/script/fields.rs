@@ -10,7 +10,7 @@ use crate::script::lines::own_line;
 use crate::script::older::todays_spelling;
 use crate::script::other_names::{is_other_name, meant_by, other_name_of};
 use crate::source::diagnostic::{Diagnostic, Edit};
-use crate::source::misreading::help_for;
+use crate::source::misreading::{FULL_WIDTH_COLON, FULL_WIDTH_COLON_HELP, help_for};
 use crate::source::near::near_miss;
 use crate::source::span::{Span, Spanned};
 use crate::source::text::SourceFile;
@@ -398,7 +398,11 @@ impl<'a> Fields<'a> {
             let missing = || near_miss(key, lacking());
             let near =
                 other.or_else(|| may_be_near.then(|| missing().or_else(|| near_miss(key, asked.iter().copied())))?);
-            self.missing.borrow_mut().retain(|(names, _)| !near.is_some_and(|near| names.contains(&near)));
+            // `{ get：age }` is a key without a value to YAML.
+            let wide = key.split_once('：').map(|(key, _)| key.trim()).filter(|key| asked.contains(key));
+            let meant = near.or(wide);
+            let elsewhere = elsewhere.or(wide.map(|_| FULL_WIDTH_COLON.to_owned() + ": " + FULL_WIDTH_COLON_HELP));
+            self.missing.borrow_mut().retain(|(names, _)| !meant.is_some_and(|meant| names.contains(&meant)));
             self.unknown(entry, near, elsewhere);
         }
         // What is left is reported by `drop`.

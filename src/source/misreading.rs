@@ -12,8 +12,10 @@ use crate::source::yaml::{Node, NodeKind, ScalarStyle};
 /// Longer text in front of a full-width colon is a sentence, not a key (in characters).
 const MAX_KEY_CHARS: usize = 40;
 
-const FULL_WIDTH_COLON: &str = "this colon is a full-width `：`, which YAML reads as a part of the text";
-const FULL_WIDTH_COLON_HELP: &str = "write a `:` of the English keyboard and a space behind it";
+/// What is said of a `：` where YAML wants a colon.
+pub const FULL_WIDTH_COLON: &str = "this colon is a full-width `：`, which YAML reads as a part of the text";
+/// What to do about it.
+pub const FULL_WIDTH_COLON_HELP: &str = "write a `:` of the English keyboard and a space behind it";
 
 /// Something that was misread: everything of a diagnostic but its slug.
 pub(crate) struct Misreading {
