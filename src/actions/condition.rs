@@ -12,7 +12,10 @@ use crate::program::program::Steps;
 use crate::program::turn::Turn;
 use crate::prompt::expr::parse::Expr;
 use crate::script::fields::Fields;
-use crate::source::diagnostic::Diagnostic;
+use crate::script::lines::indent;
+use crate::source::diagnostic::{Diagnostic, Edit};
+use crate::source::span::Span;
+use crate::source::yaml::{Node, NodeKind};
 
 /// The kind.
 pub struct Condition;
@@ -56,11 +59,17 @@ impl Kind for Condition {
     }
 
     fn check(&self, fields: &Fields<'_>, checking: &mut dyn Checking) -> Option<Box<dyn Action>> {
+        if without_cases(fields, checking) {
+            return None;
+        }
         let items = fields.required_list("cases").unwrap_or_default();
         let mut cases = Vec::new();
         let mut always_branches = fields.take("else").is_some();
         for item in items {
             let Some(inner) = Fields::of(item, "a case", fields.file(), fields.findings()) else { continue };
+            if is_else(&inner, checking) {
+                continue;
+            }
             let when = inner.required_words("when").and_then(|words| checking.expression(&words));
             let then = consequence(&inner, checking);
             always_branches &= branches(&inner);
@@ -71,6 +80,11 @@ impl Kind for Condition {
         }
         let written_else = fields.take("else");
         let otherwise = written_else.and_then(|node| {
+            if let NodeKind::Sequence(items) = &node.kind {
+                else_of_a_list(node, fields);
+                checking.steps(items);
+                return None;
+            }
             let inner = Fields::of(node, "`else`", fields.file(), fields.findings())?;
             let then = consequence(&inner, checking);
             always_branches &= branches(&inner);
@@ -81,6 +95,68 @@ impl Kind for Condition {
         let whole = !items.is_empty() && cases.len() == items.len() && otherwise.is_some() == written_else.is_some();
         whole.then(|| Box::new(Cases { cases, otherwise }) as Box<dyn Action>)
     }
+}
+
+/// Looks through the actions below a key that is none of this mapping, for their own mistakes and the names that they set.
+fn look_through(fields: &Fields<'_>, key: &str, checking: &mut dyn Checking) {
+    let written = fields.stray(key).and_then(|entry| entry.value.as_sequence());
+    if let Some(items) = written {
+        checking.steps(items);
+    }
+}
+
+/// Reports the fields of a case that stand in `config` itself.
+fn without_cases(fields: &Fields<'_>, checking: &mut dyn Checking) -> bool {
+    let Some(when) = ["when", "if"].into_iter().find(|key| fields.has(key)).filter(|_| !fields.has("cases")) else {
+        return false;
+    };
+    let place = fields.stray(when).map_or(fields.span(), |entry| entry.key.span);
+    let message = format!("{} needs `cases`: a case stands here without its list", fields.what());
+    let help = "write `cases:`, and below it, further right, `- when: …` with the `actions:` or the `set:` of the case";
+    let diagnostic = Diagnostic::error("missing-key", message, fields.file(), place);
+    fields.findings().report(diagnostic.with_help(help));
+    for key in ["actions", "then", "else"] {
+        look_through(fields, key, checking);
+    }
+    for key in ["set", "goto"] {
+        let _ = fields.stray(key);
+    }
+    true
+}
+
+/// Reports an `else` that stands among the cases.
+fn is_else(fields: &Fields<'_>, checking: &mut dyn Checking) -> bool {
+    if fields.has("when") || fields.has("if") {
+        return false;
+    }
+    let Some(entry) = fields.stray("else") else { return false };
+    let message = "`else` stands among the cases, but it is no case";
+    let help =
+        "write `else:` below the list, in the column of `cases:` and without a dash, and below it `actions:` or `set:`";
+    let diagnostic = Diagnostic::error("unknown-key", message, fields.file(), entry.key.span);
+    fields.findings().report(diagnostic.with_help(help));
+    for key in ["else", "actions"] {
+        look_through(fields, key, checking);
+    }
+    let _ = fields.stray("set");
+    true
+}
+
+/// Reports an `else` that is a list of actions.
+fn else_of_a_list(node: &Node, fields: &Fields<'_>) {
+    let message = "`else` must be a mapping of fields, but this is a list";
+    let help = "write `actions:` between `else:` and the list, as in `else: { actions: […] }`";
+    let file = fields.file();
+    let mut diagnostic = Diagnostic::error("wrong-type", message, file, node.span).with_help(help);
+    // A list below its key, further right than it.
+    let line = file.line_span(file.line(node.span.start)).map_or(node.span.start, |line| line.start);
+    let before = file.slice(Span::new(line, node.span.start));
+    let key = fields.entry("else").and_then(|entry| indent(file, entry));
+    if before.trim_matches(' ').is_empty() && key.is_some_and(|key| key.len() < before.len()) {
+        let edits = vec![Edit::insert(node.span.start, format!("actions:\n{before}"))];
+        diagnostic = diagnostic.with_fix("write `actions:` above the list", edits);
+    }
+    fields.findings().report(diagnostic);
 }
 
 /// Whether this goes elsewhere, or through actions.
@@ -111,7 +187,7 @@ fn consequence(fields: &Fields<'_>, checking: &mut dyn Checking) -> Option<Conse
             let message = format!("{} says nothing to do", fields.what());
             let help = "give it `actions:` or `set:`";
             let diagnostic = Diagnostic::error("missing-key", message, fields.file(), fields.span());
-            fields.findings().report(diagnostic.with_help(help));
+            fields.lacks(&["actions", "set"], diagnostic.with_help(help));
             None
         }
     }

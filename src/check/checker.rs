@@ -187,6 +187,7 @@ impl Checker<'_> {
             Some(config) => Fields::of(config, format!("the config of {what}"), self.file, self.findings)?,
             None => Fields::none(raw.id.span, format!("the config of {what}"), self.file, self.findings),
         };
+        let fields = fields.with_beside(&raw.beside);
         let mistakes = self.findings.mistakes();
         let action = kind.check(&fields, self);
         if let Some(fact) = self.seen.actions.get_mut(number) {

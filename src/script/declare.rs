@@ -138,7 +138,12 @@ pub fn choices(fields: &Fields<'_>, declared: Option<DeclaredType>, rule: &'stat
         match declared {
             Some(declared) if !choice.is_null() && declared.coerce(&choice).is_none() => {
                 let message = format!("`{}` is no {}, so it cannot be chosen", plain(&choice), declared.name());
-                let help = "change the `type` or the choice";
+                let commas = choice.as_str().is_some_and(|text| text.contains(['，', '、']));
+                let help = if commas {
+                    "put the commas of the English keyboard between the choices: `，` and `、` are text to YAML"
+                } else {
+                    "change the `type` or the choice"
+                };
                 let diagnostic = Diagnostic::error(rule, message, fields.file(), item.span).with_help(help);
                 fields.findings().report(diagnostic);
             }

@@ -8,8 +8,9 @@ use crate::script::examples::example;
 use crate::script::findings::Findings;
 use crate::script::lines::own_line;
 use crate::script::older::todays_spelling;
+use crate::script::other_names::{is_other_name, meant_by, other_name_of};
 use crate::source::diagnostic::{Diagnostic, Edit};
-use crate::source::misreading::help_for;
+use crate::source::misreading::{FULL_WIDTH_COLON, FULL_WIDTH_COLON_HELP, help_for};
 use crate::source::near::near_miss;
 use crate::source::span::{Span, Spanned};
 use crate::source::text::SourceFile;
@@ -38,7 +39,9 @@ pub struct Fields<'a> {
     /// Those among `asked` that no release before a later one does anything with.
     later: RefCell<Vec<&'static str>>,
     /// Required fields that are not there, each with the report. A misspelt one is reported once, as an unknown key.
-    missing: RefCell<Vec<(&'static str, Diagnostic)>>,
+    missing: RefCell<Vec<(Vec<&'static str>, Diagnostic)>>,
+    /// Keys that stand beside this mapping instead of in it, where they are reported.
+    beside: &'a [String],
 }
 
 impl<'a> Fields<'a> {
@@ -72,7 +75,13 @@ impl<'a> Fields<'a> {
         let today = |(index, entry): (usize, &Entry)| Some((index, todays_spelling(&entry.key.value)?));
         let older = entries.iter().enumerate().filter_map(today).collect();
         let (asked, later, missing) = (RefCell::default(), RefCell::default(), RefCell::default());
-        Self { file, findings, what, span, entries, older, used, asked, later, missing }
+        Self { file, findings, what, span, entries, older, used, asked, later, missing, beside: &[] }
+    }
+
+    /// The same, with keys that were found beside this mapping: what one of them is meant to be is not reported as missing.
+    pub fn with_beside(mut self, keys: &'a [String]) -> Self {
+        self.beside = keys;
+        self
     }
 
     /// The file that is being read.
@@ -98,6 +107,23 @@ impl<'a> Fields<'a> {
     /// Whether nothing at all is written in it.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
+    }
+
+    /// Takes a key that is no field of this mapping, so that the caller can say more of it than that it is unknown.
+    pub fn stray(&self, key: &str) -> Option<&'a Entry> {
+        let (entry, used) = self.entries.iter().zip(&self.used).find(|(entry, _)| entry.key.value == key)?;
+        used.set(true);
+        Some(entry)
+    }
+
+    /// Whether the key is written.
+    pub fn has(&self, key: &str) -> bool {
+        self.entries.iter().any(|entry| entry.key.value == key)
+    }
+
+    /// Reports that one of `names` must be there, unless an unknown key turns out to be meant as one of them.
+    pub fn lacks(&self, names: &[&'static str], diagnostic: Diagnostic) {
+        self.missing.borrow_mut().push((names.to_vec(), diagnostic));
     }
 
     /// The value of `name`, under today's spelling or an older one.
@@ -186,7 +212,7 @@ impl<'a> Fields<'a> {
                 Some(example) => example.to_owned(),
                 None => format!("add it: `{name}: …`, in the column of the other fields"),
             };
-            self.missing.borrow_mut().push((name, diagnostic.with_help(help)));
+            self.lacks(&[name], diagnostic.with_help(help));
         }
         value
     }
@@ -206,7 +232,10 @@ impl<'a> Fields<'a> {
             Some(scalar) if !is_null(node) => Some(Words { text: scalar.text.clone(), node: Arc::clone(node) }),
             _ => {
                 let mut diagnostic = self.wrong_type(name, "text", node);
-                if let Some(help) = help_for(self.file, node) {
+                let list = matches!(node.kind, NodeKind::Sequence(_));
+                let one =
+                    || list.then(|| format!("write it as one text, as in `{name}: …`, without brackets and dashes"));
+                if let Some(help) = help_for(self.file, node).or_else(one) {
                     diagnostic = diagnostic.with_help(help);
                 }
                 self.findings.report(diagnostic);
@@ -360,11 +389,21 @@ impl<'a> Fields<'a> {
             if used.get() || key.starts_with("x-") {
                 continue;
             }
+            let free = |field: &str| asked.contains(&field) && !self.has(field);
+            let other = meant_by(key, &entry.value, free);
+            let elsewhere = elsewhere(key).filter(|_| other.is_none());
             // A key that must be there and is not is what was most likely meant.
-            let missing = near_miss(key, self.missing.borrow().iter().map(|(name, _)| *name));
-            let near = missing.or_else(|| near_miss(key, asked.iter().copied()));
-            self.missing.borrow_mut().retain(|(name, _)| missing != Some(*name));
-            self.unknown(entry, near, elsewhere(key));
+            let may_be_near = elsewhere.is_none() && !is_other_name(key);
+            let lacking = || self.missing.borrow().iter().flat_map(|(names, _)| names.clone()).collect::<Vec<_>>();
+            let missing = || near_miss(key, lacking());
+            let near =
+                other.or_else(|| may_be_near.then(|| missing().or_else(|| near_miss(key, asked.iter().copied())))?);
+            // `{ get：age }` is a key without a value to YAML.
+            let wide = key.split_once('：').map(|(key, _)| key.trim()).filter(|key| asked.contains(key));
+            let meant = near.or(wide);
+            let elsewhere = elsewhere.or(wide.map(|_| FULL_WIDTH_COLON.to_owned() + ": " + FULL_WIDTH_COLON_HELP));
+            self.missing.borrow_mut().retain(|(names, _)| !meant.is_some_and(|meant| names.contains(&meant)));
+            self.unknown(entry, near, elsewhere);
         }
         // What is left is reported by `drop`.
     }
@@ -402,7 +441,13 @@ impl<'a> Fields<'a> {
 
 impl Drop for Fields<'_> {
     fn drop(&mut self) {
-        self.findings.extend(self.missing.take().into_iter().map(|(_, diagnostic)| diagnostic));
+        let beside = |names: &[&str]| {
+            let mut meant =
+                self.beside.iter().flat_map(|key| [key.as_str()].into_iter().chain(other_name_of(key).iter().copied()));
+            meant.any(|field| names.contains(&field))
+        };
+        let missing = self.missing.take().into_iter().filter(|(names, _)| !beside(names));
+        self.findings.extend(missing.map(|(_, diagnostic)| diagnostic));
     }
 }
 

@@ -1,5 +1,6 @@
 //! From a YAML tree to a [`Script`]: shape, required and unknown keys, older spellings.
 
+use std::cell::RefCell;
 use std::sync::Arc;
 
 use crate::script::declare::declare;
@@ -7,12 +8,14 @@ use crate::script::examples::example;
 use crate::script::fields::{Fields, Words, is_null, shortened};
 use crate::script::findings::Findings;
 use crate::script::limits::{budget, for_each, spanned, strategy};
+use crate::script::lost_root::lost_root;
+use crate::script::misplaced::misplaced;
 use crate::script::older::todays_spelling;
 use crate::script::routes::{on_exit, triggers};
 use crate::script::script::{History, RawAction, Script, WrittenPhase, WrittenTopic};
 use crate::script::skill::{WrittenSkill, skill, skills, technique};
 use crate::script::test::{WrittenTest, test};
-use crate::source::diagnostic::Diagnostic;
+use crate::source::diagnostic::{Diagnostic, Edit};
 use crate::source::misreading::help_for;
 use crate::source::near::near_miss;
 use crate::source::span::{Span, Spanned};
@@ -85,7 +88,14 @@ pub fn document(file: &Arc<SourceFile>, root: &Node, findings: &Findings) -> Opt
             let key = root.as_mapping().into_iter().flatten().find(|entry| entry.key.value == "workflow_id");
             return Some(Document::Workflow(key.map_or(root.span, |entry| entry.key.span)));
         }
-        _ => "a script",
+        Some(_) => "a script",
+        None => {
+            if let Some(diagnostic) = lost_root(file, root) {
+                findings.report(diagnostic);
+                return None;
+            }
+            "a script"
+        }
     };
     let fields = Fields::of(root, what, file, findings)?;
     fields.ignore("metadata");
@@ -159,6 +169,13 @@ fn history(fields: &Fields<'_>) -> History {
 
 fn phase(node: &Node, file: &Arc<SourceFile>, findings: &Findings) -> Option<WrittenPhase> {
     let fields = Fields::of(node, "a phase", file, findings)?;
+    if misplaced(&fields, "phase") == Some("topic") {
+        // It is checked as the topic that it is, in a phase of its own.
+        let id = Spanned { value: String::new(), span: node.span };
+        let topics = topic(node, file, findings).into_iter().collect();
+        let (name, goal, condition, on_exit, declare) = (None, None, None, None, vec![]);
+        return Some(WrittenPhase { id, name, goal, declare, condition, on_exit, topics });
+    }
     let id = id(&fields, "phase_id");
     let name = fields.words("phase_name").map(|words| words.text);
     let goal = fields.words("phase_goal");
@@ -173,6 +190,9 @@ fn phase(node: &Node, file: &Arc<SourceFile>, findings: &Findings) -> Option<Wri
 
 fn topic(node: &Node, file: &Arc<SourceFile>, findings: &Findings) -> Option<WrittenTopic> {
     let fields = Fields::of(node, "a topic", file, findings)?;
+    if misplaced(&fields, "topic").is_some() {
+        return Some(WrittenTopic::of_unread(node));
+    }
     let id = id(&fields, "topic_id");
     let name = fields.words("topic_name").map(|words| words.text);
     let goal = fields.words("topic_goal");
@@ -209,6 +229,9 @@ fn topic(node: &Node, file: &Arc<SourceFile>, findings: &Findings) -> Option<Wri
 /// One action of a list of actions, wherever the list stands.
 pub fn action(node: &Node, file: &Arc<SourceFile>, findings: &Findings) -> Option<RawAction> {
     let fields = Fields::of(node, "an action", file, findings)?;
+    if misplaced(&fields, "action").is_some() {
+        return Some(RawAction::unread(node));
+    }
     let kind = fields.required_words("action_type").map(|words| Spanned { value: words.text, span: words.node.span });
     // Nothing at all is refused above; a text without a character, as in `''` or after a tag, is as little a kind.
     if let Some(kind) = kind.as_ref().filter(|kind| kind.value.is_empty()) {
@@ -222,13 +245,17 @@ pub fn action(node: &Node, file: &Arc<SourceFile>, findings: &Findings) -> Optio
     // Only kinds with outside effects are interrupted, and this release has none.
     let _ = fields.choice("on_interrupted", &["ask", "retry", "fail"]);
     let config = fields.take("config").filter(|node| !is_null(node)).map(Arc::clone);
+    let beside = RefCell::new(Vec::new());
     fields.finish_with(|key| {
-        let foreign = near_miss(key, ["action_type", "action_id", "condition", "config"]).is_none();
+        let own = ["action_type", "action_id", "condition", "config", "on_exit", "on_interrupted"];
+        let foreign = near_miss(key, own).is_none();
+        foreign.then(|| beside.borrow_mut().push(key.to_owned()));
         foreign.then(|| "what the kind itself needs stands under `config:`; keys of your own begin with `x-`".into())
     });
     // What a kind that is not there would read is still looked through for the names that it sets.
     let kind = kind.unwrap_or_else(|| Spanned { value: String::new(), span: node.span });
-    Some(RawAction { kind, id, condition, on_exit, config, span: node.span })
+    let beside = beside.into_inner();
+    Some(RawAction { kind, id, condition, on_exit, config, beside, span: node.span })
 }
 
 fn condition(fields: &Fields<'_>) -> Option<Words> {
@@ -259,10 +286,27 @@ pub(crate) fn id(fields: &Fields<'_>, name: &'static str) -> Spanned<String> {
             _ => format!("`{}` cannot be used as `{name}`", shortened(&id.value)),
         };
         let help = format!("ids are 1 to {LONGEST_ID} letters (of any script), digits, `_`, `.` and `-`");
-        let diagnostic = Diagnostic::error("invalid-id", message, fields.file(), id.span);
-        fields.findings().report(diagnostic.with_help(help));
+        let diagnostic = Diagnostic::error("invalid-id", message, fields.file(), id.span).with_help(help);
+        let unseen = id.value.chars().find(|c| is_unseen(*c)).map(|c| without_unseen(diagnostic.clone(), c));
+        fields.findings().report(unseen.unwrap_or(diagnostic));
     }
     id
+}
+
+/// Whether the character cannot be told from nothing or from an ordinary space.
+fn is_unseen(c: char) -> bool {
+    matches!(c, '\u{a0}' | '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{2060}' | '\u{3000}' | '\u{feff}')
+}
+
+/// Says of an id that it looks right and holds a character that cannot be seen, and takes it out.
+fn without_unseen(mut diagnostic: Diagnostic, unseen: char) -> Diagnostic {
+    let written: String = diagnostic.file.slice(diagnostic.span).chars().filter(|c| !is_unseen(*c)).collect();
+    diagnostic.message =
+        format!("`{}` holds a character that cannot be seen: U+{:04X}", shortened(&written), u32::from(unseen));
+    let sound = !written.is_empty() && written.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '.' | '-'));
+    let span = diagnostic.span;
+    let diagnostic = diagnostic.with_help("delete it: type the id again, or the end of it");
+    if sound { diagnostic.with_fix("take it out", vec![Edit::replace(span, written)]) } else { diagnostic }
 }
 
 /// The `template_scheme` of a parsed script, when it can be found at all: the templates must be known before the script

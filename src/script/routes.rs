@@ -90,6 +90,13 @@ pub fn on_exit(fields: &Fields<'_>) -> Option<OnExit> {
 fn route(entry: &Entry, fields: &Fields<'_>) -> Option<WrittenRoute> {
     let reason = entry.key.clone();
     let span = entry.value.span;
+    if ["goto", "insert", "then", "set"].contains(&reason.value.as_str()) {
+        let message = format!("`{}` is no exit reason: a route needs the reason in front of it", reason.value);
+        let help = format!("write for which reason, as in `max_rounds_reached: {{ {}: … }}`", reason.value);
+        let diagnostic = Diagnostic::error("unknown-exit-reason", message, fields.file(), reason.span);
+        fields.findings().report(diagnostic.with_help(help));
+        return None;
+    }
     match &entry.value.kind {
         NodeKind::Mapping(_) => {
             let what = format!("the route of `{}`", shortened(&reason.value));
@@ -172,6 +179,9 @@ fn word(node: &Arc<Node>, fields: &Fields<'_>) -> Option<Spanned<Go>> {
     let help = match (&jump, near) {
         (Some(jump), _) => format!("write `{jump}`"),
         (None, Some(near)) => format!("did you mean `{near}`?"),
+        (None, None) if is_id(text) => {
+            format!("if it is the id of a topic or a phase, write `{{ goto: {text} }}`; other routes are {listed}")
+        }
         (None, None) => format!("routes are {listed}, `{{ goto: … }}`, `{{ insert: …, then: … }}`"),
     };
     let mut diagnostic = Diagnostic::error("not-a-choice", message, fields.file(), node.span).with_help(help);
@@ -180,6 +190,11 @@ fn word(node: &Arc<Node>, fields: &Fields<'_>) -> Option<Spanned<Go>> {
     }
     fields.findings().report(diagnostic);
     None
+}
+
+/// Whether it could be the id of a topic or a phase.
+fn is_id(text: &str) -> bool {
+    !text.is_empty() && text.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '.' | '-'))
 }
 
 /// A trigger (LANGUAGE.md section 10).

@@ -120,6 +120,37 @@ pub struct RawAction {
     pub on_exit: Option<OnExit>,
     /// `config`, when there is one.
     pub config: Option<Arc<Node>>,
+    /// Keys that stand beside `config` and are no fields of an action: they are reported, and may be what `config` lacks.
+    pub beside: Vec<String>,
     /// The whole action.
     pub span: Span,
+}
+
+impl RawAction {
+    /// What stands in the place of an action and is none, which is reported: it is only looked through for names that it sets.
+    pub fn unread(node: &Node) -> Self {
+        let nothing = Spanned { value: String::new(), span: node.span };
+        let config = Some(Arc::new(node.clone()));
+        let (id, beside) = (nothing.clone(), vec![]);
+        Self { kind: nothing, id, condition: None, on_exit: None, config, beside, span: node.span }
+    }
+}
+
+impl WrittenTopic {
+    /// What stands in the place of a topic and is none, which is reported: it is only looked through for names that it sets.
+    pub fn of_unread(node: &Node) -> Self {
+        Self {
+            id: Spanned { value: String::new(), span: node.span },
+            name: None,
+            goal: None,
+            declare: vec![],
+            condition: None,
+            on_exit: None,
+            strategy: None,
+            time_budget: None,
+            priority: None,
+            for_each: None,
+            actions: vec![RawAction::unread(node)],
+        }
+    }
 }

@@ -1,16 +1,37 @@
 //! Lines that YAML cannot place, in words: tabs, indentation, colons and dashes that are missing or too many.
 
 use crate::source::diagnostic::{Edit, Fix};
+use crate::source::full_width;
 use crate::source::misreading::{self, Misreading};
 use crate::source::span::Span;
 use crate::source::syntax::Place;
 use crate::source::text::excerpt;
+
+/// Fields whose values are one word, and that are often written in one line with another.
+const FIELDS: [&str; 14] = [
+    "action_id",
+    "action_type",
+    "append",
+    "define",
+    "enum",
+    "get",
+    "max_rounds",
+    "phase_id",
+    "required",
+    "scope",
+    "topic_id",
+    "type",
+    "value",
+    "var",
+];
 
 impl Place<'_> {
     /// Full-width colons and spaces, `key:value`, in this line or the text above that it was taken to belong to.
     pub(crate) fn misread_line(&self) -> Option<Misreading> {
         let indentation = self.line.indentation().end;
         misreading::wide_indentation(self.file, indentation)
+            .or_else(|| full_width::marks(self.file, self.line))
+            .or_else(|| self.line.above().next().and_then(|above| full_width::dash(self.file, above)))
             .or_else(|| misreading::colon_of_full_width(self.file, self.line))
             .or_else(|| misreading::colon_without_space(self.file, &self.line))
             .or_else(|| {
@@ -41,6 +62,9 @@ impl Place<'_> {
         let first = self.line.colon();
         if first.is_some_and(|colon| colon < self.at) {
             let value = self.line.value();
+            if let Some(found) = self.key_in_value() {
+                return Some(found);
+            }
             let message = format!("the text after `{}:` holds another `: `", excerpt(self.line.key()));
             let full_width = self.file.slice(value).starts_with(['“', '”', '「', '‘', '’', '＂']);
             let help = if full_width {
@@ -65,7 +89,20 @@ impl Place<'_> {
             return Some(Misreading::new(message, help, body).fixed_by(deeper.then_some(fix)));
         }
         if !above.value().is_empty() && deeper {
+            if let Some(found) = self.without_config() {
+                return Some(found);
+            }
             let key = excerpt(above.key());
+            if above.key().ends_with("_id") {
+                return Some(Misreading::new(
+                    "this line is indented further than the line above it, which has a value already",
+                    format!(
+                        "begin it in the column of `{key}`; if this line stands right, `{key}` and what belongs to it \
+                         are indented too little"
+                    ),
+                    self.line.content(),
+                ));
+            }
             return Some(Misreading::new(
                 "this line is indented further than the line above it, which has a value already",
                 format!(
@@ -76,6 +113,46 @@ impl Place<'_> {
             ));
         }
         None
+    }
+
+    /// `var: age type: integer`: the value of a known field, and then another one in the same line.
+    fn key_in_value(&self) -> Option<Misreading> {
+        let value = self.line.value();
+        let text = self.file.slice(value);
+        let (before, rest) = text.split_once(": ")?;
+        let (first, key) = before.rsplit_once(' ')?;
+        let one_word = |word: &str| !word.is_empty() && word.chars().all(|c| c.is_alphanumeric() || c == '_');
+        if !FIELDS.contains(&self.line.key()) || !FIELDS.contains(&key) || !one_word(first.trim()) || rest.is_empty() {
+            return None;
+        }
+        let start = value.start + before.len() - key.len();
+        let message = format!("`{key}:` begins a second field in the line of `{}:`", self.line.key());
+        let help = format!(
+            "begin a new line with `{key}:`, in the column of `{}`; or put both between `{{ }}`, with a comma",
+            self.line.key()
+        );
+        Some(Misreading::new(message, help, Span::new(start, start + key.len() + 1)))
+    }
+
+    /// What stands under `config:`, below an action whose `config:` is not there.
+    fn without_config(&self) -> Option<Misreading> {
+        const OF_ACTIONS: [&str; 5] = ["action_type", "action_id", "condition", "on_exit", "config"];
+        let above = self.line.above().next()?;
+        let key = self.line.key();
+        if !["action_type", "action_id"].contains(&above.key()) || OF_ACTIONS.contains(&key) || key.is_empty() {
+            return None;
+        }
+        let item = self.file.slice(self.line.content()).starts_with('-');
+        let line = self.line.span();
+        let column = above.body().start.checked_sub(above.span().start)?;
+        if item || ["topics", "actions", "phases"].contains(&key) || self.line.indentation().len() <= column {
+            return None;
+        }
+        let message = format!("a line `config:` is missing above `{}`", excerpt(key));
+        let help = format!("write `config:` in a line of its own above, in the column of `{}`", above.key());
+        let edits = vec![Edit::insert(line.start, format!("{}config:\n", " ".repeat(column)))];
+        let fix = Fix { title: "put `config:` above".to_owned(), edits };
+        Some(Misreading::new(message, help, self.line.content()).fixed_by(Some(fix)))
     }
 
     pub(crate) fn no_colon(&self) -> Option<Misreading> {

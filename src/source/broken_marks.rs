@@ -1,5 +1,6 @@
 //! Quotes, escapes, brackets and block headers that do not end as they should, in words.
 
+use crate::source::full_width;
 use crate::source::lines::Line;
 use crate::source::misreading::{self, Misreading};
 use crate::source::span::Span;
@@ -102,6 +103,9 @@ impl Place<'_> {
             if !self.is_closed(start) {
                 return self.unclosed(open, start);
             }
+        }
+        if let Some(found) = full_width::comma(self.file, self.line) {
+            return found;
         }
         let message = "a comma or a closing bracket is missing before this";
         let help = "put commas between the parts of `[…]` and `{…}`, and texts with `:`, `,`, `[`, `{` in quotes";

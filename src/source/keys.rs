@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::collections::hash_map;
 
 use crate::source::compose::{Composer, Finished, Frame, FrameKind, MAX_DIAGNOSTICS, PendingKey};
-use crate::source::diagnostic::Diagnostic;
+use crate::source::diagnostic::{Diagnostic, Edit};
 use crate::source::misreading::{self, Misreading};
 use crate::source::span::{Span, Spanned};
 use crate::source::text;
@@ -41,6 +41,11 @@ impl Composer<'_> {
                 }
             }
         }
+        let again = entries.first().and_then(|first| self.items_without_dash(first, &found));
+        if let Some((at, diagnostics)) = again {
+            found.retain(|(key, _)| key.span.start < at);
+            diagnostics.into_iter().for_each(|diagnostic| self.report(diagnostic));
+        }
         for (key, earlier) in found {
             let message = format!("`{}` stands more than once in this mapping", text::excerpt(&key.value));
             self.report(
@@ -53,6 +58,40 @@ impl Composer<'_> {
             return entries;
         }
         entries.into_iter().zip(keep).filter_map(|(entry, keep)| keep.then_some(entry)).collect()
+    }
+
+    /// Items of a list that were begun without a dash: the first key of an item stands again in the same column, and what
+    /// stands twice behind it belongs to a new item. Gives where the first of them begins, and a report for each.
+    fn items_without_dash(&self, first: &Entry, found: &[(Spanned<String>, Span)]) -> Option<(usize, Vec<Diagnostic>)> {
+        let file = self.file;
+        let before = |span: Span| {
+            let line = file.line_span(file.line(span.start))?;
+            Some(file.slice(Span::new(line.start, span.start)))
+        };
+        let dash = before(first.key.span)?;
+        let width = dash.len();
+        // `- key`, and nothing else between the dash and the key than one space, so that a dash fits in the other line.
+        if dash.strip_suffix("- ").is_none_or(|margin| !margin.trim_matches([' ', '-']).is_empty()) {
+            return None;
+        }
+        let column =
+            |span: Span| before(span).filter(|before| before.len() == width && before.trim_matches(' ').is_empty());
+        let again = found.iter().filter(|(key, _)| key.value == first.key.value && column(key.span).is_some());
+        let reports: Vec<(usize, Diagnostic)> = again
+            .map(|(key, earlier)| {
+                let name = text::excerpt(&key.value);
+                let message = format!("`{name}` stands more than once in this mapping");
+                let help = format!("if a new item of the list begins here, write `- {name}`; if not, keep one of them");
+                let edits = vec![Edit::replace(Span::new(key.span.start - 2, key.span.start), "- ")];
+                let diagnostic = Diagnostic::error("duplicate-key", message, file, key.span)
+                    .with_help(help)
+                    .with_related("it stands here first", file, *earlier)
+                    .with_fix("begin a new item", edits);
+                (key.span.start, diagnostic)
+            })
+            .collect();
+        let at = reports.first()?.0;
+        Some((at, reports.into_iter().map(|(_, diagnostic)| diagnostic).collect()))
     }
 
     /// The template that the innermost mapping really is.

@@ -12,8 +12,10 @@ use crate::source::yaml::{Node, NodeKind, ScalarStyle};
 /// Longer text in front of a full-width colon is a sentence, not a key (in characters).
 const MAX_KEY_CHARS: usize = 40;
 
-const FULL_WIDTH_COLON: &str = "this colon is a full-width `：`, which YAML reads as a part of the text";
-const FULL_WIDTH_COLON_HELP: &str = "write a `:` of the English keyboard and a space behind it";
+/// What is said of a `：` where YAML wants a colon.
+pub const FULL_WIDTH_COLON: &str = "this colon is a full-width `：`, which YAML reads as a part of the text";
+/// What to do about it.
+pub const FULL_WIDTH_COLON_HELP: &str = "write a `:` of the English keyboard and a space behind it";
 
 /// Something that was misread: everything of a diagnostic but its slug.
 pub(crate) struct Misreading {
@@ -161,6 +163,16 @@ pub(crate) fn colon_without_space(file: &SourceFile, line: &Line<'_>) -> Option<
         return None;
     }
     let colon = body.start + offset;
+    let behind = file.text().get(colon + 1..).unwrap_or_default();
+    let unusual: usize = behind.chars().take_while(|c| is_wide(*c)).map(char::len_utf8).sum();
+    if unusual > 0 {
+        let span = Span::new(colon + 1, colon + 1 + unusual);
+        let name = behind.chars().next().map_or("", wide_name);
+        let message = format!("after `{key}:` stands {name}, where YAML wants an ordinary one");
+        let help = "replace it by an ordinary space; most editors can do so in the whole file";
+        let fix = Fix { title: "write an ordinary space".to_owned(), edits: vec![Edit::replace(span, " ")] };
+        return Some(Misreading::new(message, help, span).fixed_by(Some(fix)));
+    }
     let message = format!("a space is missing after `{key}:`");
     let help = "YAML reads `key:value` as one text: write `key: value`";
     let fix = Fix { title: "put a space behind the colon".to_owned(), edits: vec![Edit::insert(colon + 1, " ")] };
@@ -170,18 +182,27 @@ pub(crate) fn colon_without_space(file: &SourceFile, line: &Line<'_>) -> Option<
 /// White space at `start` that looks like indentation and is none: full-width, no-break and invisible spaces.
 pub(crate) fn wide_indentation(file: &SourceFile, start: usize) -> Option<Misreading> {
     let rest = file.text().get(start..)?;
-    let wide = |c: char| (c.is_whitespace() && !c.is_ascii()) || c == '\u{200b}';
-    let first = rest.chars().next().filter(|c| wide(*c))?;
-    let length = rest.find(|c: char| c != ' ' && !wide(c)).unwrap_or(rest.len());
-    let name = match first {
+    let first = rest.chars().next().filter(|c| is_wide(*c))?;
+    let length = rest.find(|c: char| c != ' ' && !is_wide(c)).unwrap_or(rest.len());
+    let name = wide_name(first);
+    let message = format!("this line is indented with {name}, which YAML reads as a part of the text");
+    let help = "indent with ordinary spaces only; most editors can replace the others in the whole file";
+    Some(Misreading::new(message, help, Span::new(start, start + length)))
+}
+
+/// White space that YAML takes for text.
+fn is_wide(c: char) -> bool {
+    // Line breaks are none of it.
+    (c.is_whitespace() && !c.is_ascii() && !matches!(c, '\u{85}' | '\u{2028}' | '\u{2029}')) || c == '\u{200b}'
+}
+
+fn wide_name(c: char) -> &'static str {
+    match c {
         '\u{3000}' => "a full-width space",
         '\u{a0}' => "a no-break space",
         '\u{200b}' => "an invisible zero-width space",
         _ => "an unusual space",
-    };
-    let message = format!("this line is indented with {name}, which YAML reads as a part of the text");
-    let help = "indent with ordinary spaces only; most editors can replace the others in the whole file";
-    Some(Misreading::new(message, help, Span::new(start, start + length)))
+    }
 }
 
 /// Why a node may not be what its author meant, as help for "expected a mapping, found text" and the like: a full-width colon

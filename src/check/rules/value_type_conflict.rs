@@ -40,6 +40,10 @@ impl Rule for ValueTypeConflict {
                 None => Some(constant.clone()),
             };
             let (message, help) = match (held, declared) {
+                (None, Some(declared)) if let Some(text) = calculation(constant) => (
+                    format!("`{name}` is declared as {} and cannot hold this text", declared.name()),
+                    format!("if it is to be calculated, write `\"{{{{ {text} }}}}\"`"),
+                ),
                 (None, Some(declared)) => (
                     format!("`{name}` is declared as {} and cannot hold this value", declared.name()),
                     format!("give it a value of type {}, or change its `type` where it is declared", declared.name()),
@@ -58,4 +62,13 @@ impl Rule for ValueTypeConflict {
             findings.report(diagnostic);
         }
     }
+}
+
+/// The text of a constant that looks like a calculation: names or numbers with a sign of arithmetic between them.
+fn calculation(constant: &serde_json::Value) -> Option<&str> {
+    let text = constant.as_str()?.trim();
+    let parts: Vec<&str> = text.split(['+', '-', '*', '/']).map(str::trim).collect();
+    let word = |part: &&str| !part.is_empty() && part.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '.'));
+    let named = parts.iter().any(|part| part.starts_with(|c: char| c.is_alphabetic() || c == '_'));
+    (parts.len() > 1 && named && parts.iter().all(word)).then_some(text)
 }

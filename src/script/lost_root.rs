@@ -1,0 +1,89 @@
+//! Files whose root key is forgotten, misspelt or indented below another one.
+
+use std::sync::Arc;
+
+use crate::source::diagnostic::{Diagnostic, Edit};
+use crate::source::span::Span;
+use crate::source::text::SourceFile;
+use crate::source::yaml::{Entry, Node};
+
+/// The root keys, with what the document is called and the fields by which it is told.
+const ROOTS: [(&str, &str, &[&str]); 2] =
+    [("session", "a script", &["session_id", "phases"]), ("skill", "a skill", &["skill_id"])];
+
+/// What is wrong with a file that has none of the root keys, where it shows which of them is meant.
+pub fn lost_root(file: &Arc<SourceFile>, root: &Node) -> Option<Diagnostic> {
+    let entries = root.as_mapping()?;
+    forgotten(file, entries).or_else(|| indented(file, entries)).or_else(|| misspelt(file, entries))
+}
+
+/// Its fields stand at the margin.
+fn forgotten(file: &Arc<SourceFile>, entries: &[Entry]) -> Option<Diagnostic> {
+    let (key, what, first) = ROOTS.iter().find_map(|(key, what, fields)| {
+        let own = |entry: &&Entry| fields.contains(&entry.key.value.as_str());
+        Some((key, what, entries.iter().find(own)?))
+    })?;
+    let message = format!("{what} needs a line `{key}:` above its fields");
+    let help = format!("write `{key}:` at the margin of the line above, and indent everything below it by two spaces");
+    let diagnostic = Diagnostic::error("missing-key", message, file, first.key.span).with_help(help);
+    // A few lines are shown as a whole; more are work for an editor.
+    Some(match below(file, entries) {
+        Some(edits) => diagnostic.with_fix(format!("put `{key}:` above and indent the rest"), with_key(edits, key)),
+        None => diagnostic,
+    })
+}
+
+/// An insertion of two spaces for each line of a short file whose root begins at the margin.
+fn below(file: &Arc<SourceFile>, entries: &[Entry]) -> Option<Vec<Edit>> {
+    const MOST_LINES: usize = 40;
+    let first = entries.first()?.key.span.start;
+    let text = file.text();
+    let metadata = entries.iter().any(|entry| entry.key.value == "metadata" || entry.key.value.starts_with("x-"));
+    let begins = file.line_span(file.line(first)).is_some_and(|line| line.start == first);
+    if metadata || !begins || text.lines().count() > MOST_LINES {
+        return None;
+    }
+    let lines = (file.line(first)..).map_while(|number| file.line_span(number));
+    let lines: Vec<Span> = lines.filter(|line| !file.slice(*line).trim().is_empty()).collect();
+    // The marks of a document stay at the margin, and what follows them would be another one.
+    let marked = lines.iter().any(|line| ["---", "..."].iter().any(|mark| file.slice(*line).starts_with(mark)));
+    (!marked).then(|| lines.into_iter().map(|line| Edit::insert(line.start, "  ")).collect())
+}
+
+fn with_key(mut edits: Vec<Edit>, key: &str) -> Vec<Edit> {
+    if let Some(first) = edits.first_mut() {
+        first.text = format!("{key}:\n  ");
+    }
+    edits
+}
+
+/// The root key stands below another one.
+fn indented(file: &Arc<SourceFile>, entries: &[Entry]) -> Option<Diagnostic> {
+    let (outer, key, inner) = entries.iter().find_map(|entry| {
+        let inner = entry.value.as_mapping()?;
+        ROOTS.iter().find_map(|(key, _, fields)| {
+            let found = inner.iter().find(|inner| inner.key.value == *key)?;
+            let sound = found.value.as_mapping()?.iter().any(|field| fields.contains(&field.key.value.as_str()));
+            sound.then_some((entry, key, found))
+        })
+    })?;
+    let message = format!("`{key}` stands indented below `{}`", outer.key.value);
+    let help = format!("move `{key}:` to the margin, and all that is below it as far to the left");
+    let diagnostic = Diagnostic::error("missing-key", message, file, inner.key.span).with_help(help);
+    Some(diagnostic.with_related("it is taken for a part of this", file, outer.key.span))
+}
+
+/// Another word stands in the place of the root key.
+fn misspelt(file: &Arc<SourceFile>, entries: &[Entry]) -> Option<Diagnostic> {
+    let (entry, key, what) = entries.iter().find_map(|entry| {
+        let inner = entry.value.as_mapping()?;
+        let has = |fields: &[&str]| inner.iter().any(|field| fields.contains(&field.key.value.as_str()));
+        let (key, what, _) = ROOTS.iter().find(|(_, _, fields)| has(fields))?;
+        (entry.key.value != "metadata" && !entry.key.value.starts_with("x-")).then_some((entry, key, what))
+    })?;
+    let message =
+        format!("{what} begins with `{key}:`, and not with `{}:`", crate::script::fields::shortened(&entry.key.value));
+    let edits = vec![Edit::replace(entry.key.span, *key)];
+    let diagnostic = Diagnostic::error("unknown-key", message, file, entry.key.span);
+    Some(diagnostic.with_help(format!("write `{key}:`")).with_fix(format!("rename to `{key}`"), edits))
+}

@@ -1,0 +1,32 @@
+//! Parts of a script that stand in the wrong list: a topic among actions, a phase among topics, a topic among phases.
+
+use crate::script::fields::Fields;
+use crate::source::diagnostic::Diagnostic;
+
+/// What the parts are called, from the outermost to the innermost, with the fields that only they have.
+const PARTS: [(&str, &[&str]); 3] =
+    [("phase", &["phase_id"]), ("topic", &["topic_id"]), ("action", &["action_id", "action_type"])];
+
+/// Reports an item that belongs to another list than this one, and gives what it is. `what` is what the list holds.
+pub fn misplaced(fields: &Fields<'_>, what: &str) -> Option<&'static str> {
+    let own = PARTS.iter().position(|(name, _)| *name == what)?;
+    let is = |(_, keys): &&(&'static str, &[&str])| keys.iter().any(|key| fields.has(key));
+    if PARTS.get(own).is_some_and(|part| is(&part)) {
+        return None;
+    }
+    let (other, (name, keys)) = PARTS.iter().enumerate().find(|(_, part)| is(part))?;
+    let entry = keys.iter().find_map(|key| fields.stray(key))?;
+    let key = entry.key.value.as_str();
+    let article = if *name == "action" { "an" } else { "a" };
+    let message = format!("{article} {name} stands here, in a list of {what}s");
+    let help = if other < own {
+        format!("move all of it to the left, so that its `- {key}` begins in the column of the other {name}s")
+    } else if other == own + 1 {
+        format!("move all of it to the right, so that its `- {key}` begins in the column of the other {name}s")
+    } else {
+        format!("{name}s stand in the `{name}s:` of a topic: move it there")
+    };
+    let diagnostic = Diagnostic::error("unknown-key", message, fields.file(), entry.key.span);
+    fields.findings().report(diagnostic.with_help(help));
+    Some(name)
+}

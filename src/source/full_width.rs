@@ -1,0 +1,79 @@
+//! Dashes, braces, brackets and commas of a Chinese keyboard where YAML wants those of an English one.
+
+use crate::source::diagnostic::{Edit, Fix};
+use crate::source::lines::Line;
+use crate::source::misreading::Misreading;
+use crate::source::span::Span;
+use crate::source::text::SourceFile;
+
+/// The marks, with those that YAML knows.
+const MARKS: [(char, &str); 6] = [('｛', "{"), ('｝', "}"), ('［', "["), ('］', "]"), ('，', ", "), ('：', ": ")];
+
+/// A full-width dash, or full-width brackets around the whole value of the line.
+pub(crate) fn marks(file: &SourceFile, line: Line<'_>) -> Option<Misreading> {
+    dash(file, line).or_else(|| brackets(file, line))
+}
+
+/// A line that begins with `－ `.
+pub(crate) fn dash(file: &SourceFile, line: Line<'_>) -> Option<Misreading> {
+    let content = line.content();
+    let dash = file.slice(content).chars().next().filter(|c| matches!(c, '－' | '—' | '–' | '−'))?;
+    let rest = file.slice(content).strip_prefix(dash)?;
+    if !rest.starts_with([' ', '\u{3000}']) || line.colon().is_none() {
+        return None;
+    }
+    let span = Span::new(content.start, content.start + dash.len_utf8());
+    let message = format!("this dash is a `{dash}`, which YAML reads as a part of the text");
+    let help = "begin an item of a list with the `-` of the English keyboard and a space";
+    let fix = Fix { title: "write an ASCII dash".to_owned(), edits: vec![Edit::replace(span, "-")] };
+    Some(Misreading::new(message, help, span).fixed_by(Some(fix)))
+}
+
+/// `｛ get: age ｝`.
+fn brackets(file: &SourceFile, line: Line<'_>) -> Option<Misreading> {
+    let (body, value) = (line.body(), line.value());
+    let open = |span: Span| file.slice(span).starts_with('｛');
+    // A text may begin with such a bracket: what is meant as fields ends with the other.
+    let closes = file.slice(line.content()).ends_with('｝');
+    let start = [body, value].into_iter().find(|span| open(*span)).filter(|_| closes)?.start;
+    let span = Span::new(start, line.content().end);
+    let mark = file.slice(span).chars().next()?;
+    let message = format!("this `{mark}` is a full-width bracket, which YAML reads as a part of the text");
+    let help = "write `{ }`, `[ ]` and the comma of the English keyboard";
+    Some(Misreading::new(message, help, Span::new(start, start + mark.len_utf8())).fixed_by(replaced(file, span)))
+}
+
+/// A `，` between the fields of a `{ … }` of one line.
+pub(crate) fn comma(file: &SourceFile, line: Line<'_>) -> Option<Misreading> {
+    let body = line.body();
+    let value = [body, line.value()].into_iter().find(|span| file.slice(*span).starts_with(['{', '[']))?;
+    let text = file.slice(value);
+    // A comma that a key follows.
+    let at = text.match_indices('，').map(|(at, _)| at).find(|at| {
+        let behind = text.get(at + '，'.len_utf8()..).unwrap_or_default().trim_start();
+        let key: String = behind.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
+        !key.is_empty() && behind.get(key.len()..).is_some_and(|rest| rest.starts_with([':', '：']))
+    })?;
+    let start = value.start + at;
+    let span = Span::new(start, start + '，'.len_utf8());
+    let message = "this comma is a full-width `，`, which YAML reads as a part of the text";
+    let fix = text.ends_with(['}', ']']).then(|| replaced(file, value)).flatten();
+    Some(Misreading::new(message, "write a `,` of the English keyboard and a space", span).fixed_by(fix))
+}
+
+/// The fix that writes all marks of `span` as YAML has them; `None` where quotes make texts of some of them.
+fn replaced(file: &SourceFile, span: Span) -> Option<Fix> {
+    let text = file.slice(span);
+    if text.contains(['"', '\'', '#']) {
+        return None;
+    }
+    let mark = |c: char| MARKS.iter().find(|(mark, _)| *mark == c).map(|(_, ascii)| *ascii);
+    let edits = text.char_indices().filter_map(|(at, c)| {
+        let span = Span::new(span.start + at, span.start + at + c.len_utf8());
+        mark(c).map(|ascii| {
+            let spaced = file.text().get(span.end..).is_some_and(|rest| rest.starts_with(' '));
+            Edit::replace(span, if spaced { ascii.trim_end() } else { ascii })
+        })
+    });
+    Some(Fix { title: "write the marks of the English keyboard".to_owned(), edits: edits.collect() })
+}
