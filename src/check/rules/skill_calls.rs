@@ -38,7 +38,7 @@ impl Rule for SkillCalls {
             match callables.skill(&call.skill.value) {
                 Some(skill) => one(call, skill, facts.file, findings),
                 None if !callables.whole() => {}
-                None => findings.report(unknown(&call.skill, &callables, facts, findings.may_advise())),
+                None => findings.report(unknown(&call.skill, callables, facts, findings.may_advise())),
             }
         }
     }

@@ -44,6 +44,9 @@ pub fn configuration(
     }
 }
 
+/// The slug of what is wrong with a configuration.
+pub const BROKEN: &str = "broken-configuration";
+
 /// What is wrong, as far as lines that are wrong can be left out to see what is wrong with the rest.
 fn mistakes(file: &Arc<SourceFile>, error: toml::de::Error) -> Vec<Diagnostic> {
     let mut found = vec![mistake(file, &error)];
@@ -73,11 +76,14 @@ fn without_line(text: &str, at: usize) -> Option<String> {
 fn mistake(file: &Arc<SourceFile>, error: &toml::de::Error) -> Diagnostic {
     let span = error.span().map_or(Span::default(), |span| Span::new(span.start, span.end));
     let message = format!("the configuration cannot be read: {}", error.message());
-    let diagnostic = Diagnostic::error("broken-configuration", message, file, span).with_help(advice(error.message()));
-    match concealed(file.text(), span.start) {
-        Some(hidden) => diagnostic.with_concealed(Span::new(hidden.start, hidden.end)),
-        None => diagnostic,
-    }
+    // A key of a model is told without its value, also where that does not look like a secret.
+    let shown = concealed(file.text(), span.start).map(|hidden| {
+        let mut text = file.text().to_owned();
+        text.replace_range(hidden.clone(), &"*".repeat(hidden.len()));
+        Arc::new(SourceFile::new(file.name(), text))
+    });
+    let file = shown.as_ref().unwrap_or(file);
+    Diagnostic::error("broken-configuration", message, file, span).with_help(advice(error.message()))
 }
 
 /// The levels that are set. A setting that cannot be is told, and the others count.
@@ -95,7 +101,7 @@ pub fn levels(
             (Some(error), Some(file)) => {
                 let place = place(file.text(), "rules", slug).unwrap_or_default();
                 let span = Span::new(place.start, place.end);
-                let diagnostic = Diagnostic::error("broken-configuration", error.to_string(), file, span);
+                let diagnostic = Diagnostic::error(BROKEN, error.to_string(), file, span);
                 diagnostics.push(diagnostic.with_help(error.help()));
             }
             (Some(_), None) => {}

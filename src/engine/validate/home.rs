@@ -14,7 +14,7 @@ use crate::check::test::{ScriptOutline, Tested};
 use crate::engine::config::{Config, place};
 use crate::engine::files::{TemplateFolders, reply_schema_files};
 use crate::engine::pin::own_schemas;
-use crate::engine::validate::configuration::{configuration, levels};
+use crate::engine::validate::configuration::{BROKEN, configuration, levels};
 use crate::engine::validate::memory;
 use crate::engine::validate::names::Names;
 use crate::engine::validate::read::{refused, unreadable};
@@ -77,8 +77,9 @@ impl Home {
         let levels = levels(&config, config_file.as_ref(), rules, &mut diagnostics);
         let mut keys: Vec<Diagnostic> = config_file.iter().flat_map(secrets).collect();
         // What is told of them already says that a key does not stand here.
-        let told: Vec<Span> = diagnostics.iter().filter_map(|told| told.concealed).collect();
-        keys.retain(|key| told.iter().all(|told| key.span.end <= told.start || told.end <= key.span.start));
+        let line = |found: &Diagnostic| found.file.line(found.span.start);
+        let told: Vec<usize> = diagnostics.iter().filter(|told| told.rule == BROKEN).map(line).collect();
+        keys.retain(|key| !told.contains(&line(key)));
         diagnostics.extend(levels.apply(keys));
         let (names, stamp, library, schemes) = (names.clone(), OnceLock::new(), OnceLock::new(), Mutex::default());
         let tested = TestedScripts::default();
