@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::script::examples::example;
 use crate::script::findings::Findings;
 use crate::script::lines::own_line;
-use crate::script::older::todays_spelling;
+use crate::script::older::{is_older_output, todays_spelling};
 use crate::script::other_names::{is_other_name, meant_by, other_name_of};
 use crate::source::diagnostic::{Diagnostic, Edit};
 use crate::source::misreading::{FULL_WIDTH_COLON, FULL_WIDTH_COLON_HELP, help_for};
@@ -418,8 +418,8 @@ impl<'a> Fields<'a> {
             }
             None => {
                 let later = self.later.borrow();
-                let mut known: Vec<&str> =
-                    self.asked.borrow().iter().copied().filter(|name| !later.contains(name)).collect();
+                let mut known = self.asked.borrow().clone();
+                known.retain(|name| !later.contains(name) && !is_older_output(name));
                 known.sort_unstable();
                 known.dedup();
                 format!("known here: {}; keys of your own begin with `x-`", known.join(", "))

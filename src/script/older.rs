@@ -15,6 +15,11 @@ pub fn todays_spelling(key: &str) -> Option<String> {
     snake
 }
 
+/// Whether it is one of the two older fields that together make one `output`: read, and never proposed.
+pub fn is_older_output(key: &str) -> bool {
+    matches!(key, "target_variable" | "extraction_prompt")
+}
+
 /// `maxRounds` as `max_rounds`; `None` when the key is not camelCase.
 fn snake_case(key: &str) -> Option<String> {
     // Most keys have no capital letter, which is the quickest to see.
