@@ -188,7 +188,7 @@ mod tests {
     }
     #[test]
     fn an_unknown_key_is_told_with_the_one_that_was_meant() {
-        let advice_on = |text| advice(read(text).unwrap_err().message());
+        let advice_on = |text: &str| advice(read(text).unwrap_err().message());
         assert_eq!(advice_on("[project]\nschem = \"x\""), "did you mean `scheme`?");
         assert_eq!(advice_on("[rule]\n"), "did you mean `rules`?");
         assert_eq!(advice_on("[project]\ncolour = 1"), "docs/configuration.md lists what it may hold");

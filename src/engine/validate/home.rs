@@ -75,10 +75,7 @@ impl Home {
         let models = diagnostics.is_empty().then(|| config.models.keys().cloned().collect());
         let reply_schemas = schemas(&directory, names, &mut diagnostics);
         let levels = levels(&config, config_file.as_ref(), rules, &mut diagnostics);
-        let mut keys: Vec<Diagnostic> = config_file.iter().flat_map(secrets).collect();
-        // What is told of them already says that a key does not stand here.
-        let told: Vec<Span> = diagnostics.iter().filter_map(|told| told.concealed).collect();
-        keys.retain(|key| told.iter().all(|told| key.span.end <= told.start || told.end <= key.span.start));
+        let keys: Vec<Diagnostic> = config_file.iter().flat_map(secrets).collect();
         diagnostics.extend(levels.apply(keys));
         let (names, stamp, library, schemes) = (names.clone(), OnceLock::new(), OnceLock::new(), Mutex::default());
         let tested = TestedScripts::default();
