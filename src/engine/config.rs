@@ -110,7 +110,7 @@ pub fn advice(message: &str) -> String {
 fn is_secret(key: &str) -> bool {
     let key = key.to_ascii_lowercase();
     let named = ["key", "token", "secret", "passw"].iter().any(|part| key.contains(part));
-    named && !key.ends_with("_env") && !key.ends_with("_file") && key != "max_tokens"
+    named && !key.ends_with("_env") && !key.ends_with("_file") && !key.starts_with("max")
 }
 
 /// What no message may show of the line that `at` lies in: the values of keys that hold secrets.

@@ -76,14 +76,14 @@ fn without_line(text: &str, at: usize) -> Option<String> {
 fn mistake(file: &Arc<SourceFile>, error: &toml::de::Error) -> Diagnostic {
     let span = error.span().map_or(Span::default(), |span| Span::new(span.start, span.end));
     let message = format!("the configuration cannot be read: {}", error.message());
-    // A key of a model is told without its value, also where that does not look like a secret.
-    let shown = concealed(file.text(), span.start).map(|hidden| {
+    // A key that does not look like one is none that reports mask by themselves.
+    let masked = concealed(file.text(), span.start).map(|hidden| {
         let mut text = file.text().to_owned();
         text.replace_range(hidden.clone(), &"*".repeat(hidden.len()));
         Arc::new(SourceFile::new(file.name(), text))
     });
-    let file = shown.as_ref().unwrap_or(file);
-    Diagnostic::error("broken-configuration", message, file, span).with_help(advice(error.message()))
+    Diagnostic::error("broken-configuration", message, masked.as_ref().unwrap_or(file), span)
+        .with_help(advice(error.message()))
 }
 
 /// The levels that are set. A setting that cannot be is told, and the others count.
