@@ -125,6 +125,7 @@ pub static DIAGNOSTICS: &[Page] = &[
     page!(Error "unknown-insert"),
     page!(Error "unknown-key"),
     page!(Error "unknown-kind"),
+    page!(Warning "unknown-metadata"),
     page!(Warning "unknown-model"),
     page!(Error "unknown-name"),
     page!(Error "unknown-output"),

@@ -40,6 +40,8 @@ pub struct Facts<'a> {
     pub kinds: &'a [&'a dyn Kind],
     /// The templates of the session's scheme.
     pub templates: &'a Templates,
+    /// The schemas of replies, by kind.
+    pub reply_schemas: &'a BTreeMap<String, Value>,
     /// The skills of the project.
     pub library: &'a Library,
     /// The models of the project's configuration, when that could be read.
@@ -65,13 +67,14 @@ impl<'a> Facts<'a> {
         against: &'a Against<'_>,
         seen: Seen,
     ) -> Self {
-        let Against { kinds, templates, library, models, .. } = against;
+        let Against { kinds, templates, reply_schemas, library, models } = against;
         Self {
             file,
             script,
             skills,
             kinds,
             templates,
+            reply_schemas,
             library,
             models: *models,
             seen,

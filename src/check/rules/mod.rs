@@ -20,6 +20,7 @@ pub mod skill_calls;
 pub mod template_language;
 pub mod unknown_exit_reason;
 pub mod unknown_insert;
+pub mod unknown_metadata;
 pub mod unknown_model;
 pub mod unknown_skill_file;
 pub mod unknown_target;
@@ -50,6 +51,7 @@ pub static RULES: &[&dyn Rule] = &[
     &template_language::TemplateLanguage,
     &unknown_exit_reason::UnknownExitReason,
     &unknown_insert::UnknownInsert,
+    &unknown_metadata::UnknownMetadata,
     &unknown_model::UnknownModel,
     &unknown_skill_file::UnknownSkillFile,
     &unknown_target::UnknownTarget,
