@@ -68,7 +68,17 @@ fn nowhere(facts: &Facts<'_>, used: &Use, unknown: &UnknownUse, outside: bool) -
         None => "declare it, or let an action before this one extract it".to_owned(),
     };
     let message = format!("`{}` is not known here", shortened(name));
-    let diagnostic = Diagnostic::error("unknown-name", message, facts.file, span).with_help(help);
+    let diagnostic = Diagnostic::error("unknown-name", message, facts.file, span);
+    if word.is_none()
+        && let Some(meant) = meant(facts, used, unknown)
+    {
+        let diagnostic = diagnostic.with_help(match &unknown.near {
+            Some(near) if meant.repair.is_none() || meant.certain => format!("{}, or did you mean `{near}`?", meant.help),
+            _ => meant.help,
+        });
+        return with_fix(diagnostic, meant.repair);
+    }
+    let diagnostic = diagnostic.with_help(help);
     match &near {
         Some(near) if unknown.alone => {
             let edits = vec![Edit { span, text: near.clone() }];
