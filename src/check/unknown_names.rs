@@ -1,12 +1,17 @@
 //! Names that were not known where they are used, once the whole document was walked: whether they are known nowhere, only
 //! further down, or only in a scope that does not reach there (LANGUAGE.md sections 3 and 4).
 
-use crate::check::expressions::word_meant;
-use crate::check::facts::{At, Body, By, Definition, Facts, How, UnknownUse, Use};
+use std::ops::Range;
+
+use crate::check::expressions::{with_fix, word_meant};
+use crate::check::facts::{At, Body, By, Definition, Facts, How, Place, UnknownUse, Use};
 use crate::check::name_table::begin;
+use crate::check::repairs::fix;
+use crate::prompt::unknown::Repair;
 use crate::script::fields::shortened;
 use crate::script::findings::Findings;
-use crate::source::diagnostic::{Diagnostic, Edit};
+use crate::source::diagnostic::{Diagnostic, Edit, Fix};
+use crate::source::yaml::ScalarStyle;
 use crate::value::scopes::Scope;
 
 /// Reports them.
@@ -73,7 +78,7 @@ fn nowhere(facts: &Facts<'_>, used: &Use, unknown: &UnknownUse, outside: bool) -
         && let Some(meant) = meant(facts, used, unknown)
     {
         let diagnostic = diagnostic.with_help(match &unknown.near {
-            Some(near) if meant.repair.is_none() || meant.certain => format!("{}, or did you mean `{near}`?", meant.help),
+            Some(near) if meant.certain => format!("{}, or did you mean `{near}`?", meant.help),
             _ => meant.help,
         });
         return with_fix(diagnostic, meant.repair);
@@ -88,15 +93,80 @@ fn nowhere(facts: &Facts<'_>, used: &Use, unknown: &UnknownUse, outside: bool) -
     }
 }
 
+/// What was probably meant by a name that is known nowhere.
+struct Meant {
+    help: String,
+    repair: Option<Fix>,
+    /// Whether a near name may be meant as well.
+    certain: bool,
+}
+
+/// Words of the engine's work with the model, which no script sees.
+const OF_REPLIES: [&str; 4] = ["EXIT", "BRIEF", "metrics", "progress_suggestion"];
+
+/// What the words around an unknown name show: a text without quotes, a sentence, a name with a hyphen.
+fn meant(facts: &Facts<'_>, used: &Use, unknown: &UnknownUse) -> Option<Meant> {
+    let Place::Within(node, range) = &used.place else { return None };
+    let name = used.name.as_str();
+    let scalar = node.as_scalar()?;
+    let (before, after) = (scalar.text.get(..range.start)?, scalar.text.get(range.end..)?);
+    let fixed = |range: Range<usize>, text: String| {
+        fix(facts.file, node, 0, &Repair::one(format!("write `{text}`"), range, text.clone()))
+    };
+    if let Some(left) = before.strip_suffix('-').filter(|_| unknown.alone) {
+        let start = left
+            .rfind(|c: char| !(c.is_alphanumeric() || c == '_'))
+            .map_or(0, |at| at + left.get(at..).and_then(|rest| rest.chars().next()).map_or(1, char::len_utf8));
+        let joined = format!("{}_{name}", left.get(start..)?);
+        let known = facts.names().places(&joined).is_some_and(|places| !places.definitions.is_empty());
+        return known.then(|| Meant {
+            help: format!("a name has no `-`, which subtracts: did you mean `{joined}`?"),
+            repair: fixed(start..range.end, joined),
+            certain: false,
+        });
+    }
+    if !matches!(used.by, By::Expression) {
+        return None;
+    }
+    let (left, right) = (before.trim_end(), after.trim_start());
+    if OF_REPLIES.contains(&name) {
+        let help = format!(
+            "`{name}` belongs to the model's reply and is never a variable: let the action's `output` extract what you need"
+        );
+        return Some(Meant { help, repair: None, certain: false });
+    }
+    let sentence = || !name.is_ascii() && name.chars().nth(4).is_some() && unknown.near.is_none();
+    if left.is_empty() && right.is_empty() && sentence() {
+        let help = "a condition is no sentence: let an action extract a variable of type boolean and write its name, or \
+                    compare one, as in `age >= 18`";
+        return Some(Meant { help: help.to_owned(), repair: None, certain: false });
+    }
+    let ends = |rest: &str| {
+        rest.is_empty() || rest.starts_with(')') || ["and ", "or ", "else "].iter().any(|word| rest.starts_with(word))
+    };
+    let compared = (left.ends_with("==") || left.ends_with("!=")) && ends(right);
+    let listed = || {
+        let list = left.rfind('[').filter(|_| left.ends_with(['[', ',']) && right.starts_with([',', ']']))?;
+        let asks = left.get(..list)?.trim_end().ends_with(" in");
+        (asks && !left.get(list..)?.contains(']')).then_some(())
+    };
+    if !compared && listed().is_none() {
+        return None;
+    }
+    let text = if scalar.style == ScalarStyle::SingleQuoted { format!("\"{name}\"") } else { format!("'{name}'") };
+    let help = format!("if a text is meant, put it in quotes: {text}");
+    let repair = if unknown.near.is_none() { fixed(range.clone(), text) } else { None };
+    Some(Meant { help, repair, certain: true })
+}
+
 fn out_of_scope(facts: &Facts<'_>, used: &Use, definition: &Definition) -> Diagnostic {
     let name = shortened(&used.name);
     let holder = definition.holder();
     let part = facts.seen.parts.get(&holder);
+    let begins_later = begin(&facts.seen, At { body: holder, action: None }) > used.order;
     let how = match part {
         Some(part) if part.end <= used.order => "which ended before this place",
-        Some(_) if begin(&facts.seen, At { body: holder, action: None }) > used.order => {
-            "which begins only after this place"
-        }
+        Some(_) if begins_later => "which begins only after this place",
         _ => "which this place is not part of",
     };
     let message = format!("`{name}` belongs to {}, {how}", facts.part_name(holder));
@@ -109,6 +179,9 @@ fn out_of_scope(facts: &Facts<'_>, used: &Use, definition: &Definition) -> Diagn
             "an element of `for_each` is known in its topic alone: `set` another variable to it there, and use that one"
                 .to_owned()
         }
+        How::Declared if begins_later => format!(
+            "what a part declares begins behind the part's own `condition`: move it to the `declare` of the {wide}"
+        ),
         How::Declared => format!("move it to the `declare` of the {wide}, so that it lasts as long as it is needed"),
         How::Written | How::Input if definition.scope.is_some() => {
             format!("write `scope: {wide}` there, so that it lasts as long as it is needed")

@@ -66,7 +66,8 @@ fn judge(
         if braced.form == Form::Older {
             // Where the name is known it was read as a placeholder.
             let read = fact.text.names().iter().any(|used| used.name == name);
-            let message = || format!("`{written}` is no placeholder here, because `{name}` is not known in this place, {stays}");
+            let message =
+                || format!("`{written}` is no placeholder here, because `{name}` is not known in this place, {stays}");
             let help = format!("give `{name}` its value before this place, and write `{}`", today(name));
             return (!read).then(|| report(message(), help, None));
         }
@@ -204,13 +205,16 @@ mod tests {
     #[test]
     fn names_in_braces_are_found_with_their_form() {
         let table: &[(&str, &[(&str, Form)])] = &[
-            ("｛｛ a ｝｝ ｛a｝ { a } { { a } } ｛a}", &[
-                ("｛｛ a ｝｝", Form::Odd),
-                ("｛a｝", Form::Odd),
-                ("{ a }", Form::Odd),
-                ("{ { a } }", Form::Odd),
-                ("｛a}", Form::Odd),
-            ]),
+            (
+                "｛｛ a ｝｝ ｛a｝ { a } { { a } } ｛a}",
+                &[
+                    ("｛｛ a ｝｝", Form::Odd),
+                    ("｛a｝", Form::Odd),
+                    ("{ a }", Form::Odd),
+                    ("{ { a } }", Form::Odd),
+                    ("｛a}", Form::Odd),
+                ],
+            ),
             ("{a}{{ a }}{% if a %}{# {a} #}${a}", &[("{a}", Form::Older)]),
             ("【user_name】【年龄】【重点】", &[("【user_name】", Form::Lenticular)]),
             ("您好，{a，请说\n{a: 1} {a", &[("{a", Form::Unclosed), ("{a", Form::Unclosed)]),

@@ -51,7 +51,11 @@ impl Rule for TextCutByComment {
             report(lost, whole, "` #` begins a comment, so the text ends before it and the rest of the line is lost");
         }
         for lost in empty(file) {
-            report(lost, Some(lost), "a `#` behind a space begins a comment, so this text is lost and the field is empty");
+            report(
+                lost,
+                Some(lost),
+                "a `#` behind a space begins a comment, so this text is lost and the field is empty",
+            );
         }
     }
 }
@@ -70,7 +74,8 @@ fn lost_behind(file: &SourceFile, end: usize) -> Option<Span> {
 fn is_text(comment: &str) -> bool {
     let Some(rest) = comment.strip_prefix('#') else { return false };
     let first = rest.chars().next();
-    first.is_some_and(|c| c.is_alphanumeric() || "“”《（【".contains(c)) && !rest.to_ascii_lowercase().starts_with("bcc")
+    first.is_some_and(|c| c.is_alphanumeric() || "“”《（【".contains(c))
+        && !rest.to_ascii_lowercase().starts_with("bcc")
 }
 
 /// The comments behind fields of text that have nothing else for a value.
