@@ -48,8 +48,22 @@ pub fn unknown_names(facts: &Facts<'_>, findings: &Findings) {
 
 fn only_below(facts: &Facts<'_>, used: &Use, definition: &Definition) -> Diagnostic {
     let name = shortened(&used.name);
-    let message = format!("`{name}` is not known here: it gets its value only further down");
-    let help = format!("put what gives it its value before this place, or declare `{name}`");
+    // Beside the actions only the `condition` of a part stands before what the part declares.
+    let own = definition.how == How::Declared
+        && used.by == By::Expression
+        && used.at == (At { body: definition.at.body, action: None });
+    let (part, wide) = match used.at.body {
+        Body::Topic(..) => ("topic", "phase"),
+        _ => ("phase", "session"),
+    };
+    let (message, help) = if own && matches!(used.at.body, Body::Topic(..) | Body::Phase(_)) {
+        let message =
+            format!("`{name}` is not known here: the variables of a {part} begin only behind its `condition`");
+        (message, format!("move `{name}` to the `declare` of the {wide}"))
+    } else {
+        let message = format!("`{name}` is not known here: it gets its value only further down");
+        (message, format!("put what gives it its value before this place, or declare `{name}`"))
+    };
     Diagnostic::error("unknown-name", message, facts.file, used.place.span(facts.file)).with_help(help).with_related(
         "it gets its value here",
         facts.file,
@@ -163,10 +177,11 @@ fn out_of_scope(facts: &Facts<'_>, used: &Use, definition: &Definition) -> Diagn
     let name = shortened(&used.name);
     let holder = definition.holder();
     let part = facts.seen.parts.get(&holder);
-    let begins_later = begin(&facts.seen, At { body: holder, action: None }) > used.order;
     let how = match part {
         Some(part) if part.end <= used.order => "which ended before this place",
-        Some(_) if begins_later => "which begins only after this place",
+        Some(_) if begin(&facts.seen, At { body: holder, action: None }) > used.order => {
+            "which begins only after this place"
+        }
         _ => "which this place is not part of",
     };
     let message = format!("`{name}` belongs to {}, {how}", facts.part_name(holder));
@@ -179,9 +194,6 @@ fn out_of_scope(facts: &Facts<'_>, used: &Use, definition: &Definition) -> Diagn
             "an element of `for_each` is known in its topic alone: `set` another variable to it there, and use that one"
                 .to_owned()
         }
-        How::Declared if begins_later => format!(
-            "what a part declares begins behind the part's own `condition`: move it to the `declare` of the {wide}"
-        ),
         How::Declared => format!("move it to the `declare` of the {wide}, so that it lasts as long as it is needed"),
         How::Written | How::Input if definition.scope.is_some() => {
             format!("write `scope: {wide}` there, so that it lasts as long as it is needed")
