@@ -52,13 +52,12 @@ fn only_below(facts: &Facts<'_>, used: &Use, definition: &Definition) -> Diagnos
     let own = definition.how == How::Declared
         && used.by == By::Expression
         && used.at == (At { body: definition.at.body, action: None });
-    let (part, wide) = match used.at.body {
-        Body::Topic(..) => ("topic", "phase"),
-        _ => ("phase", "session"),
+    let (part, before, wide) = match used.at.body {
+        Body::Topic(..) => ("topic", "`condition` or `for_each`", "phase"),
+        _ => ("phase", "`condition`", "session"),
     };
     let (message, help) = if own && matches!(used.at.body, Body::Topic(..) | Body::Phase(_)) {
-        let message =
-            format!("`{name}` is not known here: the variables of a {part} begin only behind its `condition`");
+        let message = format!("`{name}` is not known here: what a {part} declares is not known in its own {before}");
         (message, format!("move `{name}` to the `declare` of the {wide}"))
     } else {
         let message = format!("`{name}` is not known here: it gets its value only further down");
