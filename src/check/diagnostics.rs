@@ -52,6 +52,7 @@ macro_rules! page {
 /// README of the pages; `tests/diagnostics.rs` finds what is missing.
 pub static DIAGNOSTICS: &[Page] = &[
     page!(Error "broken-configuration"),
+    page!(Warning "broken-placeholder"),
     page!(Warning "budget-too-small"),
     page!(Error "condition-not-boolean"),
     page!(Error "conflicting-fields"),
@@ -113,6 +114,7 @@ pub static DIAGNOSTICS: &[Page] = &[
     page!(Warning "template-lacks-field"),
     page!(Warning "template-language"),
     page!(Error "template-syntax"),
+    page!(Warning "text-cut-by-comment"),
     page!(Error "text-syntax"),
     page!(Error "too-deep"),
     page!(Error "too-many-nodes"),

@@ -101,5 +101,8 @@ fn advice(message: &str) -> Option<&'static str> {
     if message.contains("is empty") {
         return Some("write what must hold, as in `age >= 18`, or leave the field out");
     }
+    if ["<", ">", "<=", ">=", "==", "!="].iter().any(|sign| message.ends_with(&format!("unexpected `{sign}`"))) {
+        return Some("write what is compared on both sides, as in `age > 18 and age < 60`");
+    }
     message.contains("unexpected end of input").then_some("something is missing at the end")
 }

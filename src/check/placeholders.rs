@@ -86,7 +86,7 @@ pub fn modernise(text: &str, known: impl Fn(&str) -> bool) -> Modern {
 }
 
 /// The end of a tag of today's syntax that begins at `open`.
-fn end_of_tag(text: &str, open: usize) -> Option<usize> {
+pub(crate) fn end_of_tag(text: &str, open: usize) -> Option<usize> {
     let rest = text.get(open..)?;
     let close = match rest.as_bytes().get(1)? {
         b'{' => "}}",

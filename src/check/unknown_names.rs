@@ -2,14 +2,18 @@
 //! further down, or only in a scope that does not reach there (LANGUAGE.md sections 3 and 4).
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
-use crate::check::expressions::word_meant;
-use crate::check::facts::{At, Body, By, Definition, Facts, How, UnknownUse, Use};
+use crate::check::expressions::{with_fix, word_meant};
+use crate::check::facts::{At, Body, By, Definition, Facts, How, Place, UnknownUse, Use};
 use crate::check::name_table::begin;
+use crate::check::repairs::fix;
+use crate::prompt::unknown::Repair;
 use crate::script::fields::shortened;
 use crate::script::findings::Findings;
-use crate::source::diagnostic::{Diagnostic, Edit};
+use crate::source::diagnostic::{Diagnostic, Edit, Fix};
 use crate::source::span::Span;
+use crate::source::yaml::ScalarStyle;
 use crate::value::scopes::Scope;
 
 /// Reports them.
@@ -88,12 +92,25 @@ impl<'s> Definers<'s> {
 fn only_below(facts: &Facts<'_>, used: &Use, definition: &Definition) -> Diagnostic {
     let name = shortened(&used.name);
     let span = used.place.span(facts.file);
+    // Beside the actions only the `condition` of a part stands before what the part declares.
+    let own = definition.how == How::Declared
+        && used.by == By::Expression
+        && used.at == (At { body: definition.at.body, action: None });
+    let (part, before, wide) = match used.at.body {
+        Body::Topic(..) => ("topic", "`condition` or `for_each`", "phase"),
+        _ => ("phase", "`condition`", "session"),
+    };
     let (message, help) = if set_together(facts, used, span, definition) {
         (
             format!(
                 "`{name}` is not known here: this `set` gives it its value, and reads all values before it sets any"
             ),
             format!("`set` `{name}` in an action before this one, or declare `{name}`"),
+        )
+    } else if own && matches!(used.at.body, Body::Topic(..) | Body::Phase(_)) {
+        (
+            format!("`{name}` is not known here: what a {part} declares is not known in its own {before}"),
+            format!("move `{name}` to the `declare` of the {wide}"),
         )
     } else {
         (
@@ -139,7 +156,17 @@ fn nowhere(facts: &Facts<'_>, used: &Use, unknown: &UnknownUse, outside: bool) -
         None => "declare it, or let an action before this one extract it".to_owned(),
     };
     let message = format!("`{}` is not known here", shortened(name));
-    let diagnostic = Diagnostic::error("unknown-name", message, facts.file, span).with_help(help);
+    let diagnostic = Diagnostic::error("unknown-name", message, facts.file, span);
+    if word.is_none()
+        && let Some(meant) = meant(facts, used, unknown)
+    {
+        let diagnostic = diagnostic.with_help(match &unknown.near {
+            Some(near) if meant.certain => format!("{}, or did you mean `{near}`?", meant.help),
+            _ => meant.help,
+        });
+        return with_fix(diagnostic, meant.repair);
+    }
+    let diagnostic = diagnostic.with_help(help);
     match &near {
         Some(near) if unknown.alone => {
             let edits = vec![Edit { span, text: near.clone() }];
@@ -147,6 +174,72 @@ fn nowhere(facts: &Facts<'_>, used: &Use, unknown: &UnknownUse, outside: bool) -
         }
         _ => diagnostic,
     }
+}
+
+/// What was probably meant by a name that is known nowhere.
+struct Meant {
+    help: String,
+    repair: Option<Fix>,
+    /// Whether a near name may be meant as well.
+    certain: bool,
+}
+
+/// Words of the engine's work with the model, which no script sees.
+const OF_REPLIES: [&str; 4] = ["EXIT", "BRIEF", "metrics", "progress_suggestion"];
+
+/// What the words around an unknown name show: a text without quotes, a sentence, a name with a hyphen.
+fn meant(facts: &Facts<'_>, used: &Use, unknown: &UnknownUse) -> Option<Meant> {
+    let Place::Within(node, range) = &used.place else { return None };
+    let name = used.name.as_str();
+    let scalar = node.as_scalar()?;
+    let (before, after) = (scalar.text.get(..range.start)?, scalar.text.get(range.end..)?);
+    let fixed = |range: Range<usize>, text: String| {
+        fix(facts.file, node, 0, &Repair::one(format!("write `{text}`"), range, text.clone()))
+    };
+    if let Some(left) = before.strip_suffix('-').filter(|_| unknown.alone) {
+        let start = left
+            .rfind(|c: char| !(c.is_alphanumeric() || c == '_'))
+            .map_or(0, |at| at + left.get(at..).and_then(|rest| rest.chars().next()).map_or(1, char::len_utf8));
+        let joined = format!("{}_{name}", left.get(start..)?);
+        let known = facts.names().places(&joined).is_some_and(|places| !places.definitions.is_empty());
+        return known.then(|| Meant {
+            help: format!("a name has no `-`, which subtracts: did you mean `{joined}`?"),
+            repair: fixed(start..range.end, joined),
+            certain: false,
+        });
+    }
+    if !matches!(used.by, By::Expression) {
+        return None;
+    }
+    let (left, right) = (before.trim_end(), after.trim_start());
+    if OF_REPLIES.contains(&name) {
+        let help = format!(
+            "`{name}` belongs to the model's reply and is never a variable: let the action's `output` extract what you need"
+        );
+        return Some(Meant { help, repair: None, certain: false });
+    }
+    let sentence = || !name.is_ascii() && name.chars().nth(4).is_some() && unknown.near.is_none();
+    if left.is_empty() && right.is_empty() && sentence() {
+        let help = "a condition is no sentence: let an action extract a variable of type boolean and write its name, or \
+                    compare one, as in `age >= 18`";
+        return Some(Meant { help: help.to_owned(), repair: None, certain: false });
+    }
+    let ends = |rest: &str| {
+        rest.is_empty() || rest.starts_with(')') || ["and ", "or ", "else "].iter().any(|word| rest.starts_with(word))
+    };
+    let compared = (left.ends_with("==") || left.ends_with("!=")) && ends(right);
+    let listed = || {
+        let list = left.rfind('[').filter(|_| left.ends_with(['[', ',']) && right.starts_with([',', ']']))?;
+        let asks = left.get(..list)?.trim_end().ends_with(" in");
+        (asks && !left.get(list..)?.contains(']')).then_some(())
+    };
+    if !compared && listed().is_none() {
+        return None;
+    }
+    let text = if scalar.style == ScalarStyle::SingleQuoted { format!("\"{name}\"") } else { format!("'{name}'") };
+    let help = format!("if a text is meant, put it in quotes: {text}");
+    let repair = if unknown.near.is_none() { fixed(range.clone(), text) } else { None };
+    Some(Meant { help, repair, certain: true })
 }
 
 fn out_of_scope(facts: &Facts<'_>, used: &Use, definition: &Definition) -> Diagnostic {

@@ -138,8 +138,9 @@ impl Texts {
 
     fn read_template(&self, source: &str) -> Result<Vec<NameUse>, TextError> {
         admit(source, false).map_err(refused)?;
-        let tree = parse(source, "text", SyntaxConfig::default())
-            .map_err(|error| fallen(TextErrorKind::Syntax, fault(&error).within(source)))?;
+        let tree = parse(source, "text", SyntaxConfig::default()).map_err(|error| {
+            else_if(source).unwrap_or_else(|| fallen(TextErrorKind::Syntax, fault(&error).within(source)))
+        })?;
         let uses = find(&tree, &self.environment);
         if let Some(first) = uses.refused.into_iter().next() {
             return Err(refused(first));
@@ -201,6 +202,20 @@ fn refused(refused: Refused) -> TextError {
     TextError { kind: TextErrorKind::Refused, message, range: Some(range), help, unknown, repair }
 }
 
+/// `{% else if … %}`, which is what other languages write, in a text that cannot be read.
+fn else_if(source: &str) -> Option<TextError> {
+    let range = source.match_indices("else").find_map(|(at, word)| {
+        let opens = source.get(..at)?.trim_end().trim_end_matches('-').ends_with("{%");
+        let rest = source.get(at + word.len()..)?;
+        let inner = rest.trim_start();
+        let ends = inner.strip_prefix("if")?.starts_with(char::is_whitespace);
+        (opens && ends && inner.len() < rest.len()).then(|| at..at + word.len() + (rest.len() - inner.len()) + 2)
+    })?;
+    let repair = Some(Box::new(Repair::one("write `elif`", range.clone(), "elif")));
+    let (message, help) = ("`else if` is no tag".to_owned(), Some("write `elif`".to_owned()));
+    Some(TextError { kind: TextErrorKind::Syntax, message, range: Some(range), help, unknown: None, repair })
+}
+
 fn fallen(kind: TextErrorKind, fault: Fault) -> TextError {
     failed(kind, fault.message, fault.range)
 }
@@ -250,6 +265,7 @@ mod tests {
         let table = [
             ("好 {{ 用户名 ", TextErrorKind::Syntax, None),
             ("好 {% if x %}", TextErrorKind::Syntax, None),
+            ("好 {% if x %}a{% else if y %}b{% endif %}", TextErrorKind::Syntax, Some("else if")),
             ("好 {{ x | uper }}", TextErrorKind::Refused, Some("uper")),
             ("好 {{ 用户名.upper() }}", TextErrorKind::Refused, None),
             ("好 {{ open('/etc/passwd') }}", TextErrorKind::Refused, Some("open")),

@@ -1,5 +1,6 @@
 //! The rules, one file each, and [`RULES`], the one list of them.
 
+pub mod broken_placeholder;
 pub mod budget_too_small;
 pub mod confusable_names;
 pub mod endless_loop;
@@ -18,6 +19,7 @@ pub mod shared_ids;
 pub mod skill_bodies;
 pub mod skill_calls;
 pub mod template_language;
+pub mod text_cut_by_comment;
 pub mod unknown_exit_reason;
 pub mod unknown_insert;
 pub mod unknown_metadata;
@@ -32,6 +34,7 @@ use crate::check::rules::rule::Rule;
 
 /// Every rule. A new one is a file, two lines here, a line in [`crate::check::diagnostics`] and a page.
 pub static RULES: &[&dyn Rule] = &[
+    &broken_placeholder::BrokenPlaceholder,
     &budget_too_small::BudgetTooSmall,
     &confusable_names::ConfusableNames,
     &endless_loop::EndlessLoop,
@@ -49,6 +52,7 @@ pub static RULES: &[&dyn Rule] = &[
     &skill_bodies::SkillBodies,
     &skill_calls::SkillCalls,
     &template_language::TemplateLanguage,
+    &text_cut_by_comment::TextCutByComment,
     &unknown_exit_reason::UnknownExitReason,
     &unknown_insert::UnknownInsert,
     &unknown_metadata::UnknownMetadata,

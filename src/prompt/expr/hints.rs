@@ -74,6 +74,18 @@ const WORDS: &[(&str, &str)] = &[
     ("不大于", "<="),
 ];
 
+/// Words that stand between two values in other languages, and what is written here.
+const INFIX: &[(&str, &str)] = &[
+    ("contains", "write it the other way round, as in `'…' in x`"),
+    ("includes", "write it the other way round, as in `'…' in x`"),
+    ("包含", "write it the other way round, as in `'…' in x`"),
+    ("matches", "write `x is regex('…')`"),
+    ("match", "write `x is regex('…')`"),
+    ("like", "write `'…' in x`, or `x is regex('…')`"),
+    ("exists", "write `x is not none`"),
+    ("between", "write both ends, as in `x >= 1 and x <= 5`"),
+];
+
 /// Operators that do not exist here, longer ones before those that begin them.
 const OPERATORS: &[(&str, &str)] =
     &[("===", "=="), ("!==", "!="), ("&&", "and"), ("||", "or"), ("<>", "!="), ("=>", ">="), ("=<", "<=")];
@@ -133,6 +145,7 @@ impl<'s> Walk<'s> {
             '“' | '”' | '‘' | '’' | '＂' | '＇' => self.wide_text(at, character),
             _ if character.is_alphabetic() || character == '_' => self.word(at),
             _ if character.is_ascii_digit() => self.end_of(at, |c| c.is_ascii_alphanumeric() || matches!(c, '.' | '_')),
+            '０'..='９' => self.wide_number(at),
             '{' | '}' | '$' | '%' => self.brace(at),
             _ => match FULL_WIDTH.iter().find(|(wide, _)| *wide == character) {
                 Some((_, meant)) => self.wide(at, character, meant),
@@ -204,7 +217,26 @@ impl<'s> Walk<'s> {
         if word == "is" {
             return self.is(at, end);
         }
+        let before = self.source.get(..at).unwrap_or_default().trim_end();
+        if matches!(lower.as_str(), "if" | "when" | "如果" | "当") && before.is_empty() {
+            let edits = vec![(at..self.end_of(end, char::is_whitespace), String::new())];
+            let message = format!("an expression stands without `{word}`");
+            return self.report(at..end, &message, "leave it out".to_owned(), Some(edits));
+        }
+        if let Some((_, help)) = INFIX.iter().find(|(other, _)| *other == lower)
+            && follows_value(before)
+        {
+            return self.report(at..end, &format!("`{word}` is no operator"), (*help).to_owned(), None);
+        }
         end
+    }
+
+    /// Digits of an input method.
+    fn wide_number(&mut self, at: usize) -> usize {
+        let end = self.end_of(at, |c| matches!(c, '０'..='９' | '．'));
+        let half: String = self.source.get(at..end).unwrap_or_default().chars().map(half_digit).collect();
+        let message = "these digits are full-width, which means nothing in an expression";
+        self.report(at..end, message, format!("write `{half}` (half-width)"), Some(vec![(at..end, half)]))
     }
 
     /// `x is 'a'`, where `is` must be followed by a test.
@@ -250,6 +282,10 @@ impl<'s> Walk<'s> {
             self.dollars += 1;
             let edits = leave_out(behind);
             return self.report(at..at + 2, "an expression stands without `${ }`", "leave them out".to_owned(), edits);
+        }
+        if rest.strip_prefix('$').is_some_and(|rest| rest.starts_with(|c: char| c.is_alphabetic() || c == '_')) {
+            let edits = leave_out(at..at + 1);
+            return self.report(at..at + 1, "a name stands without `$`", "leave it out".to_owned(), edits);
         }
         let closes = |found: &Slip, open: &str| found.message.contains(open);
         let pair = if rest.starts_with("}}") { Some("{{") } else { rest.starts_with("%}").then_some("{%") };
@@ -302,6 +338,15 @@ impl<'s> Walk<'s> {
 
     fn operator(&mut self, at: usize, character: char) -> usize {
         let rest = self.rest(at);
+        if rest.starts_with("=~") || rest.starts_with("~=") {
+            let message = format!("`{}` is no operator here", rest.get(..2).unwrap_or_default());
+            return self.report(at..at + 2, &message, "write `x is regex('…')`".to_owned(), None);
+        }
+        if rest.trim_end() == ";" {
+            let edits = vec![(at..self.source.len(), String::new())];
+            let message = "an expression ends without `;`";
+            return self.report(at..at + 1, message, "leave it out".to_owned(), Some(edits));
+        }
         if let Some((other, today)) = OPERATORS.iter().find(|(other, _)| rest.starts_with(other)) {
             let end = at + other.len();
             let glued = |beside: Option<char>| beside.is_some_and(|c| !c.is_whitespace());
@@ -350,6 +395,17 @@ impl<'s> Walk<'s> {
     }
 }
 
+fn half_digit(c: char) -> char {
+    u32::from(c).checked_sub(0xfee0).and_then(char::from_u32).unwrap_or(c)
+}
+
+/// Whether a value ends here, so that an operator may follow.
+fn follows_value(before: &str) -> bool {
+    let word = before.rsplit(|c: char| !(c.is_alphanumeric() || c == '_')).next().unwrap_or_default();
+    let operator = ["is", "not", "and", "or", "in", "if", "else"].contains(&word);
+    !operator && before.ends_with(|c: char| c.is_alphanumeric() || matches!(c, '_' | '\'' | '"' | ')' | ']'))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -377,6 +433,11 @@ mod tests {
             ("a <> b", "<>", "write `!=`", "a != b"),
             ("mood is '好'", "is", "write `==`", "mood == '好'"),
             ("mood is not '好'", "is not", "write `!=`", "mood != '好'"),
+            ("if age > １８;", "if", "leave it out", "age > 18"),
+            ("$age > 1", "$", "leave it out", "age > 1"),
+            ("name =~ 'a'", "=~", "write `x is regex('…')`", ""),
+            ("name contains 'a'", "contains", "write it the other way round, as in `'…' in x`", ""),
+            ("age exists", "exists", "write `x is not none`", ""),
         ];
         for (source, at, help, after) in table {
             let found = slips(source);
