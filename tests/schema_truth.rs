@@ -133,7 +133,11 @@ fn sample(document: &str) -> Value {
     match document {
         "skill" => json!({ "skill": { "skill_id": "k", "actions": actions } }),
         "technique" => json!({ "technique_id": "k", "topic": { "actions": actions } }),
-        "test" => json!({ "test": "x", "script": "a.yaml", "dialogue": [{ "expect": { "status": "completed" } }] }),
+        "test" => json!({
+            "test": "x",
+            "script": "a.yaml",
+            "dialogue": [{ "expect": { "status": "completed" } }, { "ai": { "contains": "x" } }],
+        }),
         _ => json!({ "session": {
             "session_id": "s",
             "history": { "messages": 5 },
@@ -182,6 +186,7 @@ fn levels() -> Vec<Level> {
         level("test", "", "test_document"),
         level("test", "/dialogue/0", "dialogue_step"),
         level("test", "/dialogue/0/expect", "dialogue_step/properties/expect"),
+        level("test", "/dialogue/1/ai", "dialogue_step/properties/ai"),
     ]
 }
 

@@ -65,7 +65,7 @@ fn compare(folder: &str, file: &Path, report: &str) {
 
 #[test]
 fn every_mistake_is_reported_as_its_snapshot_says() {
-    for file in scripts("err", 87) {
+    for file in scripts("err", 88) {
         let Err(report) = begin(&file) else { panic!("{} was not refused", file.display()) };
         compare("err", &file, &report);
     }
@@ -93,7 +93,7 @@ fn validated(file: &Path) -> String {
 
 #[test]
 fn every_finding_of_validate_is_as_its_snapshot_says() {
-    for file in scripts("validate", 55) {
+    for file in scripts("validate", 56) {
         compare("validate", &file, &validated(&file));
     }
 }

@@ -42,6 +42,11 @@ impl Watch {
         let home = Home::new();
         fs::create_dir(home.path().join("scripts")).unwrap();
         fs::write(home.path().join("scripts/a.yaml"), SOUND).unwrap();
+        Self::over(home, arguments)
+    }
+
+    /// A watch that finds nothing in one file at first.
+    fn over(home: Home, arguments: &[&str]) -> Self {
         let running = home.start(["validate", "--watch", "--format", "json"].iter().chain(arguments));
         let watch = Self { home, running };
         watch.until(1, &[]);
@@ -141,6 +146,39 @@ fn a_link_is_watched_at_both_ends() {
     watch.until(2, &["unknown-key"]);
     watch.write("shared/b.yaml", SOUND);
     watch.until(2, &[]);
+}
+
+#[test]
+fn the_script_of_a_test_is_watched_when_the_tests_alone_are_checked() {
+    let home = Home::new();
+    ["scripts", "tests"].iter().for_each(|name| fs::create_dir(home.path().join(name)).unwrap());
+    fs::write(home.path().join("scripts/b.yaml"), SOUND).unwrap();
+    let test = "test: greets\nscript: ../scripts/b.yaml\ndialogue:\n  - expect: { location: greet }\n";
+    fs::write(home.path().join("tests/a.yaml"), test).unwrap();
+    let watch = Watch::over(home, &["tests"]);
+    watch.write("scripts/b.yaml", &SOUND.replace("greet,", "welcome,"));
+    watch.until(1, &["unknown-test-target"]);
+    // Two folders further away, and not there yet.
+    watch.write("tests/a.yaml", &test.replace("scripts/b", "flows/new/c"));
+    watch.until(1, &["missing-script"]);
+    fs::create_dir_all(watch.home.path().join("flows/new")).unwrap();
+    watch.write("flows/new/c.yaml", SOUND);
+    watch.until(1, &[]);
+}
+
+#[test]
+fn the_skills_that_a_script_names_are_watched_wherever_they_lie() {
+    let watch = Watch::new(&["scripts"]);
+    let later = "not-supported-yet";
+    watch.write("scripts/a.yaml", &SOUND.replace("  phases:", "  skills: [../lib/comfort.skill]\n  phases:"));
+    watch.until(1, &[later, "unknown-skill-file"]);
+    fs::create_dir(watch.home.path().join("lib")).unwrap();
+    let actions = "actions: [{ action_type: ai_say, action_id: say, config: { content: 好 } }]";
+    watch.write("lib/real.yaml", &format!("skill: {{ skill_id: comfort, {actions} }}"));
+    std::os::unix::fs::symlink("real.yaml", watch.home.path().join("lib/comfort.skill")).unwrap();
+    watch.until(1, &[later]);
+    watch.write("lib/real.yaml", "services: {}");
+    watch.until(1, &[later, "unknown-skill-file"]);
 }
 
 #[test]

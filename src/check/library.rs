@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::check::paths_of_documents::Refused;
 use crate::script::routes::WrittenRoute;
 use crate::script::script::RawAction;
 use crate::script::skill::WrittenSkill;
@@ -29,12 +30,10 @@ pub enum Named {
     Skill(String),
     /// A file that holds something else, as a script.
     Other,
-    /// A file that cannot be read, which is reported there.
+    /// A text that is broken, which is reported there.
     Unreadable,
-    /// No file.
-    Absent,
-    /// A place outside of the project.
-    Outside,
+    /// Nothing that could be read.
+    Refused(Refused),
 }
 
 /// What a caller must know of a skill.

@@ -18,6 +18,7 @@ pub mod library;
 pub mod listing;
 pub mod name_table;
 pub mod paths;
+pub mod paths_of_documents;
 pub mod placeholders;
 pub mod prompts;
 pub mod reasons;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use crate::check::check::Against;
 use crate::check::checker::Checker;
 use crate::check::listing::and;
+use crate::check::paths_of_documents::Refused;
 use crate::check::rules::unknown_exit_reason::unknown;
 use crate::check::walk;
 use crate::script::fields::shortened;
@@ -39,10 +40,12 @@ pub enum Tested {
     Script(Arc<ScriptOutline>),
     /// A file that holds something else, as a skill.
     Other,
-    /// A file that cannot be read, which is reported there.
+    /// A text that is broken, which is reported there.
     Unreadable,
     /// No file; with the name of a file beside it that was probably meant.
     Absent(Option<String>),
+    /// Nothing that could be read.
+    Refused(Refused),
 }
 
 /// The outline of the script in a parsed file; none when it holds no script. What is wrong with it is not said here.
@@ -115,11 +118,13 @@ fn wrong_script(path: &Spanned<String>, tested: &Tested, file: &Arc<SourceFile>)
         }
         Tested::Absent(None) => (
             format!("there is no script `{shown}`"),
-            "the path begins at the folder of this test, as in `../scripts/intake.yaml`",
+            "the path begins at the folder of this test, as in `../scripts/intake.yaml`".to_owned(),
         ),
-        Tested::Other => {
-            (format!("the file `{shown}` is no script"), "a script begins with `session:`; write the path of one")
-        }
+        Tested::Refused(refused) => refused.words(&shown, "script", "test", "../scripts/intake.yaml"),
+        Tested::Other => (
+            format!("the file `{shown}` is no script"),
+            "a script begins with `session:`; write the path of one".to_owned(),
+        ),
     };
     Some(Diagnostic::error("missing-script", message, file, path.span).with_help(help))
 }

@@ -57,12 +57,24 @@ pub fn watch(options: &Validate, request: &ValidateRequest, environment: &Enviro
     let mut seen = places(request, environment)?;
     let memory = Memory::default();
     let mut first = true;
+    // What documents name by their paths, which only their check tells.
+    let mut named = BTreeSet::new();
     loop {
         // Watched before it is checked: what changes during the check is told after it. While the project is broken, what
         // was watched goes on to be.
         seen = places(request, environment).unwrap_or(seen);
+        seen.name(named);
         renew(&mut watcher, &mut watched, &seen)?;
-        match validate_again(request, environment, Some(&memory)) {
+        let found = loop {
+            let found = validate_again(request, environment, Some(&memory));
+            named = memory.take_named();
+            // What was read and not watched may have changed since.
+            if !seen.name(named.clone()) {
+                break found;
+            }
+            renew(&mut watcher, &mut watched, &seen)?;
+        };
+        match found {
             Ok(found) => {
                 if !first {
                     separate(options);

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use crate::script::examples::example;
 use crate::script::findings::Findings;
 use crate::script::lines::own_line;
+use crate::script::numbers::whole_number;
 use crate::script::older::{is_older_output, todays_spelling};
 use crate::script::other_names::{is_other_name, meant_by, other_name_of};
 use crate::source::diagnostic::{Diagnostic, Edit};
@@ -277,7 +278,7 @@ impl<'a> Fields<'a> {
         match whole {
             Some(n) if range.contains(&n) => Some(n),
             _ if number.is_number() => {
-                let message = format!("`{name}` must be a whole number from {} to {}", range.start(), range.end());
+                let message = format!("`{name}` must be {}", whole_number(&range, number.as_u64()));
                 let help = "take a number from that range, or leave the field out";
                 self.findings.report(Diagnostic::error("out-of-range", message, self.file, node.span).with_help(help));
                 None
@@ -286,8 +287,7 @@ impl<'a> Fields<'a> {
                 let digits = node.as_scalar().map(|scalar| scalar.text.trim());
                 let digits = digits.filter(|digits| digits.parse::<u32>().is_ok_and(|number| range.contains(&number)));
                 let help = if digits.is_some() { "remove the quotes" } else { "write it in digits" };
-                let wanted = format!("a whole number from {} to {}", range.start(), range.end());
-                let diagnostic = self.wrong_type(name, &wanted, node).with_help(help);
+                let diagnostic = self.wrong_type(name, &whole_number(&range, None), node).with_help(help);
                 self.findings.report(diagnostic.with_replacement(digits));
                 None
             }

@@ -8,6 +8,7 @@ pub mod limits;
 pub mod lines;
 pub mod lost_root;
 pub mod misplaced;
+pub mod numbers;
 pub mod older;
 pub mod other_names;
 pub mod read;

@@ -27,17 +27,10 @@ impl Rule for UnknownSkillFile {
             let shown = shortened(&path.value);
             let (message, help) = match facts.library.named(&path.value) {
                 None | Some(Named::Skill(_) | Named::Unreadable) => continue,
-                Some(Named::Absent) => (
-                    format!("there is no file `{shown}`"),
-                    "the path begins at the folder of this script, as in `../skills/comfort.yaml`",
-                ),
-                Some(Named::Outside) => (
-                    format!("`{shown}` lies outside of the project"),
-                    "copy the skill into skills/ of the project: a session may use the files of its project only",
-                ),
+                Some(Named::Refused(refused)) => refused.words(&shown, "skill", "script", "../skills/comfort.yaml"),
                 Some(Named::Other) => (
                     format!("the file `{shown}` holds no skill"),
-                    "a skill's file begins with `skill:`; write the path of one",
+                    "a skill's file begins with `skill:`; write the path of one".to_owned(),
                 ),
             };
             findings.report(Diagnostic::error(SLUG, message, facts.file, path.span).with_help(help));

@@ -9,17 +9,19 @@ use serde_json::Value;
 
 use crate::check::levels::Levels;
 use crate::check::library::Library;
+use crate::check::paths_of_documents::Refused;
 use crate::check::secrets::secrets;
 use crate::check::test::{ScriptOutline, Tested};
-use crate::engine::config::{Config, place};
+use crate::engine::config::{Config, place as place_in};
 use crate::engine::files::{TemplateFolders, reply_schema_files};
 use crate::engine::pin::own_schemas;
+use crate::engine::project::{absolute, is_marked};
 use crate::engine::validate::configuration::{BROKEN, configuration, levels};
-use crate::engine::validate::memory;
 use crate::engine::validate::names::Names;
 use crate::engine::validate::read::{refused, unreadable};
 use crate::engine::validate::skills;
 use crate::engine::validate::tested::TestedScripts;
+use crate::engine::validate::written_path::place;
 use crate::prompt::layers::{Place, Source, TemplateFile, collect};
 use crate::prompt::templates::Templates;
 use crate::source::diagnostic::Diagnostic;
@@ -48,7 +50,7 @@ pub struct Home {
     /// The configuration file, when it is a text.
     config_file: Option<Arc<SourceFile>>,
     names: Names,
-    stamp: OnceLock<u64>,
+    stamp: Option<u64>,
     library: OnceLock<Library>,
     tested: TestedScripts,
     schemes: Mutex<HashMap<Option<String>, Arc<Scheme>>>,
@@ -68,8 +70,8 @@ pub struct Scheme {
 }
 
 impl Home {
-    /// The project in `directory`; `rules` are set after those of its configuration.
-    pub fn of(directory: PathBuf, names: &Names, rules: &[(String, String)]) -> Self {
+    /// The project in `directory`; `rules` are set after those of its configuration, and `stamp` was taken before.
+    pub fn of(directory: PathBuf, names: &Names, rules: &[(String, String)], stamp: Option<u64>) -> Self {
         let mut diagnostics = Vec::new();
         let (config, config_file) = configuration(&directory, names, &mut diagnostics);
         let models = diagnostics.is_empty().then(|| config.models.keys().cloned().collect());
@@ -81,7 +83,7 @@ impl Home {
         let told: Vec<usize> = diagnostics.iter().filter(|told| told.rule == BROKEN).map(line).collect();
         keys.retain(|key| !told.contains(&line(key)));
         diagnostics.extend(levels.apply(keys));
-        let (names, stamp, library, schemes) = (names.clone(), OnceLock::new(), OnceLock::new(), Mutex::default());
+        let (names, library, schemes) = (names.clone(), OnceLock::new(), Mutex::default());
         let tested = TestedScripts::default();
         Self {
             directory,
@@ -107,9 +109,16 @@ impl Home {
         Arc::clone(made)
     }
 
-    /// The number for all that its scripts depend on ([`memory::stamp`]).
-    pub fn stamp(&self) -> u64 {
-        *self.stamp.get_or_init(|| memory::stamp(&self.directory, &self.names))
+    /// The number for all that its scripts depend on ([`stamp`](crate::engine::validate::memory::stamp)), as it was before any
+    /// of that was read; none where nobody remembers what was found.
+    pub fn stamp(&self) -> Option<u64> {
+        self.stamp
+    }
+
+    /// Whether its documents may name this file, whose path is absolute.
+    pub fn may_hold(&self, file: &Path) -> bool {
+        // Where nothing marks a project, it is taken for the folder of a document, and others lie beside that.
+        !is_marked(&self.directory) || file.starts_with(absolute(&self.directory))
     }
 
     /// Its skills.
@@ -122,13 +131,18 @@ impl Home {
         skills::with_paths(self.library(), paths, (real, &self.directory), &self.names)
     }
 
-    /// The script at `path`, for the tests of it ([`TestedScripts::look`]).
+    /// The script that a test at `test` names by this path ([`TestedScripts::look`]).
     pub fn tested(
         &self,
-        path: &Path,
+        path: &str,
+        test: &Path,
         outline: impl FnOnce(&Arc<SourceFile>, &Node) -> Option<ScriptOutline>,
     ) -> Tested {
-        self.tested.look(path, &self.names, outline)
+        match place(path, test) {
+            Ok(real) if self.may_hold(&real) => self.tested.look(&real, &self.names, outline),
+            Ok(_) => Tested::Refused(Refused::Outside),
+            Err(refused) => Tested::Refused(refused),
+        }
     }
 
     /// The schemes that were asked for so far.
@@ -139,7 +153,7 @@ impl Home {
     /// The finding that the scheme of the configuration does not exist, at its place there.
     pub fn wrong_scheme_of_config(&self, message: &str, help: &str) -> Option<Diagnostic> {
         let file = self.config_file.as_ref()?;
-        let place = place(file.text(), "project", "scheme")?;
+        let place = place_in(file.text(), "project", "scheme")?;
         let span = Span::new(place.start, place.end);
         Some(Diagnostic::error("unknown-scheme", message, file, span).with_help(help))
     }

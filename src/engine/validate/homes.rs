@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::engine::project::nearest;
 use crate::engine::validate::home::Home;
+use crate::engine::validate::memory::stamp;
 use crate::engine::validate::names::Names;
 
 /// The projects.
@@ -16,6 +17,8 @@ pub struct Homes {
     names: Names,
     /// What the command line sets rules to.
     rules: Vec<(String, String)>,
+    /// Whether each is stamped.
+    stamped: bool,
     loaded: Mutex<Loaded>,
 }
 
@@ -30,7 +33,12 @@ struct Loaded {
 impl Homes {
     /// No projects yet. All files belong to `given`, when there is one; `rules` count in each.
     pub fn new(given: Option<PathBuf>, names: Names, rules: Vec<(String, String)>) -> Self {
-        Self { given, names, rules, loaded: Mutex::default() }
+        Self { given, names, rules, stamped: false, loaded: Mutex::default() }
+    }
+
+    /// The same, which give their projects a stamp ([`Home::stamp`]) or do not.
+    pub fn stamped(self, stamped: bool) -> Self {
+        Self { stamped, ..self }
     }
 
     /// What files are called.
@@ -66,10 +74,29 @@ impl Homes {
     }
 
     fn load(&self, loaded: &mut Loaded, directory: PathBuf) -> Arc<Home> {
-        let made = loaded
-            .projects
-            .entry(directory)
-            .or_insert_with_key(|directory| Arc::new(Home::of(directory.clone(), &self.names, &self.rules)));
+        let made = loaded.projects.entry(directory).or_insert_with_key(|directory| {
+            // Before anything of it is read: what changes in between has another stamp the next time.
+            let stamp = self.stamped.then(|| stamp(directory, &self.names));
+            Arc::new(Home::of(directory.clone(), &self.names, &self.rules, stamp))
+        });
         Arc::clone(made)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_found_in_a_project_bears_the_stamp_of_before_it_was_read() {
+        let project = tempfile::tempdir().unwrap();
+        let names = Names::seen_from(project.path().to_path_buf());
+        let homes = Homes::new(None, names.clone(), vec![]);
+        assert_eq!(homes.of_directory(project.path()).stamp(), None, "nobody needs one");
+        let before = stamp(project.path(), &names);
+        let home = Homes::new(None, names.clone(), vec![]).stamped(true).of_directory(project.path());
+        std::fs::write(project.path().join("bcc-script.toml"), "[project]\n").unwrap();
+        assert_eq!(home.stamp(), Some(before));
+        assert_ne!(before, stamp(project.path(), &names));
     }
 }

@@ -21,6 +21,8 @@ const DEPENDED_ON: [&str; 1] = ["_system"];
 #[derive(Debug, Default)]
 pub struct Memory {
     scripts: Mutex<HashMap<PathBuf, Remembered>>,
+    /// What the documents of the last check named by their paths.
+    named: Mutex<BTreeSet<PathBuf>>,
 }
 
 #[derive(Debug)]
@@ -39,6 +41,9 @@ pub struct Checking {
     pub scheme: Option<String>,
     /// The names that it gives values to; none when not all of it could be read.
     pub names: Option<Arc<BTreeSet<String>>>,
+    /// The files that it names by their paths and that its findings depend on, whether or not they exist: a test its script,
+    /// a script its skills.
+    pub named: Vec<PathBuf>,
 }
 
 impl Memory {
@@ -54,9 +59,16 @@ impl Memory {
         self.scripts.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
     }
 
+    /// The files that documents have named since this was asked last.
+    pub fn take_named(&self) -> BTreeSet<PathBuf> {
+        std::mem::take(&mut *self.named.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
     /// Keeps what was found. Only scripts are worth it: skills and tests depend on each other and on scripts, and are few.
     pub fn keep(&self, real: &Path, file: &Arc<SourceFile>, stamp: u64, checking: &Checking) {
-        if !is_session(file.text()) {
+        self.named.lock().unwrap_or_else(PoisonError::into_inner).extend(checking.named.iter().cloned());
+        // No stamp covers what a document names by its path.
+        if !checking.named.is_empty() || !is_session(file.text()) {
             return;
         }
         let remembered = Remembered { file: Arc::clone(file), stamp, checking: checking.clone() };

@@ -15,3 +15,4 @@ pub mod templates;
 pub mod tested;
 pub mod validate;
 pub mod walk;
+pub mod written_path;

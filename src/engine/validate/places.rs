@@ -45,6 +45,22 @@ impl Places {
     }
 }
 
+impl Places {
+    /// Adds files that documents name by their paths, absolute. Says whether there is a place among theirs that was not known.
+    pub fn name(&mut self, files: BTreeSet<PathBuf>) -> bool {
+        let mut new = false;
+        for file in files {
+            // Of what does not exist yet, the nearest folder that does tells when it comes.
+            let folder = file.ancestors().skip(1).find(|folder| folder.is_dir());
+            // One that nobody may look into cannot be watched either.
+            let folder = folder.filter(|folder| std::fs::read_dir(folder).is_ok()).map(Path::to_path_buf);
+            new |= folder.is_some_and(|folder| self.folders.insert(folder));
+            new |= self.files.insert(file);
+        }
+        new
+    }
+}
+
 /// The places that the report for `request` depends on, as they are now.
 ///
 /// # Errors

@@ -1,19 +1,21 @@
 //! The skills of a project: those in its folder `skills/`, and those that a script names by their paths.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::check::library::{Library, Named};
-use crate::engine::files::read_bounded;
+use crate::check::paths_of_documents::Refused;
 use crate::engine::project::{absolute, is_marked};
 use crate::engine::validate::documents::seems_ours;
 use crate::engine::validate::names::Names;
 use crate::engine::validate::roots::USUAL_FOLDERS;
 use crate::engine::validate::walk::walk;
+use crate::engine::validate::written_path::{bytes, place};
 use crate::script::findings::Findings;
 use crate::script::read::{Document, document, root_key};
 use crate::script::skill::WrittenSkill;
-use crate::source::text::{MAX_FILE_BYTES, SourceFile};
+use crate::source::text::SourceFile;
 use crate::source::yaml::parse;
 
 /// The folder of a project in which its skills lie.
@@ -30,7 +32,7 @@ pub fn library(project: &Path, names: &Names) -> Library {
         match skill(&found.path, &found.shown) {
             Read::Skill(file, skill) => library.add(&file, &skill),
             Read::Other => {}
-            Read::Unreadable => library.whole = false,
+            Read::Unreadable | Read::Refused(_) => library.whole = false,
         }
     }
     library
@@ -39,13 +41,15 @@ pub fn library(project: &Path, names: &Names) -> Library {
 /// The folder of the skills. A project that nothing marks as one is taken for the folder that a file lies in: the skills are
 /// then beside its `scripts/`, wherever that is.
 pub fn folder(project: &Path) -> Option<PathBuf> {
-    let own = project.join(FOLDER);
-    let beside = |folder: &Path| {
-        let usual = folder.file_name().is_some_and(|name| USUAL_FOLDERS.iter().any(|usual| name == *usual));
-        folder.parent().filter(|_| usual).map(|parent| parent.join(FOLDER))
-    };
-    let others = project.ancestors().filter(|_| !is_marked(project)).filter_map(beside);
-    std::iter::once(own).chain(others).find(|folder| folder.is_dir())
+    let others = around(project).map(|parent| parent.join(FOLDER));
+    std::iter::once(project.join(FOLDER)).chain(others).find(|folder| folder.is_dir())
+}
+
+/// What may be the project in truth, where nothing marks one: the folders that hold a usual folder which `project` lies in.
+fn around(project: &Path) -> impl Iterator<Item = &Path> {
+    let usual = |name: &OsStr| USUAL_FOLDERS.iter().any(|usual| name == *usual);
+    let unmarked = project.ancestors().filter(|_| !is_marked(project));
+    unmarked.filter(move |folder| folder.file_name().is_some_and(usual)).filter_map(Path::parent)
 }
 
 /// The library for a script that names these paths. `script` is where the script lies, absolute.
@@ -56,56 +60,45 @@ pub fn with_paths<'p>(
     names: &Names,
 ) -> Library {
     let mut library = library.clone();
-    let project = absolute(project);
+    let project = absolute(around(project).next().unwrap_or(project));
     for path in paths {
-        let place = script.parent().unwrap_or(script).join(path);
-        let named = named(&place, &project, names, &mut library);
+        let named = match place(path, script) {
+            Ok(real) => named(&real, &project, names, &mut library),
+            Err(refused) => Named::Refused(refused),
+        };
         library.name(path, named);
     }
     library
 }
 
-fn named(place: &Path, project: &Path, names: &Names, library: &mut Library) -> Named {
-    let real = absolute(place);
-    if !plain(&real).starts_with(project) {
-        return Named::Outside;
+fn named(real: &Path, project: &Path, names: &Names, library: &mut Library) -> Named {
+    if !real.starts_with(project) {
+        return Named::Refused(Refused::Outside);
     }
-    if !real.exists() {
-        return Named::Absent;
-    }
-    match skill(&real, &names.shown(&real)) {
+    match skill(real, &names.shown(real)) {
         Read::Skill(file, skill) => {
             library.prefer(&file, &skill);
             Named::Skill(skill.id.value)
         }
         Read::Other => Named::Other,
         Read::Unreadable => Named::Unreadable,
+        Read::Refused(refused) => Named::Refused(refused),
     }
-}
-
-/// The path without `.` and `..`: one that does not exist cannot be resolved by the system.
-fn plain(path: &Path) -> PathBuf {
-    let mut plain = PathBuf::new();
-    for part in path.components() {
-        match part {
-            std::path::Component::CurDir => {}
-            std::path::Component::ParentDir => {
-                plain.pop();
-            }
-            other => plain.push(other),
-        }
-    }
-    plain
 }
 
 enum Read {
     Skill(Arc<SourceFile>, Box<WrittenSkill>),
     Other,
+    /// A text that is broken, which is told there.
     Unreadable,
+    Refused(Refused),
 }
 
 fn skill(path: &Path, shown: &str) -> Read {
-    let Ok(bytes) = read_bounded(path, MAX_FILE_BYTES as u64) else { return Read::Unreadable };
+    let bytes = match bytes(path) {
+        Ok(bytes) => bytes,
+        Err(refused) => return Read::Refused(refused),
+    };
     let ours = seems_ours(&bytes);
     let Ok(file) = SourceFile::from_bytes(shown, bytes) else { return Read::Unreadable };
     let file = Arc::new(file);

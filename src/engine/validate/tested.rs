@@ -4,14 +4,15 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use crate::check::paths_of_documents::Refused;
 use crate::check::test::{ScriptOutline, Tested};
-use crate::engine::files::read_bounded;
-use crate::engine::project::absolute;
+use crate::engine::validate::documents::seems_ours;
 use crate::engine::validate::names::Names;
 use crate::engine::validate::read::sibling;
 use crate::engine::validate::walk::is_yaml;
+use crate::engine::validate::written_path::bytes;
 use crate::script::read::root_key;
-use crate::source::text::{MAX_FILE_BYTES, SourceFile};
+use crate::source::text::SourceFile;
 use crate::source::yaml::{Node, parse};
 
 /// The scripts that were looked at, by their real paths.
@@ -21,37 +22,39 @@ pub struct TestedScripts {
 }
 
 impl TestedScripts {
-    /// What stands at `path`. `outline` makes what tests must know of a parsed script.
+    /// What stands at `real`. `outline` makes what tests must know of a parsed script.
     pub fn look(
         &self,
-        path: &Path,
+        real: &Path,
         names: &Names,
         outline: impl FnOnce(&Arc<SourceFile>, &Node) -> Option<ScriptOutline>,
     ) -> Tested {
-        let real = absolute(path);
         let known = || self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(tested) = known().get(&real) {
+        if let Some(tested) = known().get(real) {
             return tested.clone();
         }
-        let tested = if real.exists() {
-            read(&real, names, outline)
-        } else {
-            Tested::Absent(sibling(path).filter(|near| is_yaml(Path::new(near))))
+        let tested = match read(real, names, outline) {
+            Tested::Refused(Refused::Absent) => Tested::Absent(sibling(real).filter(|near| is_yaml(Path::new(near)))),
+            tested => tested,
         };
-        known().insert(real, tested.clone());
+        known().insert(real.to_path_buf(), tested.clone());
         tested
     }
 }
 
 fn read(real: &Path, names: &Names, outline: impl FnOnce(&Arc<SourceFile>, &Node) -> Option<ScriptOutline>) -> Tested {
-    let Ok(bytes) = read_bounded(real, MAX_FILE_BYTES as u64) else { return Tested::Unreadable };
-    let Ok(file) = SourceFile::from_bytes(names.shown(real), bytes) else { return Tested::Unreadable };
+    let bytes = match bytes(real) {
+        Ok(bytes) => bytes,
+        Err(refused) => return Tested::Refused(refused),
+    };
+    // What is broken and was meant as a script is told where it stands.
+    let broken = if seems_ours(&bytes) { Tested::Unreadable } else { Tested::Other };
+    let Ok(file) = SourceFile::from_bytes(names.shown(real), bytes) else { return broken };
     let file = Arc::new(file);
-    let Some(root) = parse(&file).root else { return Tested::Unreadable };
+    let Some(root) = parse(&file).root else { return broken };
     match root_key(&root) {
-        Some("session") | None => {
-            outline(&file, &root).map_or(Tested::Unreadable, |outline| Tested::Script(Arc::new(outline)))
-        }
+        None => broken,
+        Some("session") => outline(&file, &root).map_or(broken, |outline| Tested::Script(Arc::new(outline))),
         Some(_) => Tested::Other,
     }
 }

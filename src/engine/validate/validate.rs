@@ -24,6 +24,7 @@ use crate::engine::validate::request::{ValidateReport, ValidateRequest};
 use crate::engine::validate::roots::{OwnFolders, here, nothing, roots};
 use crate::engine::validate::templates;
 use crate::engine::validate::walk::{Found, Role, Walk, walk};
+use crate::engine::validate::written_path::{place, plain};
 use crate::script::read::{scheme as scheme_of, skill_paths, tested_script};
 use crate::source::diagnostic::{Diagnostic, sort};
 use crate::source::span::Span;
@@ -64,7 +65,7 @@ pub fn validate_again(
     let roots = roots(request, given.as_deref(), &here)?;
     let own = OwnFolders::of(request, given.as_deref(), &here);
     let Walk { found, folders, mut diagnostics } = walk(&roots, &names);
-    let homes = Homes::new(given, names, rules);
+    let homes = Homes::new(given, names, rules).stamped(memory.is_some());
     let check =
         Check { homes: &homes, scheme: request.scheme.as_deref(), found: &found, folders: &folders, own: &own, memory };
     let results = check.all()?;
@@ -190,8 +191,9 @@ impl Check<'_> {
 
     /// What is wrong with a document, from memory where nothing changed.
     fn remembered(&self, found: &Found, file: &Arc<SourceFile>, home: &Home) -> Checking {
-        let Some(memory) = self.memory else { return self.document(file, &found.real, home) };
-        let stamp = home.stamp();
+        let Some((memory, stamp)) = self.memory.zip(home.stamp()) else {
+            return self.document(file, &found.real, home);
+        };
         if let Some(known) = memory.recall(&found.real, file, stamp) {
             // What is wrong with the templates themselves is told by the project, for each scheme that is used.
             home.scheme(known.scheme.as_deref());
@@ -209,13 +211,14 @@ impl Check<'_> {
         let asked = self.scheme.or_else(|| written.as_ref().map(|written| written.value.as_str()));
         let asked = asked.or(home.config.project.scheme.as_deref());
         let scheme = home.scheme(asked);
-        let (mut findings, mut names) = (Vec::new(), None);
+        let (mut findings, mut names, mut named) = (Vec::new(), None, Vec::new());
         if let (Some((message, help)), Some(written)) = (&scheme.missing, &written) {
             findings.push(wrong_scheme_of_script(message, help, file, written));
         }
         if let Some(templates) = &scheme.templates {
             let templates = Arc::clone(templates);
             let paths = parsed.root.as_deref().map(skill_paths).unwrap_or_default();
+            named.extend(paths.iter().flat_map(|path| named_files(path, real, home)));
             let own = (!paths.is_empty()).then(|| home.library_with(paths.into_iter(), real));
             let library = own.as_ref().unwrap_or_else(|| home.library());
             let models = home.models.as_deref();
@@ -223,8 +226,8 @@ impl Check<'_> {
             if let Some(root) = parsed.root.as_deref()
                 && let Some(script) = tested_script(root)
             {
-                let script = real.parent().unwrap_or(real).join(script);
-                let tested = home.tested(&script, |file, root| outline(file, root, &against));
+                named.extend(named_files(script, real, home));
+                let tested = home.tested(script, real, |file, root| outline(file, root, &against));
                 findings.extend(examine_test(file, root, &tested));
             }
             let examined = examine(file, parsed, &against);
@@ -232,7 +235,7 @@ impl Check<'_> {
             names = examined.names.map(Arc::new);
         }
         let findings = home.levels.apply(allow(file, findings));
-        Checking { findings, scheme: asked.map(str::to_owned), names }
+        Checking { findings, scheme: asked.map(str::to_owned), names, named }
     }
 
     /// What is wrong with the templates that were found, and with the reply schemas beside them. A fault of a template is told
@@ -272,6 +275,13 @@ impl Check<'_> {
             }
         }
     }
+}
+
+/// The file that a document at `real` names by this path, as far as its findings may depend on it; both ends of a link.
+fn named_files(path: &str, real: &Path, home: &Home) -> impl Iterator<Item = PathBuf> {
+    let resolved = place(path, real).ok();
+    let written = resolved.is_some().then(|| plain(&real.parent().unwrap_or(real).join(path)));
+    resolved.into_iter().chain(written).filter(|file| home.may_hold(file))
 }
 
 /// What is wrong with a project itself.

@@ -1,0 +1,14 @@
+//! Numbers of fields, in words.
+
+use std::ops::RangeInclusive;
+
+/// What a number of a field must be; `written` is what stands there instead, when it is a whole number.
+pub fn whole_number(range: &RangeInclusive<u32>, written: Option<u64>) -> String {
+    // Nobody thinks of the largest number that fits, unless theirs is larger.
+    match (*range.end(), written) {
+        (u32::MAX, written) if written.is_none_or(|written| written <= u64::from(u32::MAX)) => {
+            format!("a whole number, at least {}", range.start())
+        }
+        (end, _) => format!("a whole number from {} to {end}", range.start()),
+    }
+}
