@@ -146,7 +146,7 @@ pub static DIAGNOSTICS: &[Page] = &[
     page!(Warning "unused-template"),
     page!(Warning "unused-variable"),
     page!(Warning "useless-allow"),
-    page!(Error "value-type-conflict"),
+    page!(Error lint "value-type-conflict"),
     page!(Error "wrong-type"),
     page!(Error "yaml-syntax"),
 ];

@@ -11,7 +11,8 @@ pub trait Rule: Sync {
     /// The slugs that it reports.
     fn slugs(&self) -> &'static [&'static str];
 
-    /// Whether a script that breaks it cannot be run, so that `run` asks it too. Such a rule reports errors.
+    /// Whether `run` asks it too. Such a rule reports errors that leave nothing to run: a name, an id or a skill that is nowhere. What can
+    /// begin, and then surely fails where it gets to, is an error of `validate` alone: whoever runs a script in parts can go on.
     fn essential(&self) -> bool {
         false
     }

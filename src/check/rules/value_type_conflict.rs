@@ -16,10 +16,6 @@ impl Rule for ValueTypeConflict {
         &["value-type-conflict"]
     }
 
-    fn essential(&self) -> bool {
-        true
-    }
-
     fn check(&self, facts: &Facts<'_>, findings: &Findings) {
         let seen = &facts.seen;
         let mut declarations = NearestDeclarations::of(facts.names(), seen);
