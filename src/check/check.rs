@@ -18,7 +18,7 @@ use crate::prompt::templates::Templates;
 use crate::script::findings::Findings;
 use crate::script::read::{Document, document, read};
 use crate::script::script::Script;
-use crate::script::skill::{SkillItem, WrittenSkill};
+use crate::script::skill::WrittenSkill;
 use crate::source::diagnostic::{Diagnostic, sort};
 use crate::source::text::SourceFile;
 use crate::source::yaml::Parsed;
@@ -110,14 +110,7 @@ fn session(
     findings: &Findings,
     asked: Asked,
 ) -> (Option<Program>, Option<BTreeSet<String>>) {
-    let skills: Vec<&WrittenSkill> = script
-        .skills
-        .iter()
-        .filter_map(|item| match item {
-            SkillItem::Inline(skill) => Some(skill.as_ref()),
-            SkillItem::Path(_) => None,
-        })
-        .collect();
+    let skills = script.inline_skills();
     let mut checker = Checker::new(&script.file, against, findings);
     // What was not read because it is wrong may be just what a rule would miss.
     checker.seen.whole = findings.mistakes() == 0;

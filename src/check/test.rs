@@ -12,7 +12,6 @@ use crate::check::walk;
 use crate::script::fields::shortened;
 use crate::script::findings::Findings;
 use crate::script::read::{Document, document};
-use crate::script::skill::{SkillItem, WrittenSkill};
 use crate::script::test::{Expected, WrittenTest};
 use crate::source::diagnostic::{Diagnostic, Edit};
 use crate::source::near::near_miss;
@@ -52,14 +51,7 @@ pub enum Tested {
 pub fn outline(file: &Arc<SourceFile>, root: &Node, against: &Against<'_>) -> Option<ScriptOutline> {
     let findings = Findings::new();
     let Some(Document::Session(script)) = document(file, root, &findings) else { return None };
-    let skills: Vec<&WrittenSkill> = script
-        .skills
-        .iter()
-        .filter_map(|item| match item {
-            SkillItem::Inline(skill) => Some(skill.as_ref()),
-            SkillItem::Path(_) => None,
-        })
-        .collect();
+    let skills = script.inline_skills();
     let mut checker = Checker::new(file, against, &findings);
     walk::script(&mut checker, &script, &skills);
     let seen = checker.seen;

@@ -6,7 +6,7 @@ use crate::script::declare::Declared;
 use crate::script::fields::Words;
 use crate::script::limits::{Budget, ForEach, Strategy};
 use crate::script::routes::{OnExit, WrittenTrigger};
-use crate::script::skill::SkillItem;
+use crate::script::skill::{SkillItem, WrittenSkill};
 use crate::source::span::{Span, Spanned};
 use crate::source::text::SourceFile;
 use crate::source::yaml::Node;
@@ -44,6 +44,17 @@ pub struct Script {
     pub skills: Vec<SkillItem>,
     /// `phases`.
     pub phases: Vec<WrittenPhase>,
+}
+
+impl Script {
+    /// The skills that are written in the script itself.
+    pub fn inline_skills(&self) -> Vec<&WrittenSkill> {
+        let inline = self.skills.iter().filter_map(|item| match item {
+            SkillItem::Inline(skill) => Some(skill.as_ref()),
+            SkillItem::Path(_) => None,
+        });
+        inline.collect()
+    }
 }
 
 /// `history: { messages, chars }`: how much of the talk a prompt may see.
