@@ -11,6 +11,9 @@ use crate::source::diagnostic::{Diagnostic, Edit};
 /// Fewer words than these say nothing about a language. (A Chinese character counts as a word.)
 const ENOUGH_WORDS: usize = 40;
 
+/// Where all words are of one kind, these are enough: two short sentences, as a first script has them.
+const ENOUGH_OF_ONE_KIND: usize = 8;
+
 /// Of this many words in a hundred, the others of a script may be.
 const MOST_OTHERS: usize = 10;
 
@@ -104,7 +107,8 @@ impl Words {
 
     fn overwhelmingly(self, most_others: usize) -> Option<Writing> {
         let all = self.han + self.latin + self.others;
-        let is_most = |one: usize| all >= ENOUGH_WORDS && (all - one) * 100 <= all * most_others;
+        let enough = |one: usize| if one == all { ENOUGH_OF_ONE_KIND } else { ENOUGH_WORDS };
+        let is_most = |one: usize| all >= enough(one) && (all - one) * 100 <= all * most_others;
         if is_most(self.han) {
             Some(Writing::Han)
         } else if is_most(self.latin) {
