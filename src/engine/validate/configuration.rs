@@ -108,5 +108,6 @@ pub fn levels(
         }
     }
     set.extend(rules.iter().map(|(slug, level)| (slug.as_str(), level.as_str())));
+    // Each pair was looked at before: those of the file above, those of the command line where it is read.
     Levels::parse(set).unwrap_or_default()
 }
