@@ -13,7 +13,9 @@ use crate::check::secrets::secrets;
 use crate::check::unknown_names::unknown_names;
 use crate::check::walk;
 use crate::program::kind::Kind;
+use crate::program::limits::Budget;
 use crate::program::program::Program;
+use crate::program::routes::RouteTable;
 use crate::prompt::templates::Templates;
 use crate::script::findings::Findings;
 use crate::script::read::{Document, document, read};
@@ -132,6 +134,11 @@ fn session(
         globals,
         declarations,
         phases,
+        routes: RouteTable::default(),
+        triggers: vec![],
+        budget: Budget::default(),
+        skills: BTreeMap::new(),
+        inserts: BTreeMap::new(),
         texts,
         templates: Arc::clone(&against.templates),
     });

@@ -19,6 +19,7 @@ use crate::check::repairs::fix as fix_of;
 use crate::program::kind::{Checking, Described, Given, Kind};
 use crate::program::output::Output;
 use crate::program::program::{Step, Steps};
+use crate::program::routes::RouteTable;
 use crate::program::turn::ENGINE_NAMES;
 use crate::prompt::expr::parse::Expr;
 use crate::prompt::templates::Templates;
@@ -202,7 +203,13 @@ impl Checker<'_> {
             Some(Some(condition)) => Some(condition),
             None => None,
         };
-        Some(Step { id: raw.id.value.clone(), kind: kind.name(), condition, action: action? })
+        Some(Step {
+            id: raw.id.value.clone(),
+            kind: kind.name(),
+            condition,
+            action: Arc::from(action?),
+            routes: RouteTable::default(),
+        })
     }
 
     /// Takes for known what an action of an unknown kind would probably set, so that one mistake is not reported wherever

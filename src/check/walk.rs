@@ -7,7 +7,9 @@ use crate::check::checker::Checker;
 use crate::check::declarations::{Collected, check_list, collect};
 use crate::check::facts::{At, Body, Definition, How};
 use crate::program::kind::Checking;
+use crate::program::limits::{Priority, Strategy};
 use crate::program::program::{Phase, Topic};
+use crate::program::routes::RouteTable;
 use crate::prompt::expr::parse::Expr;
 use crate::prompt::text::Text;
 use crate::script::declare::Declared;
@@ -136,6 +138,7 @@ fn phase(checker: &mut Checker<'_>, number: usize, written: &WrittenPhase) -> Op
         declarations,
         condition: condition?,
         topics: topics.into_iter().collect::<Option<_>>()?,
+        routes: RouteTable::default(),
     })
 }
 
@@ -172,6 +175,11 @@ fn topic(checker: &mut Checker<'_>, (phase, number): (usize, usize), written: &W
         declarations,
         condition: condition?,
         steps: Arc::new(steps.into_iter().collect::<Option<_>>()?),
+        routes: RouteTable::default(),
+        strategy: Strategy::default(),
+        time_budget: None,
+        priority: Priority::default(),
+        for_each: None,
     })
 }
 

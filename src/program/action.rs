@@ -1,6 +1,7 @@
 //! What runs: an action takes one turn at a time and says how it goes on.
 
 use async_trait::async_trait;
+use serde_json::{Map, Value};
 
 use crate::model::error::ModelError;
 use crate::program::outcome::Outcome;
@@ -35,6 +36,13 @@ pub enum Flow {
     Done(Box<Outcome>),
     /// These steps first; the outcome of the last of them reaches this action's next turn.
     Enter(Block),
+    /// This skill first, in a scope of its own; its outputs reach this action's next turn as `extracted_variables`.
+    Call(Call),
+    /// It is not done, but something stands in its way, and a table has a route for that ([`Turn::routes`] said so). When
+    /// the route leads back here, the action's next turn finds [`Turn::resumed`].
+    Exit(Box<Outcome>),
+    /// It is done, and chose itself where the session goes on: at the topic or phase of this id.
+    Goto(Box<Outcome>, String),
 }
 
 impl Flow {
@@ -55,6 +63,15 @@ pub enum For {
 /// resumed session finds the same steps again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Block(pub String);
+
+/// A skill that is to run, with its inputs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Call {
+    /// The id of the skill.
+    pub skill: String,
+    /// Values for its inputs, by name.
+    pub inputs: Map<String, Value>,
+}
 
 /// Why a turn gave no flow.
 #[derive(Debug, thiserror::Error)]

@@ -15,6 +15,16 @@ pub enum ExitReason {
     UserBlocked,
     /// The person talks about something else.
     OffTopic,
+    /// Somebody approved.
+    Approved,
+    /// Somebody rejected.
+    Rejected,
+    /// Nobody decided in time.
+    TimedOut,
+    /// What was run said that it failed.
+    Failed,
+    /// A branch came to a bad end.
+    BranchFailed,
     /// The action could not do its work.
     Error,
 }
@@ -27,8 +37,37 @@ impl ExitReason {
             Self::MaxRoundsReached => "max_rounds_reached",
             Self::UserBlocked => "user_blocked",
             Self::OffTopic => "off_topic",
+            Self::Approved => "approved",
+            Self::Rejected => "rejected",
+            Self::TimedOut => "timed_out",
+            Self::Failed => "failed",
+            Self::BranchFailed => "branch_failed",
             Self::Error => "error",
         }
+    }
+
+    /// Every reason.
+    pub const ALL: [Self; 10] = [
+        Self::ExitCriteriaMet,
+        Self::MaxRoundsReached,
+        Self::UserBlocked,
+        Self::OffTopic,
+        Self::Approved,
+        Self::Rejected,
+        Self::TimedOut,
+        Self::Failed,
+        Self::BranchFailed,
+        Self::Error,
+    ];
+
+    /// The reason of this name.
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|reason| reason.name() == name)
+    }
+
+    /// Whether an action that ended like this fails the session when no route says otherwise (LANGUAGE.md section 6).
+    pub const fn fails(self) -> bool {
+        matches!(self, Self::Rejected | Self::TimedOut | Self::Failed | Self::BranchFailed | Self::Error)
     }
 }
 

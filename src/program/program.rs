@@ -1,8 +1,11 @@
 //! The checked tree. Only this runs: every reference in it resolves, every text and expression is compiled.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::program::action::Action;
+use crate::program::limits::{Budget, ForEach, Priority, Strategy};
+use crate::program::routes::{RouteTable, Trigger};
 use crate::prompt::expr::parse::Expr;
 use crate::prompt::templates::Templates;
 use crate::prompt::text::{Text, Texts};
@@ -32,6 +35,16 @@ pub struct Program {
     pub declarations: Arc<Declarations>,
     /// The phases, in order; never empty.
     pub phases: Vec<Phase>,
+    /// The session's own table of routes.
+    pub routes: RouteTable,
+    /// What interrupts the session whenever it holds, in the author's order.
+    pub triggers: Vec<Trigger>,
+    /// What the session may use before it stops.
+    pub budget: Budget,
+    /// Every skill that something may call or insert, by id: those of the script, of its paths and of the project.
+    pub skills: BTreeMap<String, Skill>,
+    /// The actions of the script that some route or trigger inserts, by id.
+    pub inserts: BTreeMap<String, Step>,
     /// The author texts of the whole program.
     pub texts: Texts,
     /// The prompt templates that this program was checked against.
@@ -52,6 +65,8 @@ pub struct Phase {
     pub condition: Option<Expr>,
     /// The topics, in order; never empty.
     pub topics: Vec<Topic>,
+    /// Its table of routes.
+    pub routes: RouteTable,
 }
 
 /// A topic.
@@ -68,12 +83,36 @@ pub struct Topic {
     pub condition: Option<Expr>,
     /// Its actions.
     pub steps: Steps,
+    /// Its table of routes.
+    pub routes: RouteTable,
+    /// `strategy`.
+    pub strategy: Strategy,
+    /// `time_budget`, in minutes.
+    pub time_budget: Option<u32>,
+    /// `priority`.
+    pub priority: Priority,
+    /// `for_each`.
+    pub for_each: Option<ForEach>,
+}
+
+/// A skill: actions that run in a scope of their own (LANGUAGE.md section 5).
+#[derive(Clone)]
+pub struct Skill {
+    /// Its id.
+    pub id: String,
+    /// Its inputs, as the declarations of its scope.
+    pub inputs: Arc<Declarations>,
+    /// The names that a caller may take.
+    pub outputs: Vec<String>,
+    /// Its actions.
+    pub steps: Steps,
 }
 
 /// A list of actions: those of a topic, or a block inside an action.
 pub type Steps = Arc<Vec<Step>>;
 
 /// One action of a list.
+#[derive(Clone)]
 pub struct Step {
     /// Its id, unique in the session.
     pub id: String,
@@ -82,5 +121,7 @@ pub struct Step {
     /// Run only when this holds.
     pub condition: Option<Expr>,
     /// What runs.
-    pub action: Box<dyn Action>,
+    pub action: Arc<dyn Action>,
+    /// Its own table of routes.
+    pub routes: RouteTable,
 }

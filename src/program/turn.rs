@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::program::action::ActionError;
 use crate::program::event::{Event, Speaker};
-use crate::program::outcome::Outcome;
+use crate::program::outcome::{ExitReason, Outcome};
 use crate::program::place::Place;
 use crate::program::program::{Phase, Program, Topic};
 use crate::program::recent::Recent;
@@ -57,6 +57,14 @@ pub struct Turn<'a> {
     pub recent: &'a Recent,
     /// The outside world.
     pub services: &'a Services,
+    /// The reasons for which a table has a route that leads away from an action that is not done.
+    pub routed: &'a [ExitReason],
+    /// Whether the action goes on after something else ran since its last turn.
+    pub resumed: bool,
+    /// What the monitor advises, as a prompt tells it. A turn that asks a model with it uses it up.
+    pub advice: Option<&'a str>,
+    /// The most rounds that there is time for.
+    pub most_rounds: Option<u32>,
     /// How many model calls this visit of the action made before this turn.
     pub calls_before: u32,
     /// The last sequence number before this turn, from which ids are made that no other turn can have.
@@ -88,6 +96,14 @@ pub struct Lent<'a> {
     pub recent: &'a Recent,
     /// See [`Turn::services`].
     pub services: &'a Services,
+    /// See [`Turn::routed`].
+    pub routed: &'a [ExitReason],
+    /// See [`Turn::resumed`].
+    pub resumed: bool,
+    /// See [`Turn::advice`].
+    pub advice: Option<&'a str>,
+    /// See [`Turn::most_rounds`].
+    pub most_rounds: Option<u32>,
     /// See [`Turn::calls_before`].
     pub calls_before: u32,
     /// See [`Turn::last_seq`].
@@ -109,6 +125,10 @@ impl<'a> Turn<'a> {
             entered,
             recent,
             services,
+            routed,
+            resumed,
+            advice,
+            most_rounds,
             calls_before,
             last_seq,
         } = lent;
@@ -125,6 +145,10 @@ impl<'a> Turn<'a> {
             entered,
             recent,
             services,
+            routed,
+            resumed,
+            advice,
+            most_rounds,
             calls_before,
             last_seq,
             work,
@@ -152,6 +176,11 @@ impl<'a> Turn<'a> {
         T::deserialize(self.state).map_err(|error| {
             ActionError::failed("frame-unreadable", format!("the stored state of this action cannot be read: {error}"))
         })
+    }
+
+    /// The last round of an action whose author allows `rounds`: fewer when time runs short.
+    pub fn last_round(&self, rounds: u32) -> u32 {
+        self.most_rounds.map_or(rounds, |most| rounds.min(most.max(1)))
     }
 
     /// Keeps `state` for the next turn.

@@ -35,6 +35,8 @@ pub struct Work {
     pub tokens_in: u64,
     /// Tokens of the replies of this turn.
     pub tokens_out: u64,
+    /// Whether the monitor's advice reached a prompt.
+    pub advice_used: bool,
     /// Messages begun, which numbers their ids.
     pub message_ids: u32,
 }

@@ -66,6 +66,10 @@ impl Session {
             entered: frame.last.as_deref(),
             recent: &self.recent,
             services: &self.services,
+            routed: &[],
+            resumed: false,
+            advice: None,
+            most_rounds: None,
             calls_before: frame.calls,
             last_seq: self.last_seq,
         };
@@ -121,7 +125,10 @@ impl Session {
                 self.frames.put(child(key, &block_component(&block)), frame);
                 self.go_on(program, place, draft);
             }
-            Flow::Done(outcome) => self.done(program, here, *outcome, draft),
+            Flow::Done(outcome) | Flow::Exit(outcome) | Flow::Goto(outcome, _) => {
+                self.done(program, here, *outcome, draft)
+            }
+            Flow::Call(_) => {}
         }
         Ok(())
     }

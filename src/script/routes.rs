@@ -1,6 +1,9 @@
 //! `on_exit` tables and the routes in them, as written (LANGUAGE.md section 6).
 
+use std::fmt;
 use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
 
 use crate::script::fields::{Fields, Words, shortened};
 use crate::source::diagnostic::{Diagnostic, Edit};
@@ -34,7 +37,8 @@ pub struct WrittenRoute {
 }
 
 /// Where a route goes.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Go {
     /// To what stands next.
     Next,
@@ -52,6 +56,21 @@ pub enum Go {
     End,
     /// The session fails.
     Fail,
+}
+
+impl fmt::Display for Go {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Next => "next",
+            Self::Resume => "resume",
+            Self::Retry => "retry",
+            Self::SkipTopic => "skip_topic",
+            Self::SkipPhase => "skip_phase",
+            Self::Goto(id) => return write!(f, "goto: {id}"),
+            Self::End => "end",
+            Self::Fail => "fail",
+        })
+    }
 }
 
 impl Go {
