@@ -60,6 +60,12 @@ pub enum Event {
         from: String,
         why: String,
     },
+    Triggered {
+        reason: String,
+        route: String,
+        from: String,
+        why: String,
+    },
     Warning {
         code: &'static str,
         message: String,
@@ -183,6 +189,7 @@ impl Event {
             Self::ModelCall(_) => "model_call",
             Self::Outcome { .. } => "outcome",
             Self::Routed { .. } => "routed",
+            Self::Triggered { .. } => "triggered",
             Self::Warning { .. } => "warning",
             Self::Error { .. } => "error",
             Self::Waiting { .. } => "waiting",

@@ -344,7 +344,11 @@ pub fn base_names(
     names
 }
 
-fn fitting(layer: Option<&Layer>, name: &str, value: Value) -> Result<Value, ActionError> {
+/// `value` as the variable `name` of `layer` can hold it.
+///
+/// # Errors
+/// When it does not fit the declared type, or is none of the declared choices.
+pub fn fitting(layer: Option<&Layer>, name: &str, value: Value) -> Result<Value, ActionError> {
     let declaration = layer.and_then(|layer| layer.declaration(name));
     let Some(declaration) = declaration.filter(|_| !value.is_null()) else { return Ok(value) };
     let value = match declaration.declared {

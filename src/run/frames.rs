@@ -6,13 +6,20 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::archive::rows::FrameRow;
-use crate::program::outcome::Outcome;
+use crate::program::outcome::{ExitReason, Outcome};
+use crate::script::routes::Go;
 
 /// The key of the frame of the session itself.
 pub const ROOT: &str = "";
 
 /// What marks the block of an action in a key; ids cannot contain it.
 const BLOCK: char = '=';
+
+/// What marks something inserted in a key; ids cannot contain it.
+const INSERTED: char = '+';
+
+/// What stands between the id of a topic and the element that it runs for; ids cannot contain it.
+const ELEMENT: char = '@';
 
 /// What a frame stands for.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,6 +34,10 @@ pub enum At {
     Topic,
     /// A block inside an action, by the action's name for it: its children are actions.
     Block(String),
+    /// A skill, by its id, in a scope of its own: its children are actions.
+    Skill(String),
+    /// One action of the script, by its id, that was inserted here: its only child.
+    Single(String),
     /// An action.
     Action,
 }
@@ -51,9 +62,54 @@ pub struct Frame {
     /// Turns in a row without a wait.
     #[serde(default)]
     pub again: u32,
-    /// Of a block: the outcome of its last action so far. Of an action: that of the block it entered.
+    /// Of a block: the outcome of its last action so far. Of an action: that of the block it entered, or its own while
+    /// something is inserted after its end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last: Option<Box<Outcome>>,
+    /// Of an action: how often a route began it again.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub retries: u32,
+    /// Of an action: the answer that something stepped in front of; its next turn takes it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held: Option<String>,
+    /// Of an action: whether something else ran since its last turn.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub resumed: bool,
+    /// Of a skill or single action: what brought it here, and what follows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub insertion: Option<Insertion>,
+    /// Of a phase: how many elements of the list of its topic `next` were taken.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub taken: u32,
+}
+
+/// What brought a skill, or a single action, to where it runs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Insertion {
+    /// The action above called it, and takes its outputs in its next turn.
+    Called,
+    /// A route of the action above inserted it.
+    Routed {
+        /// For which reason.
+        reason: ExitReason,
+        /// Whether the action was done.
+        completed: bool,
+        /// Where it goes on.
+        then: Go,
+    },
+    /// A trigger inserted it.
+    Triggered {
+        /// Which one.
+        trigger: String,
+        /// Whether the session is completed after it.
+        ends: bool,
+    },
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // serde asks for a reference
+fn is_zero(count: &u32) -> bool {
+    *count == 0
 }
 
 /// All frames of a session, and which of them changed since they were last stored.
@@ -111,6 +167,12 @@ impl Frames {
         self.frames.remove(key)
     }
 
+    /// The keys of all frames below `key`, innermost first.
+    pub fn below(&self, key: &str) -> Vec<String> {
+        let inside = |other: &&String| is_below(other, key);
+        self.frames.keys().rev().filter(inside).cloned().collect()
+    }
+
     /// The key of the innermost frame. Branches that run side by side would have several; this release has none, so the
     /// frames form one chain, in which the longest key is also the last.
     pub fn leaf(&self) -> String {
@@ -150,6 +212,29 @@ pub fn block_component(block: &str) -> String {
     format!("{BLOCK}{block}")
 }
 
+/// The component of something inserted: its id, and the number of the visit when it is not the first.
+pub fn inserted_component(id: &str, visit: u64) -> String {
+    if visit <= 1 { format!("{INSERTED}{id}") } else { format!("{INSERTED}{id}#{visit}") }
+}
+
+/// The component of a topic that runs for one element of a list.
+pub fn element_component(topic: &str, element: &str) -> String {
+    format!("{topic}{ELEMENT}{element}")
+}
+
+/// The id in a component of a key: without the visit and without the element.
+pub fn id_of(component: &str) -> &str {
+    component.trim_start_matches(INSERTED).split(['#', ELEMENT]).next().unwrap_or_default()
+}
+
+/// Whether the frame `key` stands somewhere below the frame `above`.
+pub fn is_below(key: &str, above: &str) -> bool {
+    if above == ROOT {
+        return key != ROOT;
+    }
+    key.strip_prefix(above).is_some_and(|rest| rest.starts_with('/'))
+}
+
 /// The key of the parent; that of the root for the root.
 pub fn parent(key: &str) -> &str {
     key.rsplit_once('/').map_or(ROOT, |(parent, _)| parent)
@@ -157,8 +242,10 @@ pub fn parent(key: &str) -> &str {
 
 /// The instance path that events tell: without the phase and without the names of blocks.
 pub fn public_path(key: &str) -> String {
-    let parts: Vec<&str> = key.split('/').skip(1).filter(|part| !part.starts_with(BLOCK)).collect();
-    parts.join("/")
+    // Something inserted after the last phase stands in none.
+    let phases = usize::from(!key.starts_with(INSERTED));
+    let parts = key.split('/').skip(phases).filter(|part| !part.starts_with(BLOCK));
+    parts.map(|part| part.trim_start_matches(INSERTED)).collect::<Vec<_>>().join("/")
 }
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
 //! The small part of a session that is written with every commit.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use crate::program::event::Summary;
@@ -65,6 +67,30 @@ pub struct Head {
     pub tokens_in: u64,
     /// Tokens of replies so far, as far as providers counted them.
     pub tokens_out: u64,
+    /// Routes since the newest answer that may lead in a circle.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub hops: u32,
+    /// The newest of them, in words.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub way: Vec<String>,
+    /// The triggers that fired.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub fired: BTreeMap<String, Fired>,
+}
+
+/// What is known of a trigger that fired.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Fired {
+    /// How often.
+    pub times: u64,
+    /// How many answers there were when it fired, or when what it inserted came to its end: it does not fire again before
+    /// the next one.
+    pub answers: u64,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // serde asks for a reference
+fn is_zero(count: &u32) -> bool {
+    *count == 0
 }
 
 impl Head {

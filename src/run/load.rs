@@ -11,7 +11,7 @@ use crate::program::recent::{Recent, Said};
 use crate::program::turn::message_id;
 use crate::run::draft::Draft;
 use crate::run::error::RunError;
-use crate::run::frames::{At, Frames, ROOT, child, public_path};
+use crate::run::frames::{At, Frames, ROOT, lineage, public_path};
 use crate::run::head::{Head, Status};
 use crate::run::session::Session;
 use crate::run::start::Parts;
@@ -35,7 +35,7 @@ impl Session {
         let frames = Frames::from_rows(&archive.frames(&id).await?).map_err(unreadable)?;
         let variables = archive.variables(&id).await?;
         let user_rows = archive.user_variables(&row.user).await?;
-        let scopes = open_scopes(&program, &frames, &variables, &user_rows).map_err(unreadable)?;
+        let (scopes, outer) = open_scopes(&program, &frames, &variables, &user_rows).map_err(unreadable)?;
         let masker = Masker::new(&sensitive_values(&variables, &user_rows));
         let recent = recent(archive.as_ref(), &id, &program).await?;
         // An answer that was taken but not yet judged is the newest message.
@@ -53,6 +53,9 @@ impl Session {
             last_seq: row.last_seq,
             frames,
             scopes,
+            outer,
+            looked: false,
+            metadata: serde_json::Map::new(),
             counters,
             recent,
             pending,
@@ -118,31 +121,46 @@ async fn recent(archive: &dyn Archive, id: &str, program: &Program) -> Result<Re
     }
 }
 
+/// The scopes of the frames, from the outside in: those that are seen now, and those that wait outside of skills.
 fn open_scopes(
     program: &Program,
     frames: &Frames,
     rows: &[VariableRow],
     user_rows: &[VariableRow],
-) -> Result<Scopes, String> {
-    let mut scopes = Scopes::default();
+) -> Result<(Scopes, Vec<Scopes>), String> {
+    let (mut scopes, mut outer) = (Scopes::default(), Vec::new());
     scopes.push(user_layer(program, user_rows)?);
     let of = |scope: Scope, path: &str, declarations: &Arc<Declarations>| {
         let rows = rows.iter().filter(|row| row.scope == scope.name() && row.path == path);
         layer(scope, path.to_owned(), declarations, rows)
     };
     scopes.push(of(Scope::Session, "", &program.declarations)?);
-    let Some(phase) = frames.get(ROOT).and_then(|root| program.phases.get(root.next)) else { return Ok(scopes) };
+    let Some(mut above) = frames.get(ROOT) else { return Ok((scopes, outer)) };
+    let mut phase = None;
     let leaf = frames.leaf();
-    let mut components = leaf.split('/').filter(|component| !component.is_empty());
-    let Some(phase_key) = components.next() else { return Ok(scopes) };
-    scopes.push(of(Scope::Phase, phase_key, &phase.declarations)?);
-    let Some(topic_key) = components.next().map(|component| child(phase_key, component)) else { return Ok(scopes) };
-    let topic = frames.get(phase_key).and_then(|frame| phase.topics.get(frame.next));
-    let is_topic = frames.get(&topic_key).is_some_and(|frame| frame.at == At::Topic);
-    if let Some(topic) = topic.filter(|_| is_topic) {
-        scopes.push(of(Scope::Topic, &public_path(&topic_key), &topic.declarations)?);
+    for key in lineage(&leaf) {
+        let frame = frames.get(key).ok_or_else(|| format!("no frame `{key}`"))?;
+        match &frame.at {
+            At::Phase => {
+                let found = program.phases.get(above.next).ok_or_else(|| format!("no phase for `{key}`"))?;
+                scopes.push(of(Scope::Phase, key, &found.declarations)?);
+                phase = Some(found);
+            }
+            At::Topic => {
+                let topic = phase.and_then(|phase| phase.topics.get(above.next));
+                let topic = topic.ok_or_else(|| format!("no topic for `{key}`"))?;
+                scopes.push(of(Scope::Topic, &public_path(key), &topic.declarations)?);
+            }
+            At::Skill(id) => {
+                let skill = program.skills.get(id).ok_or_else(|| format!("no skill `{id}`"))?;
+                let inside = Scopes::isolated(of(Scope::Topic, &public_path(key), &skill.inputs)?);
+                outer.push(std::mem::replace(&mut scopes, inside));
+            }
+            At::Session | At::Block(_) | At::Single(_) | At::Action => {}
+        }
+        above = frame;
     }
-    Ok(scopes)
+    Ok((scopes, outer))
 }
 
 fn layer<'r>(

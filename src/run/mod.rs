@@ -2,11 +2,16 @@
 
 pub mod commit;
 pub mod draft;
+pub mod elements;
 pub mod error;
 pub mod frames;
 pub mod head;
+pub mod insertions;
 pub mod load;
 pub mod moves;
+pub mod position;
+pub mod routes;
 pub mod session;
 pub mod start;
+pub mod triggers;
 pub mod turns;

@@ -1,18 +1,24 @@
 //! Moving between frames: into the next phase, topic and action, and out of those that are done.
 
+use std::sync::Arc;
+
 use serde_json::Value;
 
+use crate::program::action::ActionError;
 use crate::program::event::Event;
+use crate::program::outcome::Outcome;
 use crate::program::place::Place;
-use crate::program::program::{Phase, Program, Step, Steps, Topic};
+use crate::program::program::{Phase, Program, Step, Topic};
 use crate::program::turn::base_names;
 use crate::prompt::expr::parse::Expr;
+use crate::prompt::names::Names;
 use crate::run::draft::Draft;
 use crate::run::frames::{At, Frame, ROOT, child, parent, public_path};
 use crate::run::session::Session;
 use crate::value::scopes::{Declarations, Layer, Scope, Stored};
 
 /// Where a walk through the frames came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Arrived {
     /// At an action whose turn is next.
     Action,
@@ -20,7 +26,9 @@ pub(crate) enum Arrived {
     End,
 }
 
-/// A walk that cannot go on: a condition that cannot be evaluated, or a frame that points at nothing.
+/// What the session cannot go on with: a condition that cannot be evaluated, a route that fails, or a frame that points at
+/// nothing.
+#[derive(Debug)]
 pub(crate) struct Lost {
     pub(crate) code: &'static str,
     pub(crate) message: String,
@@ -28,16 +36,26 @@ pub(crate) struct Lost {
 }
 
 impl Lost {
-    fn new(message: String) -> Self {
+    /// A frame that points at nothing.
+    pub(crate) fn new(message: String) -> Self {
         Self { code: "frame-unreadable", message, help: None }
+    }
+
+    /// What keeps an action, or the `set` of a route, from its work.
+    pub(crate) fn of(error: ActionError) -> Self {
+        match error {
+            ActionError::Failed { code, message, help } => Self { code, message, help },
+            ActionError::Model(error) => Self { code: "model-failed", message: error.to_string(), help: None },
+        }
     }
 }
 
 impl Session {
     /// Walks from the innermost frame to the next action that is to run, entering and leaving what lies between.
-    pub(crate) fn settle(&mut self, program: &Program, draft: &mut Draft) -> Result<Arrived, Lost> {
-        // Every step enters or leaves a frame, and nothing is entered twice: the walk ends with the script.
+    pub(crate) fn settle(&mut self, draft: &mut Draft) -> Result<Arrived, Lost> {
+        // Every step enters or leaves a frame. What is entered twice was led there by a route, and those are counted.
         loop {
+            let program = Arc::clone(&self.program);
             let key = self.frames.leaf();
             let Some(frame) = self.frames.get(&key).cloned() else {
                 return Err(Lost::new(format!("no frame `{key}`")));
@@ -45,72 +63,28 @@ impl Session {
             match &frame.at {
                 At::Session => match program.phases.get(frame.next) {
                     None => return Ok(Arrived::End),
-                    Some(phase) => {
-                        let place = Place { phase_id: Some(phase.id.clone()), ..Place::default() };
-                        if self.skipped(
-                            program,
-                            (Some(phase), None),
-                            phase.condition.as_ref(),
-                            &phase.id,
-                            &place,
-                            draft,
-                        )? {
-                            self.next_child(ROOT);
-                            continue;
-                        }
-                        let key = self.visit("phase", &phase.id, ROOT, draft);
-                        let path = key.clone();
-                        self.enter(key, At::Phase, Some((Scope::Phase, path, &phase.declarations)), draft)?;
-                        draft.event(&place, Event::PhaseEntered { name: phase.name.clone() });
-                    }
+                    Some(phase) => self.try_phase(&program, phase, draft)?,
                 },
                 At::Phase => {
                     let phase = self.frames.get(ROOT).and_then(|root| program.phases.get(root.next));
                     let phase = phase.ok_or_else(|| Lost::new(format!("no phase for frame `{key}`")))?;
                     match phase.topics.get(frame.next) {
-                        None => self.leave(&key, true),
-                        Some(topic) => {
-                            let mut place = Place {
-                                phase_id: Some(phase.id.clone()),
-                                topic_id: Some(topic.id.clone()),
-                                path: topic.id.clone(),
-                                ..Place::default()
-                            };
-                            if self.skipped(
-                                program,
-                                (Some(phase), Some(topic)),
-                                topic.condition.as_ref(),
-                                &topic.id,
-                                &place,
-                                draft,
-                            )? {
-                                self.next_child(&key);
-                                continue;
-                            }
-                            let key = self.visit("topic", &topic.id, &key, draft);
-                            place.path = public_path(&key);
-                            let path = place.path.clone();
-                            self.enter(key, At::Topic, Some((Scope::Topic, path, &topic.declarations)), draft)?;
-                            draft.event(&place, Event::TopicEntered { name: topic.name.clone() });
-                        }
+                        None => self.leave(&key),
+                        Some(topic) => self.try_topic(&program, (phase, topic), &key, draft)?,
                     }
                 }
-                At::Topic | At::Block(_) => {
-                    let steps =
-                        self.steps_of(program, &key).ok_or_else(|| Lost::new(format!("no steps for `{key}`")))?;
+                At::Topic | At::Block(_) | At::Skill(_) | At::Single(_) => {
+                    let steps = self.steps_of(&program, &key);
+                    let steps = steps.ok_or_else(|| Lost::new(format!("no steps for `{key}`")))?;
                     match steps.get(frame.next) {
-                        Some(step) => {
-                            if self.begin(program, step, &key, draft)? {
-                                return Ok(Arrived::Action);
-                            }
-                        }
-                        None if frame.at == At::Topic => self.leave(&key, true),
+                        Some(step) => self.begin(&program, step, &key, draft)?,
+                        None if frame.at == At::Topic => self.leave(&key),
+                        None if frame.insertion.is_some() => self.insertion_done(&program, &key, draft)?,
                         None => {
                             self.frames.remove(&key);
                             if let Some(action) = self.frames.change(parent(&key)) {
                                 action.last = frame.last;
                             }
-                            return Ok(Arrived::Action);
                         }
                     }
                 }
@@ -119,39 +93,103 @@ impl Session {
         }
     }
 
-    /// Enters an action, unless its condition is false. Gives whether it was entered.
-    fn begin(&mut self, program: &Program, step: &Step, container: &str, draft: &mut Draft) -> Result<bool, Lost> {
+    /// Enters a phase, unless its condition is false.
+    fn try_phase(&mut self, program: &Program, phase: &Phase, draft: &mut Draft) -> Result<(), Lost> {
+        let place = Place { phase_id: Some(phase.id.clone()), ..Place::default() };
+        let within = (Some(phase), None);
+        if self.skipped(program, within, phase.condition.as_ref(), &phase.id, &place, draft)? {
+            self.next_child(ROOT);
+            return Ok(());
+        }
+        self.enter_phase(phase, draft).map(|_| ())
+    }
+
+    /// Enters a phase. Gives the key of its frame.
+    pub(crate) fn enter_phase(&mut self, phase: &Phase, draft: &mut Draft) -> Result<String, Lost> {
+        let place = Place { phase_id: Some(phase.id.clone()), ..Place::default() };
+        let key = self.visit("phase", &phase.id, ROOT, draft);
+        self.enter(key.clone(), At::Phase, (Scope::Phase, key.clone(), &phase.declarations), draft)?;
+        draft.event(&place, Event::PhaseEntered { name: phase.name.clone() });
+        Ok(key)
+    }
+
+    /// Enters a topic, unless its condition is false or there is nothing left to run it for.
+    fn try_topic(
+        &mut self,
+        program: &Program,
+        (phase, topic): (&Phase, &Topic),
+        above: &str,
+        draft: &mut Draft,
+    ) -> Result<(), Lost> {
+        let place = Place {
+            phase_id: Some(phase.id.clone()),
+            topic_id: Some(topic.id.clone()),
+            path: topic.id.clone(),
+            ..Place::default()
+        };
+        let within = (Some(phase), Some(topic));
+        // The condition of a topic with a list is asked once, before its first element.
+        let begun = self.frames.get(above).is_some_and(|frame| frame.taken > 0);
+        if !begun && self.skipped(program, within, topic.condition.as_ref(), &topic.id, &place, draft)? {
+            self.next_child(above);
+            return Ok(());
+        }
+        let Some(each) = &topic.for_each else {
+            let key = self.visit("topic", &topic.id, above, draft);
+            return self.enter_topic(topic, key, place, draft);
+        };
+        self.next_element(program, (phase, topic), each, above, place, draft)
+    }
+
+    /// Opens the frame of a topic, and its scope.
+    pub(crate) fn enter_topic(
+        &mut self,
+        topic: &Topic,
+        key: String,
+        mut place: Place,
+        draft: &mut Draft,
+    ) -> Result<(), Lost> {
+        place.path = public_path(&key);
+        let path = place.path.clone();
+        self.enter(key, At::Topic, (Scope::Topic, path, &topic.declarations), draft)?;
+        draft.event(&place, Event::TopicEntered { name: topic.name.clone() });
+        Ok(())
+    }
+
+    /// Enters an action, unless its condition is false.
+    fn begin(&mut self, program: &Program, step: &Step, container: &str, draft: &mut Draft) -> Result<(), Lost> {
         let key = child(container, &step.id);
         let mut place = self.place_of(container);
         place.action_id = Some(step.id.clone());
         place.round = None;
         place.path = public_path(&key);
+        // An action that was inserted runs because of that, whatever would let it run at its own place.
+        let single = self.frames.get(container).is_some_and(|frame| matches!(frame.at, At::Single(_)));
+        let condition = step.condition.as_ref().filter(|_| !single);
         let phase = self.frames.get(ROOT).and_then(|root| program.phases.get(root.next));
         let is_topic = |topic: &&Topic| Some(&topic.id) == place.topic_id.as_ref();
         let within = (phase, phase.and_then(|phase| phase.topics.iter().find(is_topic)));
-        if self.skipped(program, within, step.condition.as_ref(), &step.id, &place, draft)? {
-            self.next_child(container);
-            return Ok(false);
-        }
-        self.enter(key, At::Action, None, draft)?;
-        draft.event(&place, Event::ActionStarted { name: step.kind.to_owned() });
-        Ok(true)
-    }
-
-    /// The steps that the frame `key`, a topic or a block, walks through.
-    fn steps_of<'p>(&self, program: &'p Program, key: &str) -> Option<&'p Steps> {
-        match &self.frames.get(key)?.at {
-            At::Topic => {
-                let phase = program.phases.get(self.frames.get(ROOT)?.next)?;
-                phase.topics.get(self.frames.get(parent(key))?.next).map(|topic| &topic.steps)
+        let lost = match self.skipped(program, within, condition, &step.id, &place, draft) {
+            Ok(true) => {
+                self.next_child(container);
+                return Ok(());
             }
-            At::Block(block) => self.position(program, parent(key))?.step.action.steps(block),
-            _ => None,
-        }
+            Ok(false) => None,
+            Err(lost) => Some(lost),
+        };
+        self.frames.put(key.clone(), Frame { at: At::Action, ..Frame::default() });
+        draft.event(&place, Event::ActionStarted { name: step.kind.to_owned() });
+        let Some(lost) = lost else { return Ok(()) };
+        let outcome = Outcome::failed(&lost.message);
+        draft.event(&place, Event::Outcome { action_type: step.kind, outcome: Box::new(outcome.clone()) });
+        self.decide(program, &key, outcome, Some(lost), draft)
     }
 
     /// The frame of an action is done: its outcome goes up, and what holds it goes on to its next child.
-    pub(crate) fn finish_action(&mut self, key: &str, outcome: &crate::program::outcome::Outcome) {
+    pub(crate) fn finish_action(&mut self, key: &str, outcome: &Outcome) {
+        if key == ROOT {
+            return;
+        }
         self.frames.remove(key);
         let container = parent(key);
         if let Some(frame) = self.frames.change(container) {
@@ -162,17 +200,24 @@ impl Session {
         }
     }
 
-    fn leave(&mut self, key: &str, ends_scope: bool) {
-        self.frames.remove(key);
-        if ends_scope {
-            self.scopes.pop();
+    /// Leaves a phase or a topic: its scope ends, and what holds it goes on to its next child.
+    pub(crate) fn leave(&mut self, key: &str) {
+        let left = self.frames.remove(key);
+        self.scopes.pop();
+        let above = parent(key);
+        let taken = self.frames.get(above).map_or(0, |frame| frame.taken);
+        // A topic that runs for each element of a list comes again, until there is none left.
+        if left.is_some_and(|frame| frame.at == At::Topic) && taken > 0 {
+            return;
         }
-        self.next_child(parent(key));
+        self.next_child(above);
     }
 
-    fn next_child(&mut self, key: &str) {
+    /// What holds this goes on to its next child.
+    pub(crate) fn next_child(&mut self, key: &str) {
         if let Some(frame) = self.frames.change(key) {
             frame.next += 1;
+            frame.taken = 0;
         }
     }
 
@@ -180,14 +225,12 @@ impl Session {
         &mut self,
         key: String,
         at: At,
-        scope: Option<(Scope, String, &std::sync::Arc<Declarations>)>,
+        (scope, path, declarations): (Scope, String, &Arc<Declarations>),
         draft: &mut Draft,
     ) -> Result<(), Lost> {
         self.frames.put(key, Frame { at, ..Frame::default() });
-        if let Some((scope, path, declarations)) = scope {
-            let layer = self.fresh_layer(scope, path, declarations, draft)?;
-            self.scopes.push(layer);
-        }
+        let layer = self.fresh_layer(scope, path, declarations, draft)?;
+        self.scopes.push(layer);
         Ok(())
     }
 
@@ -196,10 +239,10 @@ impl Session {
         &mut self,
         scope: Scope,
         path: String,
-        declarations: &std::sync::Arc<Declarations>,
+        declarations: &Arc<Declarations>,
         draft: &mut Draft,
     ) -> Result<Layer, Lost> {
-        let mut layer = Layer::new(scope, path, std::sync::Arc::clone(declarations));
+        let mut layer = Layer::new(scope, path, Arc::clone(declarations));
         let at = self.services.clock.at(self.last_seq + 1);
         for declaration in declarations.values().filter(|declaration| !declaration.value.is_null()) {
             let stored =
@@ -215,6 +258,15 @@ impl Session {
         Ok(layer)
     }
 
+    /// The names that a condition outside of a turn sees.
+    pub(crate) fn names_for(&self, program: &Program, within: (Option<&Phase>, Option<&Topic>)) -> Names {
+        let mut names = base_names(program, within.0, within.1, &self.recent, self.scopes.clone());
+        names.give_text("time", self.services.clock.words(self.last_seq));
+        names.give("current_round", Value::from(1));
+        names.give("max_rounds", Value::from(1));
+        names
+    }
+
     /// Whether a condition keeps the session from entering something; tells of it when it does.
     fn skipped(
         &mut self,
@@ -226,11 +278,7 @@ impl Session {
         draft: &mut Draft,
     ) -> Result<bool, Lost> {
         let Some(condition) = condition else { return Ok(false) };
-        let mut names = base_names(program, within.0, within.1, &self.recent, self.scopes.clone());
-        names.give_text("time", self.services.clock.words(self.last_seq));
-        names.give("current_round", Value::from(1));
-        names.give("max_rounds", Value::from(1));
-        match condition.truth(&names) {
+        match condition.truth(&self.names_for(program, within)) {
             Ok(true) => Ok(false),
             Ok(false) => {
                 let why = format!("its condition does not hold: {}", condition.source());
@@ -249,12 +297,20 @@ impl Session {
         }
     }
 
-    /// The key of the next visit of a phase or topic: `id`, then `id#2`, …
-    fn visit(&mut self, what: &str, id: &str, above: &str, draft: &mut Draft) -> String {
+    /// How often this was visited, the visit that begins now included.
+    pub(crate) fn count_visit(&mut self, what: &str, id: &str, draft: &mut Draft) -> u64 {
         let name = format!("visit:{what}:{id}");
         let count = self.counters.entry(name.clone()).or_insert(0);
         *count += 1;
         draft.counters.push((name, *count));
-        if *count == 1 { child(above, id) } else { child(above, &format!("{id}#{count}")) }
+        *count
+    }
+
+    /// The key of the next visit of a phase or topic: `id`, then `id#2`, …
+    pub(crate) fn visit(&mut self, what: &str, id: &str, above: &str, draft: &mut Draft) -> String {
+        match self.count_visit(what, id, draft) {
+            1 => child(above, id),
+            count => child(above, &format!("{id}#{count}")),
+        }
     }
 }

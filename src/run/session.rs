@@ -3,19 +3,19 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::archive::contract::{Archive, SessionLock};
 use crate::archive::rows::VariableRow;
 use crate::program::event::{Event, Speaker};
 use crate::program::place::Place;
-use crate::program::program::{Phase, Program, Step, Steps, Topic};
+use crate::program::program::Program;
 use crate::program::recent::Recent;
 use crate::program::services::Services;
 use crate::prompt::names::MAX_VALUE_BYTES;
 use crate::run::draft::Draft;
 use crate::run::error::RunError;
-use crate::run::frames::{At, Frames, ROOT, component, lineage, public_path};
+use crate::run::frames::Frames;
 use crate::run::head::{Head, Status};
 use crate::value::mask::Masker;
 use crate::value::scopes::Scopes;
@@ -37,10 +37,16 @@ pub struct Session {
     pub(crate) last_seq: u64,
     pub(crate) frames: Frames,
     pub(crate) scopes: Scopes,
+    /// The scopes that wait outside of the skills that run, outermost first.
+    pub(crate) outer: Vec<Scopes>,
     pub(crate) counters: BTreeMap<String, u64>,
     pub(crate) recent: Recent,
     /// The answer that the next turn takes.
     pub(crate) pending: Option<String>,
+    /// Whether the triggers have looked at the newest answer.
+    pub(crate) looked: bool,
+    /// The `metadata` of the turn that is being committed, for the triggers.
+    pub(crate) metadata: Map<String, Value>,
     /// Takes sensitive values out of whatever is shown.
     pub(crate) masker: Masker,
     /// Whether this state may not be what is stored.
@@ -78,13 +84,6 @@ pub enum Taken {
     NotAwaited,
     /// It is longer than a variable may be ([`MAX_VALUE_BYTES`]); nothing changed.
     TooLong,
-}
-
-/// The parts of the program that the frames point at.
-pub(crate) struct Position<'p> {
-    pub(crate) phase: &'p Phase,
-    pub(crate) topic: &'p Topic,
-    pub(crate) step: &'p Step,
 }
 
 impl Session {
@@ -155,6 +154,9 @@ impl Session {
         self.answers += 1;
         self.head.waiting = None;
         self.head.pending = true;
+        self.head.hops = 0;
+        self.head.way.clear();
+        self.looked = false;
         self.pending = Some(text.to_owned());
         self.status = Status::Running;
         self.commit(draft).await?;
@@ -191,48 +193,6 @@ impl Session {
             ..VariableRow::default()
         });
         Ok(())
-    }
-
-    /// The place of the frame `key`.
-    pub(crate) fn place_of(&self, key: &str) -> Place {
-        let mut place = Place { path: public_path(key), ..Place::default() };
-        for key in lineage(key) {
-            let Some(frame) = self.frames.get(key) else { break };
-            let id = component(key).split('#').next().unwrap_or_default();
-            match &frame.at {
-                At::Phase => place.phase_id = Some(id.to_owned()),
-                At::Topic => place.topic_id = Some(id.to_owned()),
-                At::Action => {
-                    place.action_id = Some(id.to_owned());
-                    place.round = frame.round;
-                }
-                At::Session | At::Block(_) => {}
-            }
-        }
-        place
-    }
-
-    /// What the frame `key`, an action, points at.
-    pub(crate) fn position<'p>(&self, program: &'p Program, key: &str) -> Option<Position<'p>> {
-        let phase = program.phases.get(self.frames.get(ROOT)?.next)?;
-        let mut above = self.frames.get(ROOT)?;
-        let mut topic: Option<&'p Topic> = None;
-        let mut steps: Option<&'p Steps> = None;
-        let mut step: Option<&'p Step> = None;
-        for key in lineage(key) {
-            let frame = self.frames.get(key)?;
-            match &frame.at {
-                At::Session | At::Phase => {}
-                At::Topic => {
-                    topic = phase.topics.get(above.next);
-                    steps = topic.map(|topic| &topic.steps);
-                }
-                At::Block(block) => steps = step.and_then(|step| step.action.steps(block)),
-                At::Action => step = steps.and_then(|steps| steps.get(above.next)),
-            }
-            above = frame;
-        }
-        Some(Position { phase, topic: topic?, step: step? })
     }
 }
 

@@ -75,6 +75,9 @@ impl Session {
             last_seq: 0,
             frames: Frames::new(),
             scopes: Scopes::default(),
+            outer: vec![],
+            looked: false,
+            metadata: serde_json::Map::new(),
             counters: BTreeMap::new(),
             pending: None,
             masker: Masker::default(),
@@ -89,7 +92,7 @@ impl Session {
         draft.event(&Place::default(), started);
         session.open_wide_scopes(&program, &user_rows, &mut draft)?;
         session.give(birth.given, &mut draft)?;
-        session.go_on(&program, &Place::default(), &mut draft);
+        session.walk_on(&Place::default(), &mut draft);
         let new = NewSession {
             id: session.id.clone(),
             user: birth.user,

@@ -3,19 +3,20 @@
 use std::sync::Arc;
 
 use crate::model::error::ModelError;
-use crate::program::action::{ActionError, Block, Flow, For};
+use crate::program::action::{ActionError, Block, Call, Flow, For};
 use crate::program::event::{Event, Speaker};
-use crate::program::outcome::{ExitReason, Outcome};
+use crate::program::outcome::Outcome;
 use crate::program::place::Place;
 use crate::program::program::Program;
 use crate::program::turn::{Lent, Turn};
 use crate::program::work::Work;
 use crate::run::draft::Draft;
 use crate::run::error::RunError;
-use crate::run::frames::{At, Frame, block_component, child};
+use crate::run::frames::{At, Frame, Insertion, block_component, child};
 use crate::run::head::Status;
 use crate::run::moves::{Arrived, Lost};
 use crate::run::session::{Pause, Session, next_answer_id};
+use crate::script::routes::Go;
 
 /// How many turns in a row an action may take without waiting (ARCHITECTURE, "Frames").
 const MOST_TURNS_IN_A_ROW: u32 = 100;
@@ -25,6 +26,17 @@ struct Here<'a> {
     key: &'a str,
     place: Place,
     kind: &'static str,
+}
+
+/// What follows a turn, when no trigger steps in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Then {
+    /// Another turn.
+    Turn,
+    /// An answer must be waited for.
+    Wait,
+    /// The script is through.
+    End,
 }
 
 impl Session {
@@ -48,12 +60,30 @@ impl Session {
     async fn one_turn(&mut self) -> Result<(), RunError> {
         self.must_be_whole()?;
         let program = Arc::clone(&self.program);
+        if self.pending.is_some() && !self.looked {
+            self.looked = true;
+            // A message is looked at before any action sees it, when nothing is known of it but its words.
+            let mut draft = Draft::default();
+            let place = self.place();
+            match self.look_at_triggers(&program, &mut draft) {
+                Ok(false) => {}
+                Ok(true) => {
+                    self.walk_on(&place, &mut draft);
+                    return self.commit(draft).await;
+                }
+                Err(lost) => {
+                    self.failed(&place, lost, &mut draft);
+                    return self.commit(draft).await;
+                }
+            }
+        }
         let key = self.frames.leaf();
         let unreadable = |what: &str| RunError::Unreadable { id: self.id.clone(), what: what.to_owned() };
         let frame = self.frames.get(&key).ok_or_else(|| unreadable("it has no frame"))?;
         let position = self.position(&program, &key).ok_or_else(|| unreadable("its frames point at no action"))?;
         let place = self.place_of(&key);
         let kind = position.step.kind;
+        let routed = position.routed(&program);
         let lent = Lent {
             program: &program,
             phase: position.phase,
@@ -62,12 +92,12 @@ impl Session {
             session_id: &self.id,
             kind,
             state: &frame.state,
-            answer: self.pending.as_deref(),
+            answer: self.pending.as_deref().or(frame.held.as_deref()),
             entered: frame.last.as_deref(),
             recent: &self.recent,
             services: &self.services,
-            routed: &[],
-            resumed: false,
+            routed: &routed,
+            resumed: frame.resumed,
             advice: None,
             most_rounds: None,
             calls_before: frame.calls,
@@ -81,18 +111,52 @@ impl Session {
         self.head.tokens_in += work.tokens_in;
         self.head.tokens_out += work.tokens_out;
         let mut draft = Draft::default();
-        match result {
-            Ok(flow) => {
-                let here = Here { key: &key, place: Place { round: work.round, ..place }, kind };
-                self.flowed(&program, &here, flow, work, &mut draft)?;
+        let here = Here { key: &key, place: Place { round: work.round, ..place }, kind };
+        let then = match result {
+            Ok(flow) => self.flowed(&program, &here, flow, work, &mut draft)?,
+            Err(ActionError::Model(error)) => {
+                self.stopped(&here.place, &error, work, &mut draft);
+                return self.commit(draft).await;
             }
-            Err(ActionError::Model(error)) => self.stopped(&place, &error, work, &mut draft),
             Err(ActionError::Failed { code, message, help }) => {
-                let here = Here { key: &key, place: Place { round: work.round, ..place }, kind };
-                self.action_failed(&here, Lost { code, message, help }, work, &mut draft);
+                self.only_calls(&here.place, work, &mut draft);
+                self.took_answer(here.key);
+                self.ended(&program, &here, Outcome::failed(&message), Some(Lost { code, message, help }), &mut draft)
             }
-        }
+        };
+        let then = then.and_then(|then| {
+            if self.look_at_triggers(&program, &mut draft)? { self.settled(&mut draft) } else { Ok(then) }
+        });
+        self.conclude(then, &here.place, &mut draft);
         self.commit(draft).await
+    }
+
+    /// Does what follows a turn.
+    pub(crate) fn conclude(&mut self, then: Result<Then, Lost>, place: &Place, draft: &mut Draft) {
+        match then {
+            Ok(Then::Turn) => {}
+            Ok(Then::Wait) => self.wait(place, draft),
+            Ok(Then::End) => {
+                self.status = Status::Completed;
+                let summary = self.head.summary(self.answers, None);
+                draft.event(&Place::default(), Event::SessionCompleted { summary });
+            }
+            Err(lost) => self.failed(place, lost, draft),
+        }
+    }
+
+    /// Walks to the next action that is to run.
+    pub(crate) fn settled(&mut self, draft: &mut Draft) -> Result<Then, Lost> {
+        Ok(match self.settle(draft)? {
+            Arrived::Action => Then::Turn,
+            Arrived::End => Then::End,
+        })
+    }
+
+    /// Walks to the next action, and completes or fails the session when there is none.
+    pub(crate) fn walk_on(&mut self, place: &Place, draft: &mut Draft) {
+        let then = self.settled(draft);
+        self.conclude(then, place, draft);
     }
 
     fn flowed(
@@ -102,59 +166,134 @@ impl Session {
         flow: Flow,
         work: Work,
         draft: &mut Draft,
-    ) -> Result<(), RunError> {
-        let Here { key, place, .. } = here;
-        self.keep(here, work, draft)?;
-        self.pending = None;
-        self.head.pending = false;
+    ) -> Result<Result<Then, Lost>, RunError> {
+        let key = here.key;
+        let turned = self.keep(here, work, draft)?;
+        self.took_answer(key);
         if let Some(frame) = self.frames.change(key) {
             frame.again = if flow == Flow::Again { frame.again + 1 } else { 0 };
             frame.last = None;
             if frame.again > MOST_TURNS_IN_A_ROW {
                 let message =
                     format!("the action took {MOST_TURNS_IN_A_ROW} turns in a row and did not come to an end");
-                self.failed(place, Lost { code: "too-many-turns", message, help: None }, draft);
-                return Ok(());
+                return Ok(Err(Lost { code: "too-many-turns", message, help: None }));
             }
         }
-        match flow {
-            Flow::Again => {}
-            Flow::Wait(For::Input) => self.wait(place, draft),
+        if let Some(outcome) = turned {
+            self.metadata = outcome.metadata.clone();
+            // What stands in the way of an action that has another round anyway is decided too.
+            if flow == Flow::Wait(For::Input) && outcome.exit_reason.is_some() {
+                if let Err(lost) = self.decide(program, key, outcome, None, draft) {
+                    return Ok(Err(lost));
+                }
+                // Nothing ran since, so nothing is to be said again.
+                if let Some(frame) = self.frames.change(key) {
+                    frame.resumed = false;
+                }
+            }
+        }
+        Ok(match flow {
+            Flow::Again => Ok(Then::Turn),
+            Flow::Wait(For::Input) => Ok(Then::Wait),
             Flow::Enter(Block(block)) => {
                 let frame = Frame { at: At::Block(block.clone()), ..Frame::default() };
                 self.frames.put(child(key, &block_component(&block)), frame);
-                self.go_on(program, place, draft);
+                self.settled(draft)
             }
-            Flow::Done(outcome) | Flow::Exit(outcome) | Flow::Goto(outcome, _) => {
-                self.done(program, here, *outcome, draft)
+            Flow::Call(Call { skill, inputs }) => {
+                match self.insert(program, key, &skill, Insertion::Called, inputs, draft) {
+                    Ok(()) => self.settled(draft),
+                    Err(lost) => self.ended(program, here, Outcome::failed(&lost.message), Some(lost), draft),
+                }
             }
-            Flow::Call(_) => {}
-        }
-        Ok(())
+            Flow::Done(outcome) | Flow::Exit(outcome) => self.ended(program, here, *outcome, None, draft),
+            Flow::Goto(outcome, target) => self.gone(program, here, *outcome, target, draft),
+        })
     }
 
-    /// Takes over what a turn did.
-    fn keep(&mut self, here: &Here<'_>, work: Work, draft: &mut Draft) -> Result<(), RunError> {
+    /// The answer that a turn was about is taken.
+    fn took_answer(&mut self, key: &str) {
+        self.pending = None;
+        self.head.pending = false;
+        if let Some(frame) = self.frames.change(key) {
+            frame.held = None;
+            frame.resumed = false;
+        }
+    }
+
+    /// Takes over what a turn did. Gives the outcome that it reported, if any.
+    fn keep(&mut self, here: &Here<'_>, mut work: Work, draft: &mut Draft) -> Result<Option<Outcome>, RunError> {
+        let (state, calls, round) = (work.state.take(), work.calls, work.round);
+        let reported = work.events.iter().rev().find_map(|(_, event)| match event {
+            Event::Outcome { outcome, .. } => Some(outcome.as_ref().clone()),
+            _ => None,
+        });
+        let place = here.place.clone();
+        self.keep_work(&place, work, draft)
+            .map_err(|error| RunError::Unreadable { id: self.id.clone(), what: error.to_string() })?;
+        if let Some(frame) = self.frames.change(here.key) {
+            frame.calls += calls;
+            frame.round = round.or(frame.round);
+            if let Some(state) = state {
+                frame.state = state;
+            }
+        }
+        Ok(reported)
+    }
+
+    /// Takes over the variables and events of a turn, or of what is done beside one.
+    fn keep_work(&mut self, place: &Place, work: Work, draft: &mut Draft) -> Result<(), serde_json::Error> {
         for write in &work.writes {
-            let hidden = if write.written.sensitive { self.hide(&write.stored.value, draft) } else { Ok(()) };
-            hidden
-                .and_then(|()| draft.write(write))
-                .map_err(|error| RunError::Unreadable { id: self.id.clone(), what: error.to_string() })?;
+            if write.written.sensitive {
+                self.hide(&write.stored.value, draft)?;
+            }
+            draft.write(write)?;
         }
         self.scopes = work.scopes;
-        let mut place = here.place.clone();
+        let mut place = place.clone();
         for (round, event) in work.events {
             place.round = round;
             draft.event(&place, event);
         }
-        if let Some(frame) = self.frames.change(here.key) {
-            frame.calls += work.calls;
-            frame.round = work.round.or(frame.round);
-            if let Some(state) = work.state {
-                frame.state = state;
-            }
-        }
         Ok(())
+    }
+
+    /// Does something that only a turn of the action `key` can, without being one: the `set` of a route.
+    pub(crate) fn beside(
+        &mut self,
+        program: &Program,
+        key: &str,
+        draft: &mut Draft,
+        does: impl FnOnce(&Turn<'_>) -> Result<(), ActionError>,
+    ) -> Result<(), Lost> {
+        let lost = || Lost::new(format!("no action for `{key}`"));
+        let frame = self.frames.get(key).ok_or_else(lost)?;
+        let position = self.position(program, key).ok_or_else(lost)?;
+        let place = self.place_of(key);
+        let lent = Lent {
+            program,
+            phase: position.phase,
+            topic: position.topic,
+            place: &place,
+            session_id: &self.id,
+            kind: position.step.kind,
+            state: &frame.state,
+            answer: None,
+            entered: None,
+            recent: &self.recent,
+            services: &self.services,
+            routed: &[],
+            resumed: false,
+            advice: None,
+            most_rounds: None,
+            calls_before: frame.calls,
+            last_seq: self.last_seq,
+        };
+        let turn = Turn::new(lent, self.scopes.clone());
+        turn.in_round(frame.round.unwrap_or(1));
+        does(&turn).map_err(Lost::of)?;
+        let work = turn.into_work();
+        self.keep_work(&place, work, draft).map_err(|error| Lost::new(error.to_string()))
     }
 
     fn wait(&mut self, place: &Place, draft: &mut Draft) {
@@ -169,39 +308,40 @@ impl Session {
         self.status = Status::WaitingInput;
     }
 
-    fn done(&mut self, program: &Program, here: &Here<'_>, outcome: Outcome, draft: &mut Draft) {
+    /// An action came to its end, or something stands in its way that a route is written for.
+    fn ended(
+        &mut self,
+        program: &Program,
+        here: &Here<'_>,
+        outcome: Outcome,
+        lost: Option<Lost>,
+        draft: &mut Draft,
+    ) -> Result<Then, Lost> {
         let Here { key, place, kind } = here;
-        let reason = outcome.exit_reason.unwrap_or(ExitReason::ExitCriteriaMet);
+        self.metadata = outcome.metadata.clone();
         draft.event(place, Event::Outcome { action_type: kind, outcome: Box::new(outcome.clone()) });
-        let from = place.action_id.clone().unwrap_or_default();
-        if reason == ExitReason::Error {
-            let why = "no route is written for it, and an error without a route fails the session".into();
-            draft.event(place, Event::Routed { reason: reason.name(), route: "fail".into(), from: from.clone(), why });
-            let message = format!("the action `{from}` ended with an error: the model's reply could not be read");
-            self.failed(
-                place,
-                Lost { code: "action-error", message, help: Some("`/why` tells what was tried".into()) },
-                draft,
-            );
-            return;
-        }
-        let why = "no route is written for it, and a completed action goes on".into();
-        draft.event(place, Event::Routed { reason: reason.name(), route: "next".into(), from, why });
-        self.finish_action(key, &outcome);
-        self.go_on(program, place, draft);
+        self.decide(program, key, outcome, lost, draft)?;
+        self.settled(draft)
     }
 
-    /// Walks to the next action; completes the session when there is none.
-    pub(crate) fn go_on(&mut self, program: &Program, place: &Place, draft: &mut Draft) {
-        match self.settle(program, draft) {
-            Ok(Arrived::Action) => {}
-            Ok(Arrived::End) => {
-                self.status = Status::Completed;
-                let summary = self.head.summary(self.answers, None);
-                draft.event(&Place::default(), Event::SessionCompleted { summary });
-            }
-            Err(lost) => self.failed(place, lost, draft),
-        }
+    /// An action chose itself where the session goes on.
+    fn gone(
+        &mut self,
+        program: &Program,
+        here: &Here<'_>,
+        outcome: Outcome,
+        target: String,
+        draft: &mut Draft,
+    ) -> Result<Then, Lost> {
+        let Here { key, place, kind } = here;
+        let reason = outcome.exit_reason.map_or("exit_criteria_met", |reason| reason.name());
+        draft.event(place, Event::Outcome { action_type: kind, outcome: Box::new(outcome) });
+        let from = place.action_id.clone().unwrap_or_default();
+        let go = Go::Goto(target);
+        let why = "the case that holds says so".into();
+        draft.event(place, Event::Routed { reason, route: go.to_string(), from, why });
+        self.go(program, key, &go, true, draft)?;
+        self.settled(draft)
     }
 
     fn stopped(&mut self, place: &Place, error: &ModelError, work: Work, draft: &mut Draft) {
@@ -212,17 +352,6 @@ impl Session {
         draft.event(place, Event::Error { code: "model-failed", message: message.clone(), help: Some(help) });
         let summary = self.head.summary(self.answers, Some(message));
         draft.event(place, Event::SessionStopped { summary });
-    }
-
-    fn action_failed(&mut self, here: &Here<'_>, lost: Lost, work: Work, draft: &mut Draft) {
-        let Here { place, kind, .. } = here;
-        self.only_calls(place, work, draft);
-        let outcome = Outcome::failed(&lost.message);
-        draft.event(place, Event::Outcome { action_type: kind, outcome: Box::new(outcome) });
-        let from = place.action_id.clone().unwrap_or_default();
-        let why = "no route is written for it, and an error without a route fails the session".into();
-        draft.event(place, Event::Routed { reason: "error", route: "fail".into(), from, why });
-        self.failed(place, lost, draft);
     }
 
     pub(crate) fn failed(&mut self, place: &Place, lost: Lost, draft: &mut Draft) {

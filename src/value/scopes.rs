@@ -111,6 +111,8 @@ pub struct Written {
 #[derive(Clone, Debug, Default)]
 pub struct Scopes {
     layers: Vec<Arc<Layer>>,
+    /// Whether nothing leaves: whatever scope a write names, it goes to the narrowest layer. A skill is like this.
+    isolated: bool,
 }
 
 impl Layer {
@@ -146,6 +148,11 @@ impl Layer {
 }
 
 impl Scopes {
+    /// The scopes of a skill: it sees this layer and nothing else, and whatever it writes stays there.
+    pub fn isolated(layer: Layer) -> Self {
+        Self { layers: vec![Arc::new(layer)], isolated: true }
+    }
+
     /// Enters a scope: its layer is now the narrowest.
     pub fn push(&mut self, layer: Layer) {
         self.layers.push(Arc::new(layer));
@@ -174,6 +181,9 @@ impl Scopes {
     }
 
     fn target_position(&self, name: &str, scope: Option<Scope>) -> Option<usize> {
+        if self.isolated {
+            return self.layers.len().checked_sub(1);
+        }
         match scope {
             Some(scope) => self.layers.iter().rposition(|layer| layer.scope == scope),
             None => self

@@ -65,20 +65,28 @@ impl Talk {
         let rounds: Rounds = turn.state()?;
         match turn.answer {
             Some(answer) if rounds.round > 0 => self.answered(turn, rounds, answer).await,
-            _ if rounds.round > 0 => Ok(Flow::Wait(For::Input)),
+            _ if rounds.round > 0 => {
+                turn.in_round(rounds.round);
+                // After something else was said the person must hear again what is asked; or for the first time, when a
+                // route stepped in before it could be said.
+                if turn.resumed {
+                    turn.say(None, &rounds.asked);
+                }
+                Ok(Flow::Wait(For::Input))
+            }
             _ => self.opening(turn).await,
         }
     }
 
     async fn opening(&self, turn: &Turn<'_>) -> Result<Flow, ActionError> {
         turn.in_round(1);
-        let names = turn.names(self.max_rounds);
+        let names = turn.names(turn.last_round(self.max_rounds));
         let question = turn.text(&self.content, &names)?;
         let done = self.listens == Listens::Not;
         let reason = done.then_some(ExitReason::ExitCriteriaMet);
         if self.verbatim {
             turn.say(None, &question);
-            let metadata = metadata(None, (1, self.max_rounds), reason);
+            let metadata = metadata(None, (1, turn.last_round(self.max_rounds)), reason);
             let outcome = Outcome {
                 success: true,
                 completed: done,
@@ -100,7 +108,7 @@ impl Talk {
         };
         turn.say(Some(exchange.message_id.clone()), &said);
         let judged = (done && unreadable).then(|| judged(&mut exchange, &self.model.shape));
-        let outcome = outcome(exchange, (1, self.max_rounds), reason, done, judged, Map::new());
+        let outcome = outcome(exchange, (1, turn.last_round(self.max_rounds)), reason, done, judged, Map::new());
         self.opened(turn, outcome, said)
     }
 
@@ -118,10 +126,10 @@ impl Talk {
         turn.in_round(round);
         if self.listens == Listens::ForAnyAnswer {
             let reason = ExitReason::ExitCriteriaMet;
-            let metadata = metadata(None, (round, self.max_rounds), Some(reason));
+            let metadata = metadata(None, (round, turn.last_round(self.max_rounds)), Some(reason));
             return Ok(Flow::done(Outcome { metadata, ..Outcome::done(reason) }));
         }
-        let names = turn.names(self.max_rounds);
+        let names = turn.names(turn.last_round(self.max_rounds));
         let question = turn.text(&self.content, &names)?;
         let ask = self.ask(turn, names, &question, Some(answer), round, false)?;
         let mut exchange = turn.exchange(ask).await?;
@@ -132,12 +140,13 @@ impl Talk {
         // Of a reply that is held back nothing is said, so its EXIT would leave the person without an answer.
         let exit =
             exchange.held_back.is_none() && reply.get("EXIT").is_some_and(is_yes) && self.nothing_is_missing(turn);
-        let last = round >= self.max_rounds;
+        let last = round >= turn.last_round(self.max_rounds);
         let judged = judged(&mut exchange, &self.model.shape);
         let reason = exit_reason(exit, last, judged.suggestion);
         let words = content(&exchange).filter(|words| !words.trim().is_empty()).map(str::to_owned);
         let message_id = exchange.message_id.clone();
-        let outcome = outcome(exchange, (round, self.max_rounds), reason, exit || last, Some(judged), extracted);
+        let outcome =
+            outcome(exchange, (round, turn.last_round(self.max_rounds)), reason, exit || last, Some(judged), extracted);
         if exit {
             turn.say(Some(message_id), words.as_deref().unwrap_or_default());
             return Ok(Flow::done(outcome));
@@ -150,6 +159,13 @@ impl Talk {
             Some(words) => words,
             None => self.fallback(turn, &rounds.asked)?,
         };
+        // A route leads away from here: the words would be a question that nobody waits for. They are said when the
+        // action goes on, as the question of its next round.
+        let led_away = reason.is_some_and(|reason| turn.routed.contains(&reason));
+        if led_away {
+            turn.keep(&Rounds { round: round + 1, asked: said })?;
+            return Ok(Flow::Exit(Box::new(outcome)));
+        }
         turn.report(outcome);
         // The answer was of this round; what is said now begins the next.
         turn.in_round(round + 1);
@@ -230,7 +246,8 @@ impl Talk {
             round,
             opening,
             // The words of a last round are said only when EXIT turns out to be yes, which comes after them.
-            live: opening || round < self.max_rounds,
+            // Those that a route may lead away from are said later, or never.
+            live: opening || (round < turn.last_round(self.max_rounds) && turn.routed.is_empty()),
         })
     }
 }

@@ -1,0 +1,134 @@
+//! Where a session stands: what its frames point at in the program.
+
+use crate::program::outcome::ExitReason;
+use crate::program::place::Place;
+use crate::program::program::{Phase, Program, Step, Topic};
+use crate::program::routes::{Route, RouteTable};
+use crate::run::frames::{At, Frame, ROOT, component, id_of, lineage, public_path};
+use crate::run::session::Session;
+use crate::script::routes::Go;
+
+/// The parts of the program that a frame points at.
+pub(crate) struct Position<'p> {
+    /// The phase; the last one when the script is through and something is inserted after it.
+    pub(crate) phase: &'p Phase,
+    /// The topic, likewise.
+    pub(crate) topic: &'p Topic,
+    /// The action.
+    pub(crate) step: &'p Step,
+    /// Whether it was inserted, or stands in a skill: then only its own table is asked.
+    pub(crate) inserted: bool,
+    /// The key of the frame whose monitors and advice are its own: its skill's, else its topic's.
+    pub(crate) home: String,
+}
+
+/// A route as found, and where.
+pub(crate) struct Found<'p> {
+    pub(crate) route: &'p Route,
+    /// Whose table it stands in, in words.
+    pub(crate) table: String,
+}
+
+impl<'p> Position<'p> {
+    /// The route for `reason`: the action's own table is asked first, then the topic's, the phase's, the session's
+    /// (LANGUAGE.md section 6). What was inserted asks its own table only: its topic did not write it.
+    pub(crate) fn route(&self, program: &'p Program, reason: ExitReason) -> Option<Found<'p>> {
+        let own = (&self.step.routes, "action", self.step.id.as_str());
+        let wider: [(&'p RouteTable, &str, &str); 3] = [
+            (&self.topic.routes, "topic", &self.topic.id),
+            (&self.phase.routes, "phase", &self.phase.id),
+            (&program.routes, "session", &program.id),
+        ];
+        let tables = std::iter::once(own).chain(wider.into_iter().filter(|_| !self.inserted));
+        tables.into_iter().find_map(|(table, what, id)| {
+            let route = table.get(reason)?;
+            Some(Found { route, table: format!("on_exit of the {what} `{id}`") })
+        })
+    }
+
+    /// The reasons for which an action that is not done is led away.
+    pub(crate) fn routed(&self, program: &'p Program) -> Vec<ExitReason> {
+        let leads_away = |route: &Route| route.insert.is_some() || !matches!(route.then, None | Some(Go::Resume));
+        [ExitReason::UserBlocked, ExitReason::OffTopic]
+            .into_iter()
+            .filter(|reason| self.route(program, *reason).is_some_and(|found| leads_away(found.route)))
+            .collect()
+    }
+}
+
+impl Session {
+    /// The place of the frame `key`.
+    pub(crate) fn place_of(&self, key: &str) -> Place {
+        let mut place = Place { path: public_path(key), ..Place::default() };
+        for key in lineage(key) {
+            let Some(frame) = self.frames.get(key) else { break };
+            let id = id_of(component(key));
+            match &frame.at {
+                At::Phase => place.phase_id = Some(id.to_owned()),
+                At::Topic => place.topic_id = Some(id.to_owned()),
+                At::Action => {
+                    place.action_id = Some(id.to_owned());
+                    place.round = frame.round;
+                }
+                At::Session | At::Block(_) | At::Skill(_) | At::Single(_) => {}
+            }
+        }
+        place
+    }
+
+    /// What the frame `key`, an action, points at.
+    pub(crate) fn position<'p>(&self, program: &'p Program, key: &str) -> Option<Position<'p>> {
+        let mut above: &Frame = self.frames.get(ROOT)?;
+        let phase = program.phases.get(above.next).or(program.phases.last())?;
+        let mut topic: Option<&'p Topic> = None;
+        let mut steps: Option<&'p [Step]> = None;
+        let mut step: Option<&'p Step> = None;
+        let mut inserted = false;
+        let mut home = String::new();
+        for key in lineage(key) {
+            let frame = self.frames.get(key)?;
+            match &frame.at {
+                At::Session | At::Phase => {}
+                At::Topic => {
+                    topic = phase.topics.get(above.next);
+                    steps = topic.map(|topic| topic.steps.as_slice());
+                    key.clone_into(&mut home);
+                }
+                At::Block(block) => {
+                    steps = step.and_then(|step| step.action.steps(block)).map(|steps| steps.as_slice())
+                }
+                At::Skill(id) => {
+                    inserted = true;
+                    steps = program.skills.get(id).map(|skill| skill.steps.as_slice());
+                    key.clone_into(&mut home);
+                }
+                At::Single(id) => {
+                    inserted = true;
+                    steps = program.inserts.get(id).map(std::slice::from_ref);
+                }
+                At::Action => step = steps.and_then(|steps| steps.get(above.next)),
+            }
+            above = frame;
+        }
+        let topic = topic.or(phase.topics.last())?;
+        Some(Position { phase, topic, step: step?, inserted, home })
+    }
+
+    /// The steps that the frame `key`, which is no action, walks through.
+    pub(crate) fn steps_of<'p>(&self, program: &'p Program, key: &str) -> Option<&'p [Step]> {
+        match &self.frames.get(key)?.at {
+            At::Topic => {
+                let phase = program.phases.get(self.frames.get(ROOT)?.next)?;
+                let next = self.frames.get(crate::run::frames::parent(key))?.next;
+                phase.topics.get(next).map(|topic| topic.steps.as_slice())
+            }
+            At::Block(block) => {
+                let position = self.position(program, crate::run::frames::parent(key))?;
+                position.step.action.steps(block).map(|steps| steps.as_slice())
+            }
+            At::Skill(id) => program.skills.get(id).map(|skill| skill.steps.as_slice()),
+            At::Single(id) => program.inserts.get(id).map(std::slice::from_ref),
+            At::Session | At::Phase | At::Action => None,
+        }
+    }
+}
