@@ -8,7 +8,6 @@ use crate::program::program::{Program, Skill};
 use crate::program::turn::fitting;
 use crate::run::draft::Draft;
 use crate::run::frames::{At, Frame, Insertion, child, inserted_component, lineage, parent, public_path};
-use crate::run::head::Fired;
 use crate::run::moves::Lost;
 use crate::run::session::Session;
 use crate::value::mask::MASK;
@@ -94,7 +93,7 @@ impl Session {
         }
         if let Some(Insertion::Triggered { trigger, .. }) = &frame.insertion {
             // What was answered inside of it was looked at: it was there for just that.
-            let fired = self.head.fired.entry(trigger.clone()).or_insert(Fired::default());
+            let fired = self.head.fired.entry(trigger.clone()).or_default();
             fired.answers = self.answers;
         }
         Some(frame)

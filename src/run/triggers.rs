@@ -5,6 +5,7 @@ use serde_json::{Map, Value, json};
 use crate::program::event::Event;
 use crate::program::program::Program;
 use crate::program::routes::Trigger;
+use crate::prompt::expr::fields::fields_of;
 use crate::run::draft::Draft;
 use crate::run::frames::{At, Insertion, lineage};
 use crate::run::moves::Lost;
@@ -30,7 +31,7 @@ impl Session {
         names.give_text("time", self.services.clock.words(self.last_seq));
         names.give("current_round", json!(place.round.unwrap_or(1)));
         names.give("max_rounds", metadata.get("max_rounds").cloned().unwrap_or(json!(1)));
-        names.give("metadata", Value::Object(with_all_names(metadata)));
+        names.give("metadata", Value::Object(with_all_names(metadata, &program.triggers)));
         for trigger in &program.triggers {
             if self.is_off(&key, trigger) {
                 continue;
@@ -93,8 +94,11 @@ impl Session {
     }
 }
 
-/// The names of `metadata` that always exist; what a reply held of its own stays.
-fn with_all_names(mut metadata: Map<String, Value>) -> Map<String, Value> {
+/// The names of `metadata` that always exist, those that a trigger asks for among them; what a reply held of its own stays.
+fn with_all_names(mut metadata: Map<String, Value>, triggers: &[Trigger]) -> Map<String, Value> {
+    for (name, _) in triggers.iter().flat_map(|trigger| fields_of("metadata", trigger.when.root())) {
+        metadata.entry(name).or_insert(Value::Null);
+    }
     let always = [
         ("emotional_tone", json!("")),
         ("crisis_signal", json!(false)),

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::check::facts::Facts;
 use crate::check::rules::rule::Rule;
-use crate::prompt::expr::tree::{Argument, Kind, Node};
+use crate::prompt::expr::fields::fields_of;
 use crate::script::fields::shortened;
 use crate::script::findings::Findings;
 use crate::source::diagnostic::{Diagnostic, Edit};
@@ -38,7 +38,7 @@ impl Rule for UnknownMetadata {
         let known = fields(facts.reply_schemas);
         for expression in facts.seen.expressions.iter().filter(|fact| whens.contains(&Arc::as_ptr(&fact.node))) {
             let mut asked = Vec::new();
-            asks(expression.expression.root(), &mut asked);
+            asked.extend(fields_of(METADATA, expression.expression.root()));
             for (name, range) in asked.into_iter().filter(|(name, _)| !known.contains(name)) {
                 // Replies may have fields that no schema names: only what looks like a slip is reported.
                 let near = findings.may_advise().then(|| near_miss(name, known.iter().copied())).flatten();
@@ -68,49 +68,4 @@ fn fields(schemas: &BTreeMap<String, Value>) -> BTreeSet<&str> {
 fn place(source: &str, name: &str, range: &Range<usize>) -> Option<Range<usize>> {
     let end = range.start + source.get(range.clone())?.rfind(name)? + name.len();
     Some(end - name.len()..end)
-}
-
-/// The fields of `metadata` that an expression asks for, each with the place of the whole `metadata.name`.
-fn asks<'n>(node: &'n Node, found: &mut Vec<(&'n str, Range<usize>)>) {
-    let is_metadata = |of: &Node| matches!(&of.kind, Kind::Name(name) if name == METADATA);
-    let all = |arguments: &'n [Argument], found: &mut Vec<(&'n str, Range<usize>)>| {
-        for argument in arguments {
-            let (Argument::Plain(node) | Argument::Named(_, node)) = argument;
-            asks(node, found);
-        }
-    };
-    match &node.kind {
-        Kind::Attribute(of, name) if is_metadata(of) => found.push((name, node.range.clone())),
-        Kind::Item(of, key) if is_metadata(of) => {
-            if let Kind::Constant(key) = &key.kind {
-                found.extend(key.as_str().map(|name| (name, node.range.clone())));
-            }
-        }
-        Kind::Name(_) | Kind::Constant(_) => {}
-        Kind::Not(of) | Kind::Negate(of) | Kind::Attribute(of, _) => asks(of, found),
-        Kind::And(one, two) | Kind::Or(one, two) | Kind::Operation(_, one, two) | Kind::Item(one, two) => {
-            asks(one, found);
-            asks(two, found);
-        }
-        Kind::Chain(first, rest) => {
-            asks(first, found);
-            rest.iter().for_each(|(_, node)| asks(node, found));
-        }
-        Kind::Choice { test, yes, no } => {
-            [Some(test), Some(yes), no.as_ref()].into_iter().flatten().for_each(|node| asks(node, found));
-        }
-        Kind::Filter(_, of, arguments) | Kind::Test(_, of, arguments) => {
-            asks(of, found);
-            all(arguments, found);
-        }
-        Kind::Slice { of, start, stop, .. } => {
-            [Some(of), start.as_ref(), stop.as_ref()].into_iter().flatten().for_each(|node| asks(node, found));
-        }
-        Kind::Call(_, arguments) => all(arguments, found),
-        Kind::List(items) => items.iter().for_each(|node| asks(node, found)),
-        Kind::Map(entries) => entries.iter().for_each(|(key, value)| {
-            asks(key, found);
-            asks(value, found);
-        }),
-    }
 }

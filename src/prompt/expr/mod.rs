@@ -1,6 +1,7 @@
 //! Conditions and guards: minijinja's syntax, evaluated by rules of our own (LANGUAGE.md section 4).
 
 pub mod eval;
+pub mod fields;
 pub mod hints;
 pub mod inside;
 pub mod methods;
