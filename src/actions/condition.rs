@@ -1,4 +1,4 @@
-//! `condition`: picks the first case whose `when` holds, and runs its actions or sets its variables.
+//! `condition`: picks the first case whose `when` holds, and runs its actions, sets its variables or goes elsewhere.
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
@@ -33,6 +33,7 @@ struct Case {
 enum Consequence {
     Steps(Steps),
     Set(Vec<Assignment>),
+    Goto(String),
 }
 
 /// Which case was entered, so that the turn after it knows that there is nothing left to decide.
@@ -165,29 +166,48 @@ fn branches(fields: &Fields<'_>) -> bool {
 }
 
 fn consequence(fields: &Fields<'_>, checking: &mut dyn Checking) -> Option<Consequence> {
+    let goto = fields.take("goto").is_some();
     let goes = fields.name("goto");
     if let Some(id) = &goes {
         checking.goto(id);
     }
-    fields.not_yet("goto", true);
+    let conflict = |span, [one, other]: [&str; 2], help: &str| {
+        let message = format!("{} has both `{one}` and `{other}`", fields.what());
+        let diagnostic = Diagnostic::error("conflicting-fields", message, fields.file(), span);
+        fields.findings().report(diagnostic.with_help(help));
+    };
     let has_actions = fields.take("actions").is_some();
     let set = fields.entry("set");
     match (has_actions, set) {
-        (true, None) => fields.required_list("actions").map(|nodes| Consequence::Steps(checking.steps(nodes))),
-        (false, Some(entry)) => read_values(&entry.value, fields, checking).map(Consequence::Set),
         (true, Some(entry)) => {
-            let message = format!("{} has both `actions` and `set`", fields.what());
             let help = "keep one; an action of kind `set` can stand among the actions";
-            let diagnostic = Diagnostic::error("conflicting-fields", message, fields.file(), entry.key.span);
-            fields.findings().report(diagnostic.with_help(help));
+            conflict(entry.key.span, ["actions", "set"], help);
             None
         }
-        (false, None) if goes.is_some() => None,
+        (true, None) => {
+            let steps = fields.required_list("actions").map(|nodes| Consequence::Steps(checking.steps(nodes)));
+            if let Some(entry) = fields.entry("goto") {
+                let help = "keep one; the last of the actions can be a `condition` that goes elsewhere";
+                conflict(entry.key.span, ["actions", "goto"], help);
+                return None;
+            }
+            steps
+        }
+        (false, Some(set)) => {
+            let set = read_values(&set.value, fields, checking).map(Consequence::Set);
+            if let Some(entry) = fields.entry("goto") {
+                let help = "keep one; `actions` can hold a `set` and, after it, a `condition` that goes elsewhere";
+                conflict(entry.key.span, ["set", "goto"], help);
+                return None;
+            }
+            set
+        }
+        (false, None) if goto => goes.map(|id| Consequence::Goto(id.value)),
         (false, None) => {
             let message = format!("{} says nothing to do", fields.what());
-            let help = "give it `actions:` or `set:`";
+            let help = "give it `actions:`, `set:` or `goto:`";
             let diagnostic = Diagnostic::error("missing-key", message, fields.file(), fields.span());
-            fields.lacks(&["actions", "set"], diagnostic.with_help(help));
+            fields.lacks(&["actions", "set", "goto"], diagnostic.with_help(help));
             None
         }
     }
@@ -214,6 +234,9 @@ impl Action for Cases {
                 return Ok(Flow::Enter(Block(block)));
             }
             Some((_, Consequence::Set(values))) => assign(turn, values)?,
+            Some((_, Consequence::Goto(id))) => {
+                return Ok(Flow::Goto(Box::new(Outcome::done(ExitReason::ExitCriteriaMet)), id.clone()));
+            }
             None => Map::new(),
         };
         Ok(Flow::done(Outcome { extracted_variables, ..Outcome::done(ExitReason::ExitCriteriaMet) }))
@@ -226,7 +249,7 @@ impl Action for Cases {
         };
         match then {
             Consequence::Steps(steps) => Some(steps),
-            Consequence::Set(_) => None,
+            Consequence::Set(_) | Consequence::Goto(_) => None,
         }
     }
 }

@@ -1,19 +1,38 @@
-//! `use_skill`: runs a skill in a scope of its own (LANGUAGE.md section 5). This release checks it and cannot run it yet.
+//! `use_skill`: runs a skill in a scope of its own (LANGUAGE.md section 5).
 
 use std::sync::Arc;
 
-use crate::program::action::Action;
-use crate::program::assignments::read_value;
-use crate::program::kind::{Checking, Given, Kind};
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::program::action::{Action, ActionError, Call, Flow};
+use crate::program::assignments::{Assigned, evaluate, read_value};
+use crate::program::kind::{Checking, Described, Given, Kind};
+use crate::program::outcome::{ExitReason, Outcome};
+use crate::program::turn::Turn;
 use crate::script::declare::variable_name;
 use crate::script::fields::Fields;
-use crate::script::findings::LATER;
 use crate::source::diagnostic::Diagnostic;
 use crate::source::span::Spanned;
 use crate::source::yaml::{Node, NodeKind};
 
 /// The kind.
 pub struct UseSkill;
+
+struct Calling {
+    skill: String,
+    /// The skill's inputs and what they are given.
+    inputs: Vec<(String, Assigned)>,
+    /// Our variables, each with the skill's output that fills it.
+    outputs: Vec<(String, String)>,
+}
+
+/// Whether the skill was called, so that the turn after it knows that it is back.
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct Called {
+    called: bool,
+}
 
 impl Kind for UseSkill {
     fn name(&self) -> &'static str {
@@ -34,34 +53,38 @@ impl Kind for UseSkill {
 
     fn check(&self, fields: &Fields<'_>, checking: &mut dyn Checking) -> Option<Box<dyn Action>> {
         let skill = fields.required_words("skill").map(|words| Spanned { value: words.text, span: words.node.span });
-        let inputs = fields.take("input").map(|node| inputs(node, fields, checking)).unwrap_or_default();
+        let before = fields.findings().mistakes();
+        let (given, inputs) = fields.take("input").map(|node| inputs(node, fields, checking)).unwrap_or_default();
         let outputs = fields.take("output").map(|node| outputs(node, fields)).unwrap_or_default();
         for (ours, _) in &outputs {
             checking.learn(ours, None);
         }
         let skill = skill?;
-        checking.skill(&skill, inputs, outputs.into_iter().map(|(_, theirs)| theirs).collect());
-        let message = "`use_skill` is a kind of the language, but this release checks it only and cannot run it yet";
-        let diagnostic = Diagnostic::error(LATER, message, fields.file(), skill.span);
-        let help = "see docs/language.md for what this release runs";
-        fields.findings().report_later("use_skill", diagnostic.with_help(help));
-        None
+        checking.skill(&skill, given, outputs.iter().map(|(_, theirs)| theirs.clone()).collect());
+        checking.describe(Described { max_rounds: 1, ..Described::default() });
+        if fields.findings().mistakes() > before {
+            return None;
+        }
+        let outputs = outputs.into_iter().map(|(ours, theirs)| (ours.value, theirs.value)).collect();
+        Some(Box::new(Calling { skill: skill.value, inputs, outputs }))
     }
 }
 
+/// What `input` gives, as written and as it is evaluated.
+type Inputs = (Vec<Given>, Vec<(String, Assigned)>);
+
 /// `input: { name: value }`: the values are those of `set`, read where the caller stands; the names are the skill's.
-fn inputs(node: &Arc<Node>, fields: &Fields<'_>, checking: &mut dyn Checking) -> Vec<Given> {
+fn inputs(node: &Arc<Node>, fields: &Fields<'_>, checking: &mut dyn Checking) -> Inputs {
     let NodeKind::Mapping(entries) = &node.kind else {
         let message =
             format!("`input` must be a mapping of the skill's inputs to values, but this is {}", node.describe());
         let help = "write each input on a line of its own, as `name: value`";
         fields.findings().report(Diagnostic::error("wrong-type", message, fields.file(), node.span).with_help(help));
-        return vec![];
+        return Inputs::default();
     };
-    for entry in entries {
-        read_value(&entry.value, checking);
-    }
-    entries.iter().map(|entry| Given { name: entry.key.clone(), value: Arc::clone(&entry.value) }).collect()
+    let given = entries.iter().map(|entry| Given { name: entry.key.clone(), value: Arc::clone(&entry.value) });
+    let values = entries.iter().filter_map(|entry| Some((entry.key.value.clone(), read_value(&entry.value, checking)?)));
+    (given.collect(), values.collect())
 }
 
 /// `output: [name]`, or `output: { ours: theirs }`: our variables with the skill's outputs that fill them.
@@ -86,5 +109,30 @@ fn outputs(node: &Arc<Node>, fields: &Fields<'_>) -> Vec<(Spanned<String>, Spann
             items.iter().filter_map(text).filter(ours).map(|name| (name.clone(), name)).collect()
         }
         NodeKind::Scalar(_) => text(node).filter(ours).map(|name| (name.clone(), name)).into_iter().collect(),
+    }
+}
+
+#[async_trait]
+impl Action for Calling {
+    async fn turn(&self, turn: &Turn<'_>) -> Result<Flow, ActionError> {
+        turn.in_round(1);
+        let Called { called } = turn.state()?;
+        let Some(end) = turn.entered.filter(|_| called) else {
+            let inputs = evaluate(turn, self.inputs.iter().map(|(name, value)| (name.as_str(), value)))?;
+            turn.keep(&Called { called: true })?;
+            return Ok(Flow::Call(Call { skill: self.skill.clone(), inputs: inputs.into_iter().collect() }));
+        };
+        if end.exit_reason == Some(ExitReason::Error) {
+            let failed = Outcome::failed(&format!("the skill `{}` ended with an error", self.skill));
+            return Ok(Flow::done(failed));
+        }
+        let mut extracted_variables = Map::new();
+        for (ours, theirs) in &self.outputs {
+            // As with what a model extracts, null overwrites nothing.
+            let Some(value) = end.extracted_variables.get(theirs).filter(|value| !value.is_null()) else { continue };
+            let shown = turn.set(ours, Value::clone(value), None)?;
+            extracted_variables.insert(ours.clone(), shown);
+        }
+        Ok(Flow::done(Outcome { extracted_variables, ..Outcome::done(ExitReason::ExitCriteriaMet) }))
     }
 }

@@ -5,23 +5,20 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::check::checker::Checker;
-use crate::check::facts::Facts;
+use crate::check::documents::{Asked, session, skill};
 use crate::check::library::Library;
-use crate::check::rules::RULES;
+use crate::check::reach::reached;
 use crate::check::secrets::secrets;
-use crate::check::unknown_names::unknown_names;
-use crate::check::walk;
 use crate::program::kind::Kind;
 use crate::program::limits::Budget;
 use crate::program::program::Program;
-use crate::program::routes::RouteTable;
 use crate::prompt::templates::Templates;
+use crate::prompt::text::Texts;
 use crate::script::findings::Findings;
+use crate::script::limits::Budget as WrittenBudget;
 use crate::script::read::{Document, document, read};
-use crate::script::script::Script;
-use crate::script::skill::WrittenSkill;
 use crate::source::diagnostic::{Diagnostic, sort};
+use crate::source::span::Spanned;
 use crate::source::text::SourceFile;
 use crate::source::yaml::Parsed;
 
@@ -39,15 +36,55 @@ pub struct Against<'a> {
     pub models: Option<&'a [String]>,
 }
 
-/// Checks the script in a parsed file, as `run` does: what could not be run is an error. Gives the program when there is no
-/// error, and everything that was found, in the order of the file.
+/// Checks the script in a parsed file and the skills that it reaches, as `run` does: what could not be run is an error. Gives
+/// the program when there is no error, and everything that was found, by file and in the order of each.
 pub fn check(file: &Arc<SourceFile>, parsed: Parsed, against: &Against<'_>) -> (Option<Program>, Vec<Diagnostic>) {
     let findings = Findings::new();
     findings.extend(parsed.diagnostics);
-    let script = parsed.root.and_then(|root| read(file, &root, &findings));
-    let program = script.and_then(|script| session(&script, against, &findings, Asked::Essential).0);
-    let program = program.filter(|_| !findings.has_errors());
-    (program, in_order(findings))
+    let Some(script) = parsed.root.and_then(|root| read(file, &root, &findings)) else {
+        return (None, in_order(findings));
+    };
+    let mut texts = Texts::new();
+    let walked = session(&script, against, &mut texts, &findings, Asked::Essential);
+    let reached = reached(&script, walked.needs, against, &mut texts, &findings);
+    let sound = !findings.has_errors() && !reached.broken;
+    let mut diagnostics = in_order(findings);
+    diagnostics.extend(reached.diagnostics);
+    sort(&mut diagnostics);
+    let program = walked.tree.filter(|_| sound).map(|tree| Program {
+        id: script.id.value.clone(),
+        name: script.name.clone(),
+        who: script.who.clone().unwrap_or_else(|| "咨询师".into()),
+        user: script.user.clone().unwrap_or_else(|| "来访者".into()),
+        goal: tree.goal,
+        model: script.model.as_ref().map(|model| model.value.clone()),
+        history_messages: script.history.messages as usize,
+        history_chars: script.history.chars as usize,
+        globals: tree.globals,
+        declarations: tree.declarations,
+        phases: tree.phases,
+        routes: tree.routes,
+        triggers: tree.triggers,
+        budget: budget(script.budget.as_ref()),
+        // What is reached in files is nothing that the script itself holds.
+        skills: tree.skills.into_iter().chain(reached.skills).map(|skill| (skill.id.clone(), skill)).collect(),
+        inserts: walked.inserts,
+        texts,
+        templates: Arc::clone(&against.templates),
+    });
+    (program, diagnostics)
+}
+
+fn budget(written: Option<&WrittenBudget>) -> Budget {
+    let limit = |of: fn(&WrittenBudget) -> &Option<Spanned<u32>>| {
+        written.and_then(|written| of(written).as_ref()).map(|limit| u64::from(limit.value))
+    };
+    Budget {
+        turns: limit(|budget| &budget.turns),
+        model_calls: limit(|budget| &budget.model_calls),
+        tokens: limit(|budget| &budget.tokens),
+        minutes: limit(|budget| &budget.minutes),
+    }
 }
 
 /// What came of the examination of a document.
@@ -68,9 +105,11 @@ pub fn examine(file: &Arc<SourceFile>, parsed: Parsed, against: &Against<'_>) ->
     findings.extend(secrets(file));
     match parsed.root.and_then(|root| document(file, &root, &findings)) {
         Some(Document::Session(script)) => {
-            names = session(&script, against, &findings, Asked::All).1;
+            names = session(&script, against, &mut Texts::new(), &findings, Asked::All).names;
         }
-        Some(Document::Skill(skill)) => names = lone_skill(file, &skill, against, &findings),
+        Some(Document::Skill(written)) => {
+            names = skill(file, &written, against, &mut Texts::new(), &findings, Asked::All).names;
+        }
         Some(Document::Workflow(span)) => {
             let message = "this file is a workflow state file, which this release cannot check or run yet";
             let help = "docs/language.md tells what this release runs";
@@ -90,85 +129,4 @@ fn in_order(findings: Findings) -> Vec<Diagnostic> {
     diagnostics
         .dedup_by(|a, b| (a.rule, a.span, &a.message) == (b.rule, b.span, &b.message) && Arc::ptr_eq(&a.file, &b.file));
     diagnostics
-}
-
-/// The names of what was seen; none when something is missing from it.
-fn names_of(facts: &Facts<'_>) -> Option<BTreeSet<String>> {
-    facts.whole().then(|| facts.seen.definitions.iter().map(|definition| definition.name.clone()).collect())
-}
-
-/// Which rules are asked.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Asked {
-    /// Those without which nothing could run.
-    Essential,
-    /// All of them.
-    All,
-}
-
-fn session(
-    script: &Script,
-    against: &Against<'_>,
-    findings: &Findings,
-    asked: Asked,
-) -> (Option<Program>, Option<BTreeSet<String>>) {
-    let skills = script.inline_skills();
-    let mut checker = Checker::new(&script.file, against, findings);
-    // What was not read because it is wrong may be just what a rule would miss.
-    checker.seen.whole = findings.mistakes() == 0;
-    let tree = walk::script(&mut checker, script, &skills);
-    let Checker { texts, seen, .. } = checker;
-    let facts = Facts::new(&script.file, Some(script), &skills, against, seen);
-    unknown_names(&facts, findings);
-    ask(&facts, findings, asked);
-    let names = if asked == Asked::All { names_of(&facts) } else { None };
-    let program = tree.map(|(globals, declarations, goal, phases)| Program {
-        id: script.id.value.clone(),
-        name: script.name.clone(),
-        who: script.who.clone().unwrap_or_else(|| "咨询师".into()),
-        user: script.user.clone().unwrap_or_else(|| "来访者".into()),
-        goal,
-        model: script.model.as_ref().map(|model| model.value.clone()),
-        history_messages: script.history.messages as usize,
-        history_chars: script.history.chars as usize,
-        globals,
-        declarations,
-        phases,
-        routes: RouteTable::default(),
-        triggers: vec![],
-        budget: Budget::default(),
-        skills: BTreeMap::new(),
-        inserts: BTreeMap::new(),
-        texts,
-        templates: Arc::clone(&against.templates),
-    });
-    (program, names)
-}
-
-fn lone_skill(
-    file: &Arc<SourceFile>,
-    skill: &WrittenSkill,
-    against: &Against<'_>,
-    findings: &Findings,
-) -> Option<BTreeSet<String>> {
-    let mut checker = Checker::new(file, against, findings);
-    checker.seen.whole = findings.mistakes() == 0;
-    walk::skill(&mut checker, 0, skill);
-    let skills = [skill];
-    let facts = Facts::new(file, None, &skills, against, checker.seen);
-    unknown_names(&facts, findings);
-    ask(&facts, findings, Asked::All);
-    names_of(&facts)
-}
-
-/// Asks the rules. What they find inside of something that is already reported as an error is not said: the first mistake
-/// explains it.
-fn ask(facts: &Facts<'_>, findings: &Findings, asked: Asked) {
-    let broken = findings.broken();
-    let found = Findings::new();
-    for rule in RULES.iter().filter(|rule| asked == Asked::All || rule.essential()) {
-        rule.check(facts, &found);
-    }
-    let follows = |diagnostic: &Diagnostic| Arc::ptr_eq(&diagnostic.file, facts.file) && broken.holds(diagnostic.span);
-    findings.extend(found.into_vec().into_iter().filter(|diagnostic| !follows(diagnostic)));
 }

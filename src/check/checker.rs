@@ -91,6 +91,8 @@ pub struct Checker<'a> {
     pub replies: BTreeMap<(&'static str, u32), Arc<Base>>,
     /// The names that a template, by name and version, asks of the author, and whether it needs them.
     pub asked_by_templates: BTreeMap<(&'static str, u32), AskedNames>,
+    /// The actions that could be made, by their numbers in [`Seen::actions`].
+    pub made: BTreeMap<usize, Step>,
     /// Action ids with their places.
     pub action_ids: BTreeMap<String, Span>,
     /// What was seen so far.
@@ -119,6 +121,7 @@ impl<'a> Checker<'a> {
             faults_of_templates: BTreeSet::new(),
             replies: BTreeMap::new(),
             asked_by_templates: BTreeMap::new(),
+            made: BTreeMap::new(),
             action_ids: BTreeMap::new(),
             seen: Seen::default(),
             body: Body::Session,
@@ -155,9 +158,11 @@ impl Checker<'_> {
             order: begins..usize::MAX,
         });
         self.inside.push(number);
-        let step = self.checked(raw, number);
-        if let Some(on_exit) = &raw.on_exit {
-            self.routes(on_exit);
+        let mut step = self.checked(raw, number);
+        let routes = self.routes(raw.on_exit.as_ref());
+        if let Some(step) = &mut step {
+            step.routes = routes;
+            self.made.insert(number, step.clone());
         }
         self.inside.pop();
         let ends = self.seen.tick();

@@ -4,12 +4,15 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::check::paths_of_documents::Refused;
+use crate::script::findings::Findings;
+use crate::script::read::{Document, document};
 use crate::script::routes::WrittenRoute;
 use crate::script::script::RawAction;
 use crate::script::skill::WrittenSkill;
+use crate::source::diagnostic::Diagnostic;
 use crate::source::span::{Span, Spanned};
 use crate::source::text::SourceFile;
-use crate::source::yaml::Node;
+use crate::source::yaml::{Node, parse};
 use crate::value::declared::DeclaredType;
 
 /// Skills by their ids.
@@ -19,8 +22,19 @@ pub struct Library {
     skills: BTreeMap<String, Vec<Arc<SkillOutline>>>,
     /// What the paths of a script's `skills` lead to, as they are written there.
     paths: BTreeMap<String, Named>,
+    /// Files that seem to hold skills and cannot be read as such.
+    pub broken: Vec<BrokenFile>,
     /// Whether every skill that there is was looked up and could be read: only then one that is not here does not exist.
     pub whole: bool,
+}
+
+/// A file in which a skill may be, which cannot be read as one.
+#[derive(Clone, Debug)]
+pub struct BrokenFile {
+    /// The path by which a script names it, when one does.
+    pub path: Option<String>,
+    /// What is wrong with it.
+    pub diagnostics: Vec<Diagnostic>,
 }
 
 /// What the path of a skill leads to.
@@ -76,6 +90,19 @@ pub struct Input {
 }
 
 impl Library {
+    /// The skills of these files, which are all that there are: those that a session is pinned to.
+    pub fn of_files(files: &[Arc<SourceFile>]) -> Self {
+        let mut library = Self { whole: true, ..Self::default() };
+        for file in files {
+            if let Some(Document::Skill(skill)) =
+                parse(file).root.and_then(|root| document(file, &root, &Findings::new()))
+            {
+                library.add(file, &skill);
+            }
+        }
+        library
+    }
+
     /// Adds the skill of a file.
     pub fn add(&mut self, file: &Arc<SourceFile>, skill: &WrittenSkill) {
         let outline = Arc::new(SkillOutline::of(file, skill));

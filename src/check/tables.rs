@@ -4,6 +4,9 @@ use crate::check::checker::Checker;
 use crate::check::facts::{Definition, How, Role, RoutesFact};
 use crate::program::assignments::read_values;
 use crate::program::kind::Checking;
+use crate::program::outcome::ExitReason;
+use crate::program::routes::{Route, RouteTable, Trigger};
+use crate::prompt::expr::parse::Expr;
 use crate::script::fields::{Fields, Words};
 use crate::script::routes::{OnExit, WrittenTrigger};
 use crate::source::span::Spanned;
@@ -11,20 +14,29 @@ use crate::value::declared::DeclaredType;
 use crate::value::scopes::{Declaration, Declarations, Scope};
 
 impl Checker<'_> {
-    /// Checks a table of routes where it stands, and keeps it.
-    pub fn routes(&mut self, on_exit: &OnExit) {
-        for route in &on_exit.routes {
-            if let Some(entry) = &route.set {
+    /// Checks the table of routes that stands here, if there is one, and keeps it. A reason that does not exist is left out:
+    /// a rule reports it.
+    pub fn routes(&mut self, on_exit: Option<&OnExit>) -> RouteTable {
+        let Some(on_exit) = on_exit else { return RouteTable::default() };
+        let mut routes = Vec::with_capacity(on_exit.routes.len());
+        for written in &on_exit.routes {
+            let set = written.set.as_ref().and_then(|entry| {
                 let fields = Fields::none(entry.key.span, "`set`", self.file, self.findings);
-                read_values(&entry.value, &fields, self);
-            }
+                read_values(&entry.value, &fields, self)
+            });
+            let insert = written.insert.as_ref().map(|id| id.value.clone());
+            let then = written.then.as_ref().map(|go| go.value.clone());
+            let route = Route { set: set.unwrap_or_default(), insert, then };
+            routes.extend(ExitReason::parse(&written.reason.value).map(|reason| (reason, route)));
         }
         let at = self.here();
         self.seen.routes.push(RoutesFact { on_exit: on_exit.clone(), at });
+        RouteTable::new(routes)
     }
 
-    /// Checks the triggers, in whose expressions `metadata` always has a value (LANGUAGE.md section 10).
-    pub fn triggers(&mut self, triggers: &[WrittenTrigger]) {
+    /// Checks the triggers, in whose expressions `metadata` always has a value (LANGUAGE.md section 10). One of which
+    /// something is missing or wrong, which is reported, is left out.
+    pub fn triggers(&mut self, triggers: &[WrittenTrigger]) -> Vec<Trigger> {
         let metadata = Declaration {
             name: "metadata".into(),
             value: serde_json::Value::Null,
@@ -35,18 +47,22 @@ impl Checker<'_> {
             implied: true,
         };
         self.known.enter(Scope::Topic, Declarations::from_iter([("metadata".to_owned(), metadata)]));
-        for trigger in triggers {
-            if let Some(when) = &trigger.when {
-                self.compile(when, 0..when.text.len(), Role::Condition);
+        let mut compiled = Vec::with_capacity(triggers.len());
+        for written in triggers {
+            let when = written.when.as_ref().and_then(|when| self.compile(when, 0..when.text.len(), Role::Condition));
+            if let (Some(when), Some(insert)) = (when, &written.insert) {
+                let (id, insert) = (written.id.value.clone(), insert.value.clone());
+                compiled.push(Trigger { id, when, insert, ends: written.ends, once: written.once });
             }
         }
         self.known.leave();
         self.seen.triggers.extend_from_slice(triggers);
+        compiled
     }
 
     /// Checks the expression that gives the list of `for_each`.
-    pub fn list(&mut self, words: &Words) -> Option<()> {
-        self.compile(words, 0..words.text.len(), Role::List).map(|_| ())
+    pub fn list(&mut self, words: &Words) -> Option<Expr> {
+        self.compile(words, 0..words.text.len(), Role::List)
     }
 
     /// Makes the element of `for_each` known.

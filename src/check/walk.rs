@@ -7,14 +7,15 @@ use crate::check::checker::Checker;
 use crate::check::declarations::{Collected, check_list, collect};
 use crate::check::facts::{At, Body, Definition, How};
 use crate::program::kind::Checking;
-use crate::program::limits::{Priority, Strategy};
-use crate::program::program::{Phase, Topic};
-use crate::program::routes::RouteTable;
+use crate::program::limits::{ForEach, Priority, Strategy};
+use crate::program::program::{Phase, Skill, Topic};
+use crate::program::routes::{RouteTable, Trigger};
 use crate::prompt::expr::parse::Expr;
 use crate::prompt::text::Text;
 use crate::script::declare::Declared;
 use crate::script::fields::Words;
 use crate::script::findings::Findings;
+use crate::script::limits::Strategy as WrittenStrategy;
 use crate::script::script::{Script, WrittenPhase, WrittenTopic};
 use crate::script::skill::WrittenSkill;
 use crate::source::diagnostic::Diagnostic;
@@ -22,8 +23,23 @@ use crate::source::span::{Span, Spanned};
 use crate::source::text::SourceFile;
 use crate::value::scopes::{Declaration, Declarations, Scope};
 
-/// What of a script becomes of a program: its global and session declarations, its goal, its phases.
-pub type Tree = (Arc<Declarations>, Arc<Declarations>, Option<Text>, Vec<Phase>);
+/// What of a script becomes of a program.
+pub struct Tree {
+    /// The declarations of the global scope.
+    pub globals: Arc<Declarations>,
+    /// Those of the session.
+    pub declarations: Arc<Declarations>,
+    /// `global_goal`.
+    pub goal: Option<Text>,
+    /// The phases.
+    pub phases: Vec<Phase>,
+    /// The session's own table of routes.
+    pub routes: RouteTable,
+    /// The triggers.
+    pub triggers: Vec<Trigger>,
+    /// The skills that are written in the script.
+    pub skills: Vec<Skill>,
+}
 
 /// Walks a script. Gives its tree when all of it could be read.
 pub fn script(checker: &mut Checker<'_>, script: &Script, skills: &[&WrittenSkill]) -> Option<Tree> {
@@ -44,21 +60,21 @@ pub fn script(checker: &mut Checker<'_>, script: &Script, skills: &[&WrittenSkil
     let phases: Vec<Option<Phase>> =
         script.phases.iter().enumerate().map(|(number, written)| phase(checker, number, written)).collect();
     checker.body = Body::Session;
-    if let Some(on_exit) = &script.on_exit {
-        checker.routes(on_exit);
-    }
-    checker.triggers(&script.triggers);
+    let routes = checker.routes(script.on_exit.as_ref());
+    let triggers = checker.triggers(&script.triggers);
     checker.seen.leave(Body::Session);
-    for (number, written) in skills.iter().enumerate() {
-        skill(checker, number, written);
-    }
+    let skills: Vec<Option<Skill>> =
+        skills.iter().enumerate().map(|(number, written)| skill(checker, number, written)).collect();
     let declarations = checker.known.leave();
     let globals = checker.known.leave();
-    Some((globals, declarations, goal?, phases.into_iter().collect::<Option<_>>()?))
+    let phases = phases.into_iter().collect::<Option<_>>()?;
+    let skills = skills.into_iter().collect::<Option<_>>()?;
+    Some(Tree { globals, declarations, goal: goal?, phases, routes, triggers, skills })
 }
 
-/// Walks a skill, which sees nothing but its inputs and what the engine gives.
-pub fn skill(checker: &mut Checker<'_>, number: usize, written: &WrittenSkill) {
+/// Walks a skill, which sees nothing but its inputs and what the engine gives. Gives it when all of it could be read; what
+/// it inserts of itself is not told here.
+pub fn skill(checker: &mut Checker<'_>, number: usize, written: &WrittenSkill) -> Option<Skill> {
     let outside = std::mem::take(&mut checker.known);
     checker.body = Body::Skill(number);
     checker.seen.enter(checker.body);
@@ -71,12 +87,25 @@ pub fn skill(checker: &mut Checker<'_>, number: usize, written: &WrittenSkill) {
     checker.known.enter(Scope::Global, Declarations::new());
     checker.known.enter(Scope::Session, Declarations::new());
     checker.known.enter(Scope::Topic, inputs.declarations);
-    for raw in &written.actions {
-        checker.step(raw);
-    }
+    let steps: Vec<_> = written.actions.iter().map(|raw| checker.step(raw)).collect();
     checker.seen.leave(checker.body);
+    // A skill has one scope: what it sets is written there too.
+    let mut declarations = Declarations::new();
+    for _ in 0..3 {
+        for (name, declaration) in checker.known.leave().iter() {
+            declarations.entry(name.clone()).or_insert_with(|| declaration.clone());
+        }
+    }
     checker.known = outside;
     checker.body = Body::Session;
+    Some(Skill {
+        id: written.id.value.clone(),
+        inputs: Arc::new(declarations),
+        outputs: written.outputs.iter().map(|output| output.value.clone()).collect(),
+        steps: Arc::new(steps.into_iter().collect::<Option<_>>()?),
+        inserts: BTreeMap::new(),
+        file: None,
+    })
 }
 
 /// Keeps what a list declares.
@@ -126,9 +155,7 @@ fn phase(checker: &mut Checker<'_>, number: usize, written: &WrittenPhase) -> Op
         .map(|(topic_number, written)| topic(checker, (number, topic_number), written))
         .collect();
     checker.body = Body::Phase(number);
-    if let Some(on_exit) = &written.on_exit {
-        checker.routes(on_exit);
-    }
+    let routes = checker.routes(written.on_exit.as_ref());
     checker.seen.leave(checker.body);
     let declarations = checker.known.leave();
     Some(Phase {
@@ -138,7 +165,7 @@ fn phase(checker: &mut Checker<'_>, number: usize, written: &WrittenPhase) -> Op
         declarations,
         condition: condition?,
         topics: topics.into_iter().collect::<Option<_>>()?,
-        routes: RouteTable::default(),
+        routes,
     })
 }
 
@@ -156,18 +183,16 @@ fn topic(checker: &mut Checker<'_>, (phase, number): (usize, usize), written: &W
         checker.element(&each.element);
     }
     let goal = optional_text(checker, written.goal.as_ref());
-    if let Some(text) = written.strategy.as_ref().and_then(|strategy| strategy.text.as_ref()) {
-        checker.text(text);
-    }
+    let strategy = strategy(checker, written.strategy.as_ref());
     let steps = written.actions.iter().map(|raw| checker.step(raw)).collect::<Vec<_>>();
-    if let Some(on_exit) = &written.on_exit {
-        checker.routes(on_exit);
-    }
+    let routes = checker.routes(written.on_exit.as_ref());
     checker.seen.leave(checker.body);
     let declarations = checker.known.leave();
-    if list == Some(None) {
-        return None;
-    }
+    let element = || written.for_each.as_ref().map(|each| each.element.value.clone()).unwrap_or_default();
+    let for_each = match list {
+        Some(list) => Some(ForEach { list: list?, element: element() }),
+        None => None,
+    };
     Some(Topic {
         id: written.id.value.clone(),
         name: written.name.clone(),
@@ -175,11 +200,25 @@ fn topic(checker: &mut Checker<'_>, (phase, number): (usize, usize), written: &W
         declarations,
         condition: condition?,
         steps: Arc::new(steps.into_iter().collect::<Option<_>>()?),
-        routes: RouteTable::default(),
-        strategy: Strategy::default(),
-        time_budget: None,
-        priority: Priority::default(),
-        for_each: None,
+        routes,
+        strategy: strategy?,
+        time_budget: written.time_budget.as_ref().map(|minutes| minutes.value),
+        priority: written.priority.as_ref().and_then(|name| Priority::parse(name.value)).unwrap_or_default(),
+        for_each,
+    })
+}
+
+fn strategy(checker: &mut Checker<'_>, written: Option<&WrittenStrategy>) -> Option<Strategy> {
+    let Some(written) = written else { return Some(Strategy::default()) };
+    let text = optional_text(checker, written.text.as_ref());
+    let min_completeness_requirement = optional_text(checker, written.min_completeness_requirement.as_ref());
+    let retry_strategy = optional_text(checker, written.retry_strategy.as_ref());
+    Some(Strategy {
+        text: text?,
+        min_completeness_requirement: min_completeness_requirement?,
+        retry_strategy: retry_strategy?,
+        max_retry_count: written.max_retry_count,
+        orchestration: written.orchestration,
     })
 }
 

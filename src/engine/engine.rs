@@ -7,6 +7,7 @@ use crate::archive::contract::Archive;
 use crate::archive::error::ArchiveError;
 use crate::archive::rows::SessionRow;
 use crate::archive::sqlite::open::open;
+use crate::check::library::Library;
 use crate::engine::clock::{FixedClock, SystemClock, now};
 use crate::engine::environment::Environment;
 use crate::engine::error::EngineError;
@@ -16,6 +17,9 @@ use crate::engine::models::{Chosen, choose};
 use crate::engine::pin::{Pinned, sha256};
 use crate::engine::project::{Project, absolute};
 use crate::engine::settings::Settings;
+use crate::engine::validate::names::Names;
+use crate::engine::validate::roots::here;
+use crate::engine::validate::skills::{library, with_paths};
 use crate::program::clock::Clock;
 use crate::program::event::Observer;
 use crate::program::program::Program;
@@ -24,9 +28,9 @@ use crate::prompt::layers::collect;
 use crate::run::head::Status;
 use crate::run::session::Session;
 use crate::run::start::{Birth, Parts};
-use crate::script::read::scheme;
+use crate::script::read::{scheme, skill_paths};
 use crate::source::diagnostic::{Diagnostic, sort};
-use crate::source::yaml::parse;
+use crate::source::yaml::{Node, parse};
 
 /// How many times a new id is tried when it is taken already.
 const MOST_IDS: u32 = 8;
@@ -287,15 +291,19 @@ impl Loaded {
             }
             (templates, _) => (templates?, None),
         };
-        let pinned = Pinned::new(file, templates, reply_schemas(&project.directory)?);
-        let (program, mut diagnostics) = pinned.check(parsed)?;
+        let library = skills(project, &request.file, parsed.root.as_deref())?;
+        let mut pinned = Pinned::new(file, templates, reply_schemas(&project.directory)?);
+        let (program, mut diagnostics) = pinned.check_with(parsed, &library)?;
         if let Some(wrong_scheme) = wrong_scheme {
             diagnostics.push(wrong_scheme);
             sort(&mut diagnostics);
             return Err(EngineError::Invalid(diagnostics));
         }
         match (program, diagnostics) {
-            (Some(program), diagnostics) => Ok(Self { pinned, program, diagnostics, scheme }),
+            (Some(program), diagnostics) => {
+                pinned.reach(&program);
+                Ok(Self { pinned, program, diagnostics, scheme })
+            }
             (None, diagnostics) => Err(EngineError::Invalid(diagnostics)),
         }
     }
@@ -304,6 +312,14 @@ impl Loaded {
     pub fn diagnostics(&self) -> &[Diagnostic] {
         &self.diagnostics
     }
+}
+
+/// The skills of a project, and before them those that the script names by their paths.
+fn skills(project: &Project, script: &Path, root: Option<&Node>) -> Result<Library, EngineError> {
+    let names = Names::seen_from(here()?);
+    let library = library(&project.directory, &names);
+    let paths = root.map(skill_paths).unwrap_or_default();
+    Ok(with_paths(&library, paths.into_iter(), (&absolute(script), &project.directory), &names))
 }
 
 /// Where the sessions of a project are kept: `--store`, else `BCC_STORE`, else the project's own place.

@@ -1,4 +1,4 @@
-//! Pinning (LANGUAGE.md section 12): the script, templates and schemas that a session began with, by content hash.
+//! Pinning (LANGUAGE.md section 12): the script, skills, templates and schemas that a session began with, by content hash.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -36,6 +36,8 @@ pub fn own_schemas() -> impl Iterator<Item = (&'static str, &'static str)> {
 pub struct Pinned {
     /// The script, under the name that messages use.
     pub script: Arc<SourceFile>,
+    /// The files of the skills that it reaches.
+    pub skills: Vec<Arc<SourceFile>>,
     /// The templates of its scheme, in look-up order.
     pub templates: Vec<TemplateFile>,
     /// The schemas of replies, by kind.
@@ -46,6 +48,9 @@ pub struct Pinned {
 #[derive(Debug, Serialize, Deserialize)]
 struct Manifest {
     script: Named,
+    /// Sessions of earlier releases reach none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    skills: Vec<Named>,
     templates: Vec<Placed>,
     schemas: Vec<Named>,
 }
@@ -64,12 +69,18 @@ struct Placed {
 }
 
 impl Pinned {
-    /// A script with its templates, the reply schemas of this release and those of the project, by name.
+    /// A script with its templates, the reply schemas of this release and those of the project, by name; the skills come with
+    /// the check, which finds out which of them it reaches.
     pub fn new(script: Arc<SourceFile>, templates: Vec<TemplateFile>, own: BTreeMap<String, String>) -> Self {
         let mut schemas: BTreeMap<String, String> =
             own_schemas().map(|(name, text)| (name.to_owned(), text.to_owned())).collect();
         schemas.extend(own);
-        Self { script, templates, schemas }
+        Self { script, skills: vec![], templates, schemas }
+    }
+
+    /// Takes in the files of the skills that the checked script reaches.
+    pub fn reach(&mut self, program: &Program) {
+        self.skills = program.skills.values().filter_map(|skill| skill.file.clone()).collect();
     }
 
     /// The manifest as JSON, and the documents that it names.
@@ -85,6 +96,11 @@ impl Pinned {
         };
         let manifest = Manifest {
             script: Named { name: self.script.name().to_owned(), sha256: keep(self.script.text()) },
+            skills: self
+                .skills
+                .iter()
+                .map(|file| Named { name: file.name().to_owned(), sha256: keep(file.text()) })
+                .collect(),
             templates: self
                 .templates
                 .iter()
@@ -109,6 +125,10 @@ impl Pinned {
             archive.document(sha256).await?.ok_or_else(|| damaged(format!("document {sha256} is missing")))
         };
         let script = text(&manifest.script.sha256).await?;
+        let mut skills = Vec::new();
+        for named in manifest.skills {
+            skills.push(Arc::new(SourceFile::new(named.name, text(&named.sha256).await?)));
+        }
         let mut templates = Vec::new();
         for placed in manifest.templates {
             templates.push(TemplateFile { text: text(&placed.sha256).await?, place: placed.place, name: placed.name });
@@ -117,7 +137,7 @@ impl Pinned {
         for named in manifest.schemas {
             schemas.insert(named.name, text(&named.sha256).await?);
         }
-        Ok(Self { script: Arc::new(SourceFile::new(manifest.script.name, script)), templates, schemas })
+        Ok(Self { script: Arc::new(SourceFile::new(manifest.script.name, script)), skills, templates, schemas })
     }
 
     /// Checks the script, which was `parsed` before, against the rest. Gives the program when there is no error, and all
@@ -126,6 +146,18 @@ impl Pinned {
     /// # Errors
     /// When a template or a schema cannot be read at all.
     pub fn check(&self, parsed: Parsed) -> Result<(Option<Program>, Vec<Diagnostic>), EngineError> {
+        self.check_with(parsed, &Library::of_files(&self.skills))
+    }
+
+    /// [`Pinned::check`] with the skills that a project has now, before it is known which of them the script reaches.
+    ///
+    /// # Errors
+    /// As [`Pinned::check`].
+    pub fn check_with(
+        &self,
+        parsed: Parsed,
+        library: &Library,
+    ) -> Result<(Option<Program>, Vec<Diagnostic>), EngineError> {
         // Nobody can write a line that is taken for a role marker without knowing this.
         let mark = uuid::Uuid::now_v7().simple().to_string();
         let templates = Arc::new(Templates::new(&self.templates, &mark)?);
@@ -136,9 +168,7 @@ impl Pinned {
             })?;
             reply_schemas.insert(kind.clone(), schema);
         }
-        let library = Library::default();
-        let against =
-            Against { kinds: KINDS, templates, reply_schemas: &reply_schemas, library: &library, models: None };
+        let against = Against { kinds: KINDS, templates, reply_schemas: &reply_schemas, library, models: None };
         Ok(check(&self.script, parsed, &against))
     }
 }

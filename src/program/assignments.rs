@@ -94,21 +94,29 @@ fn expression_in(text: &str) -> Option<std::ops::Range<usize>> {
     Some(start..start + inner.len())
 }
 
+/// The values as they are now, with their names.
+///
+/// # Errors
+/// When an expression or a text cannot be evaluated.
+pub fn evaluate<'v>(
+    turn: &Turn<'_>,
+    values: impl Iterator<Item = (&'v str, &'v Assigned)>,
+) -> Result<Vec<(String, Value)>, ActionError> {
+    let names = turn.names(1);
+    let value = |value: &Assigned| match value {
+        Assigned::Expression(expression) => turn.value(expression),
+        Assigned::Text(text) => Ok(Value::from(turn.text(text, &names)?)),
+        Assigned::Literal(value) => Ok(value.clone()),
+    };
+    values.map(|(name, written)| Ok((name.to_owned(), value(written)?))).collect()
+}
+
 /// Sets all of them, after all were evaluated. Gives what was set, as it may be shown.
 ///
 /// # Errors
 /// When an expression fails or a value does not fit the declaration of its variable.
 pub fn assign(turn: &Turn<'_>, assignments: &[Assignment]) -> Result<Map<String, Value>, ActionError> {
-    let names = turn.names(1);
-    let mut values = Vec::with_capacity(assignments.len());
-    for assignment in assignments {
-        let value = match &assignment.value {
-            Assigned::Expression(expression) => turn.value(expression)?,
-            Assigned::Text(text) => Value::from(turn.text(text, &names)?),
-            Assigned::Literal(value) => value.clone(),
-        };
-        values.push((assignment.name.clone(), value));
-    }
+    let values = evaluate(turn, assignments.iter().map(|assignment| (assignment.name.as_str(), &assignment.value)))?;
     let mut shown = Map::new();
     for (name, value) in values {
         let value = turn.set(&name, value, None)?;

@@ -9,6 +9,7 @@ use crate::program::routes::{RouteTable, Trigger};
 use crate::prompt::expr::parse::Expr;
 use crate::prompt::templates::Templates;
 use crate::prompt::text::{Text, Texts};
+use crate::source::text::SourceFile;
 use crate::value::scopes::Declarations;
 
 /// A script that can be run.
@@ -43,7 +44,8 @@ pub struct Program {
     pub budget: Budget,
     /// Every skill that something may call or insert, by id: those of the script, of its paths and of the project.
     pub skills: BTreeMap<String, Skill>,
-    /// The actions of the script that some route or trigger inserts, by id.
+    /// The actions of the script that some route or trigger inserts, by id, without their conditions: these do not count
+    /// where an action is inserted. What a skill inserts of its own stands in [`Skill::inserts`].
     pub inserts: BTreeMap<String, Step>,
     /// The author texts of the whole program.
     pub texts: Texts,
@@ -100,12 +102,16 @@ pub struct Topic {
 pub struct Skill {
     /// Its id.
     pub id: String,
-    /// Its inputs, as the declarations of its scope.
+    /// The declarations of its one scope: its inputs, and what its actions may set.
     pub inputs: Arc<Declarations>,
     /// The names that a caller may take.
     pub outputs: Vec<String>,
     /// Its actions.
     pub steps: Steps,
+    /// Those of its own actions that a route inside of it inserts, as in [`Program::inserts`].
+    pub inserts: BTreeMap<String, Step>,
+    /// The file that holds it; none for one that is written in the script.
+    pub file: Option<Arc<SourceFile>>,
 }
 
 /// A list of actions: those of a topic, or a block inside an action.

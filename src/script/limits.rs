@@ -45,6 +45,10 @@ pub fn spanned(fields: &Fields<'_>, name: &'static str, range: std::ops::RangeIn
 pub struct Strategy {
     /// The text, or `text` of the table.
     pub text: Option<Words>,
+    /// `min_completeness_requirement`: words for the monitor's prompt.
+    pub min_completeness_requirement: Option<Words>,
+    /// `retry_strategy`: words for the monitor's prompt.
+    pub retry_strategy: Option<Words>,
     /// `max_retry_count`.
     pub max_retry_count: Option<u32>,
     /// `orchestration: on`.
@@ -64,11 +68,12 @@ fn table(node: &Node, fields: &Fields<'_>) -> Option<Strategy> {
     let inner = Fields::of(node, "`strategy`", fields.file(), fields.findings())?;
     let text = inner.words("text");
     // Words for the monitor's prompt: no code compares them.
-    let _ = (inner.words("min_completeness_requirement"), inner.words("retry_strategy"));
+    let (min_completeness_requirement, retry_strategy) =
+        (inner.words("min_completeness_requirement"), inner.words("retry_strategy"));
     let max_retry_count = inner.integer("max_retry_count", 0..=50);
     let orchestration = inner.choice("orchestration", &["on", "off"]) == Some("on");
     inner.finish();
-    Some(Strategy { text, max_retry_count, orchestration })
+    Some(Strategy { text, min_completeness_requirement, retry_strategy, max_retry_count, orchestration })
 }
 
 /// `for_each: { in, as }` of a topic.

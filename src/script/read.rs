@@ -126,10 +126,6 @@ fn session_script(node: &Node, file: &Arc<SourceFile>, findings: &Findings) -> O
     let model = fields.name("model");
     let history = history(&fields);
     let declare = declare(&fields);
-    for name in ["on_exit", "triggers", "skills"] {
-        fields.not_yet(name, true);
-    }
-    fields.not_yet("budget", false);
     let (budget, on_exit) = (budget(&fields), on_exit(&fields));
     let (triggers, skills) = (triggers(&fields, self::id), skills(&fields));
     let phases = items(&fields, "phases", phase);
@@ -181,7 +177,6 @@ fn phase(node: &Node, file: &Arc<SourceFile>, findings: &Findings) -> Option<Wri
     let goal = fields.words("phase_goal");
     let declare = declare(&fields);
     let condition = condition(&fields);
-    fields.not_yet("on_exit", true);
     let on_exit = on_exit(&fields);
     let topics = items(&fields, "topics", topic);
     fields.finish();
@@ -198,12 +193,7 @@ fn topic(node: &Node, file: &Arc<SourceFile>, findings: &Findings) -> Option<Wri
     let goal = fields.words("topic_goal");
     let declare = declare(&fields);
     let condition = condition(&fields);
-    // It guides monitors, which come with a later release; a topic runs the same without them.
     let strategy = strategy(&fields);
-    fields.not_yet("on_exit", true);
-    fields.not_yet("for_each", true);
-    fields.not_yet("time_budget", false);
-    fields.not_yet("priority", false);
     let on_exit = on_exit(&fields);
     let for_each = for_each(&fields);
     let time_budget = spanned(&fields, "time_budget", 1..=10_000);
@@ -240,7 +230,6 @@ pub fn action(node: &Node, file: &Arc<SourceFile>, findings: &Findings) -> Optio
     }
     let id = id(&fields, "action_id");
     let condition = condition(&fields);
-    fields.not_yet("on_exit", true);
     let on_exit = on_exit(&fields);
     // Only kinds with outside effects are interrupted, and this release has none.
     let _ = fields.choice("on_interrupted", &["ask", "retry", "fail"]);

@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::check::library::{Library, Named};
+use crate::check::library::{BrokenFile, Library, Named};
 use crate::check::paths_of_documents::Refused;
 use crate::engine::project::{absolute, is_marked};
 use crate::engine::validate::documents::seems_ours;
@@ -15,6 +15,7 @@ use crate::engine::validate::written_path::{bytes, place};
 use crate::script::findings::Findings;
 use crate::script::read::{Document, document, root_key};
 use crate::script::skill::WrittenSkill;
+use crate::source::diagnostic::Diagnostic;
 use crate::source::text::SourceFile;
 use crate::source::yaml::parse;
 
@@ -32,7 +33,11 @@ pub fn library(project: &Path, names: &Names) -> Library {
         match skill(&found.path, &found.shown) {
             Read::Skill(file, skill) => library.add(&file, &skill),
             Read::Other => {}
-            Read::Unreadable | Read::Refused(_) => library.whole = false,
+            Read::Unreadable(diagnostics) => {
+                library.whole = false;
+                library.broken.push(BrokenFile { path: None, diagnostics });
+            }
+            Read::Refused(_) => library.whole = false,
         }
     }
     library
@@ -63,7 +68,7 @@ pub fn with_paths<'p>(
     let project = absolute(around(project).next().unwrap_or(project));
     for path in paths {
         let named = match place(path, script) {
-            Ok(real) => named(&real, &project, names, &mut library),
+            Ok(real) => named(path, (&real, &project), names, &mut library),
             Err(refused) => Named::Refused(refused),
         };
         library.name(path, named);
@@ -71,7 +76,7 @@ pub fn with_paths<'p>(
     library
 }
 
-fn named(real: &Path, project: &Path, names: &Names, library: &mut Library) -> Named {
+fn named(path: &str, (real, project): (&Path, &Path), names: &Names, library: &mut Library) -> Named {
     if !real.starts_with(project) {
         return Named::Refused(Refused::Outside);
     }
@@ -81,7 +86,10 @@ fn named(real: &Path, project: &Path, names: &Names, library: &mut Library) -> N
             Named::Skill(skill.id.value)
         }
         Read::Other => Named::Other,
-        Read::Unreadable => Named::Unreadable,
+        Read::Unreadable(diagnostics) => {
+            library.broken.push(BrokenFile { path: Some(path.to_owned()), diagnostics });
+            Named::Unreadable
+        }
         Read::Refused(refused) => Named::Refused(refused),
     }
 }
@@ -89,8 +97,8 @@ fn named(real: &Path, project: &Path, names: &Names, library: &mut Library) -> N
 enum Read {
     Skill(Arc<SourceFile>, Box<WrittenSkill>),
     Other,
-    /// A text that is broken, which is told there.
-    Unreadable,
+    /// A text that is broken, with what is wrong with it.
+    Unreadable(Vec<Diagnostic>),
     Refused(Refused),
 }
 
@@ -100,17 +108,23 @@ fn skill(path: &Path, shown: &str) -> Read {
         Err(refused) => return Read::Refused(refused),
     };
     let ours = seems_ours(&bytes);
-    let Ok(file) = SourceFile::from_bytes(shown, bytes) else { return Read::Unreadable };
-    let file = Arc::new(file);
-    let Some(root) = parse(&file).root else { return if ours { Read::Unreadable } else { Read::Other } };
-    match root_key(&root) {
-        Some("skill" | "technique_id") => {}
-        Some(_) => return Read::Other,
-        None => return if ours { Read::Unreadable } else { Read::Other },
+    let file = match SourceFile::from_bytes(shown, bytes) {
+        Ok(file) => Arc::new(file),
+        Err(diagnostic) => return Read::Unreadable(vec![*diagnostic]),
+    };
+    let parsed = parse(&file);
+    let findings = Findings::new();
+    findings.extend(parsed.diagnostics);
+    let Some(root) = parsed.root else {
+        return if ours { Read::Unreadable(findings.into_vec()) } else { Read::Other };
+    };
+    let key = root_key(&root);
+    if key.is_some_and(|key| !["skill", "technique_id"].contains(&key)) || key.is_none() && !ours {
+        return Read::Other;
     }
-    match document(&file, &root, &Findings::new()) {
+    match document(&file, &root, &findings) {
         Some(Document::Skill(skill)) => Read::Skill(file, skill),
-        _ => Read::Unreadable,
+        _ => Read::Unreadable(findings.into_vec()),
     }
 }
 
