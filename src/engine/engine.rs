@@ -13,9 +13,10 @@ use crate::engine::environment::Environment;
 use crate::engine::error::EngineError;
 use crate::engine::files::{TemplateFolders, reply_schemas, script};
 use crate::engine::given::given;
-use crate::engine::models::{Chosen, choose};
+use crate::engine::models::{Chosen, ModelSet, choose};
 use crate::engine::pin::{Pinned, sha256};
 use crate::engine::project::{Project, absolute};
+use crate::engine::recheck::PinnedScript;
 use crate::engine::settings::Settings;
 use crate::engine::validate::names::Names;
 use crate::engine::validate::roots::here;
@@ -141,7 +142,8 @@ impl Engine {
         let settings = Settings { model: chosen.asked.clone(), ..settings };
         let notices = notices(&self.project, &chosen);
         let clock = clock(request.clock.as_deref())?;
-        let services = Services { models: Arc::new(chosen.models), clock, observer };
+        let pinned = Arc::new(pinned);
+        let services = services(chosen.models, clock, observer, &pinned);
         let (manifest, documents) = pinned.documents()?;
         let program = Arc::new(program);
         let mut tries = 0;
@@ -202,7 +204,7 @@ impl Engine {
         let chosen = choose(&project, &self.environment, asked, program.model.as_deref())?;
         let notices = notices(&project, &chosen);
         let clock = clock(settings.clock.as_deref())?;
-        let services = Services { models: Arc::new(chosen.models), clock, observer };
+        let services = services(chosen.models, clock, observer, &Arc::new(pinned));
         let parts = Parts {
             id: id.to_owned(),
             services,
@@ -326,6 +328,11 @@ fn skills(project: &Project, script: &Path, root: Option<&Node>) -> Result<Libra
 pub fn store_path(project: &Project, environment: &Environment, store: Option<&Path>) -> PathBuf {
     let chosen = store.map(Path::to_path_buf).or_else(|| environment.get("BCC_STORE").map(PathBuf::from));
     chosen.map_or_else(|| project.store(), |path| absolute(&path))
+}
+
+/// The outside world of a session of the script in `pinned`.
+fn services(models: ModelSet, clock: Arc<dyn Clock>, observer: Arc<dyn Observer>, pinned: &Arc<Pinned>) -> Services {
+    Services { models: Arc::new(models), clock, observer, recheck: Arc::new(PinnedScript::new(Arc::clone(pinned))) }
 }
 
 /// What a person should know about the model and the configuration of a session.

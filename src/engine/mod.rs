@@ -12,6 +12,7 @@ pub mod markdown;
 pub mod models;
 pub mod pin;
 pub mod project;
+pub mod recheck;
 pub mod schemas;
 pub mod settings;
 pub mod trust;

@@ -6,6 +6,7 @@ use crate::model::error::ModelError;
 use crate::model::provider::Provider;
 use crate::program::clock::Clock;
 use crate::program::event::Observer;
+use crate::program::recheck::Recheck;
 
 /// The models that a session may ask.
 pub trait Models: Send + Sync {
@@ -16,7 +17,7 @@ pub trait Models: Send + Sync {
     fn provider(&self, name: Option<&str>) -> Result<Arc<dyn Provider>, ModelError>;
 }
 
-/// The models, the clock and the reader of events of one session.
+/// The models, the clock, the reader of events and the script of one session.
 #[derive(Clone)]
 pub struct Services {
     /// The models.
@@ -25,4 +26,6 @@ pub struct Services {
     pub clock: Arc<dyn Clock>,
     /// Who reads the events.
     pub observer: Arc<dyn Observer>,
+    /// The script that the session is pinned to, to be checked again with other actions.
+    pub recheck: Arc<dyn Recheck>,
 }

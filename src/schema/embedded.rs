@@ -3,7 +3,7 @@
 /// The JSON Schema text of the reply of the kind `name` (`ai_ask`, `ai_say`, `ai_think`), as it lies in
 /// `schemas/replies/`; `None` for a kind without one.
 pub fn reply(name: &str) -> Option<&'static str> {
-    REPLIES.iter().find(|(kind, _)| *kind == name).map(|(_, text)| *text)
+    REPLIES.iter().chain(&OF_TOPICS).find(|(kind, _)| *kind == name).map(|(_, text)| *text)
 }
 
 /// The kinds whose replies have a schema, in the order of LANGUAGE.md section 8.
@@ -16,6 +16,10 @@ const REPLIES: [(&str, &str); 3] = [
     ("ai_say", include_str!("../../schemas/replies/ai_say.json")),
     ("ai_think", include_str!("../../schemas/replies/ai_think.json")),
 ];
+
+/// Replies that belong to no kind.
+const OF_TOPICS: [(&str, &str); 1] =
+    [("topic_orchestrator", include_str!("../../schemas/replies/topic_orchestrator.json"))];
 
 #[cfg(test)]
 mod tests {
