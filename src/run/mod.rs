@@ -6,6 +6,7 @@ pub mod error;
 pub mod frames;
 pub mod head;
 pub mod load;
+pub mod mailbox;
 pub mod moves;
 pub mod session;
 pub mod start;
