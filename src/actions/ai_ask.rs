@@ -2,16 +2,19 @@
 
 use async_trait::async_trait;
 
-use crate::actions::conversation::config::model_config;
+use crate::actions::conversation::config::{model_config, watched};
 use crate::actions::conversation::talk::{Listens, Talk};
-use crate::program::action::{Action, ActionError, Flow};
+use crate::actions::monitors::ai_ask::AiAskMonitor;
+use crate::program::action::{Action, ActionError, Flow, WatchedConfig};
+use crate::program::exchange::PROMPT_NAMES;
 use crate::program::kind::{Checking, Described, Kind, PromptOf};
+use crate::program::monitor::Monitor;
 use crate::program::turn::Turn;
 use crate::script::fields::Fields;
 use crate::source::span::Span;
 
 /// What its templates get.
-const PROMPT: PromptOf = PromptOf { names: &[], outputs: true };
+const PROMPT: PromptOf = PromptOf { common: &PROMPT_NAMES, names: &[], outputs: true };
 
 /// The kind.
 pub struct AiAsk;
@@ -39,6 +42,10 @@ impl Kind for AiAsk {
         Some(PROMPT)
     }
 
+    fn monitor(&self) -> Option<&'static dyn Monitor> {
+        Some(&AiAskMonitor)
+    }
+
     fn check(&self, fields: &Fields<'_>, checking: &mut dyn Checking) -> Option<Box<dyn Action>> {
         let content = fields.required_words("content").and_then(|words| checking.text(&words));
         let tone = fields.words("tone").and_then(|words| checking.text(&words));
@@ -46,7 +53,7 @@ impl Kind for AiAsk {
         let max_rounds = fields.integer("max_rounds", 1..=50).unwrap_or(3);
         let required = fields.boolean("required").unwrap_or(false);
         let verbatim = fields.choice("delivery", &["model", "verbatim"]) == Some("verbatim");
-        let mut model = model_config(self.name(), PROMPT, fields, checking)?;
+        let mut model = model_config(self.name(), PROMPT, self.monitor(), fields, checking)?;
         let mut marks: Vec<Span> = Vec::new();
         marks.extend(fields.take("required").filter(|_| required).map(|node| node.span));
         marks.extend(model.required.iter().copied());
@@ -65,6 +72,7 @@ impl Kind for AiAsk {
             // Said of each output, so that the prompt asks for it too.
             model.outputs = model.outputs.into_required();
         }
+        let watched = watched(&model, max_rounds);
         Some(Box::new(Ask(Talk {
             model,
             content: content?,
@@ -75,6 +83,7 @@ impl Kind for AiAsk {
             verbatim,
             listens: Listens::AndJudges,
             understanding_threshold: 80,
+            watched,
         })))
     }
 }
@@ -83,5 +92,9 @@ impl Kind for AiAsk {
 impl Action for Ask {
     async fn turn(&self, turn: &Turn<'_>) -> Result<Flow, ActionError> {
         self.0.turn(turn).await
+    }
+
+    fn watched(&self) -> Option<&WatchedConfig> {
+        self.0.watched.as_ref()
     }
 }

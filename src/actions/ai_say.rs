@@ -2,15 +2,18 @@
 
 use async_trait::async_trait;
 
-use crate::actions::conversation::config::model_config;
+use crate::actions::conversation::config::{model_config, watched};
 use crate::actions::conversation::talk::{Listens, Talk};
-use crate::program::action::{Action, ActionError, Flow};
+use crate::actions::monitors::ai_say::AiSayMonitor;
+use crate::program::action::{Action, ActionError, Flow, WatchedConfig};
+use crate::program::exchange::PROMPT_NAMES;
 use crate::program::kind::{Checking, Described, Kind, PromptOf};
+use crate::program::monitor::Monitor;
 use crate::program::turn::Turn;
 use crate::script::fields::Fields;
 
 /// What its templates get.
-const PROMPT: PromptOf = PromptOf { names: &["goal"], outputs: false };
+const PROMPT: PromptOf = PromptOf { common: &PROMPT_NAMES, names: &["goal"], outputs: false };
 
 /// The kind.
 pub struct AiSay;
@@ -38,6 +41,10 @@ impl Kind for AiSay {
         Some(PROMPT)
     }
 
+    fn monitor(&self) -> Option<&'static dyn Monitor> {
+        Some(&AiSayMonitor)
+    }
+
     fn check(&self, fields: &Fields<'_>, checking: &mut dyn Checking) -> Option<Box<dyn Action>> {
         let content = fields.required_words("content").and_then(|words| checking.text(&words));
         let goal = fields.words("goal").and_then(|words| checking.text(&words));
@@ -47,7 +54,7 @@ impl Kind for AiSay {
         let acknowledgment = fields.boolean("require_acknowledgment").unwrap_or(max_rounds > 1);
         let verbatim = fields.choice("delivery", &["model", "verbatim"]) == Some("verbatim");
         let understanding_threshold = fields.integer("understanding_threshold", 0..=100).unwrap_or(80);
-        let model = model_config(self.name(), PROMPT, fields, checking)?;
+        let model = model_config(self.name(), PROMPT, self.monitor(), fields, checking)?;
         let judges = acknowledgment && max_rounds > 1;
         let exits: Option<&[&str]> = (!judges).then_some(&["exit_criteria_met"]);
         let least_calls = u32::from(!verbatim) + u32::from(judges);
@@ -58,6 +65,7 @@ impl Kind for AiSay {
             (true, 1) => Listens::ForAnyAnswer,
             (true, _) => Listens::AndJudges,
         };
+        let watched = watched(&model, max_rounds);
         Some(Box::new(Say(Talk {
             model,
             content: content?,
@@ -68,6 +76,7 @@ impl Kind for AiSay {
             verbatim,
             listens,
             understanding_threshold,
+            watched,
         })))
     }
 }
@@ -76,5 +85,9 @@ impl Kind for AiSay {
 impl Action for Say {
     async fn turn(&self, turn: &Turn<'_>) -> Result<Flow, ActionError> {
         self.0.turn(turn).await
+    }
+
+    fn watched(&self) -> Option<&WatchedConfig> {
+        self.0.watched.as_ref()
     }
 }

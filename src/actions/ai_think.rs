@@ -8,6 +8,7 @@ use crate::actions::conversation::outputs::{hide_sensitive, write_outputs};
 use crate::actions::conversation::reading::outcome;
 use crate::program::action::{Action, ActionError, Flow};
 use crate::program::exchange::Ask;
+use crate::program::exchange::PROMPT_NAMES;
 use crate::program::kind::{Checking, Described, Kind, PromptOf};
 use crate::program::outcome::ExitReason;
 use crate::program::turn::Turn;
@@ -17,7 +18,7 @@ use crate::source::diagnostic::Diagnostic;
 use crate::source::span::Spanned;
 
 /// What its templates get.
-const PROMPT: PromptOf = PromptOf { names: &["goal", "inputs"], outputs: true };
+const PROMPT: PromptOf = PromptOf { common: &PROMPT_NAMES, names: &["goal", "inputs"], outputs: true };
 
 /// The kind.
 pub struct AiThink;
@@ -63,7 +64,7 @@ impl Kind for AiThink {
             checking.must_know(&Spanned { value: text.clone(), span: item.span });
             inputs.push(text);
         }
-        let model = model_config(self.name(), PROMPT, fields, checking)?;
+        let model = model_config(self.name(), PROMPT, None, fields, checking)?;
         checking.describe(Described { max_rounds: 1, least_calls: 1, ..Described::default() });
         Some(Box::new(Think { model, content: content?, goal, inputs }))
     }

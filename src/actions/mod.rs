@@ -5,6 +5,7 @@ pub mod ai_say;
 pub mod ai_think;
 pub mod condition;
 pub mod conversation;
+pub mod monitors;
 pub mod set;
 pub mod use_skill;
 

@@ -16,7 +16,7 @@ use crate::check::facts::{
 use crate::check::known::Known;
 use crate::check::placeholders::modernise;
 use crate::check::repairs::fix as fix_of;
-use crate::program::kind::{Checking, Described, Given, Kind};
+use crate::program::kind::{Checking, Described, Given, Kind, PromptOf};
 use crate::program::output::Output;
 use crate::program::program::{Step, Steps};
 use crate::program::routes::RouteTable;
@@ -442,10 +442,14 @@ impl Checking for Checker<'_> {
         self.used(&name.value, Place::Whole(name.span), By::Field, false, true);
     }
 
-    fn template(&mut self, name: &'static str, version: u32, given: &[&'static str], at: &Fields<'_>) {
+    fn template(&mut self, name: &'static str, version: u32, prompt: PromptOf, at: &Fields<'_>) {
         let here = self.here();
         self.seen.prompts.push(PromptFact { name, version, at: here });
-        self.prompt(name, version, given, at);
+        self.prompt(name, version, prompt, at);
+    }
+
+    fn has_template(&self, name: &str, version: u32) -> bool {
+        self.templates.number(&format!("{name}_v{version}.md")).is_some()
     }
 
     fn template_fallback(&self, name: &'static str, version: u32) -> Option<String> {

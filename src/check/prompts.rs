@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::check::checker::{AskedNames, Checker};
 use crate::check::facts::{By, Place};
 use crate::check::templates::told::{at_mistake, at_name, at_schema};
-use crate::program::exchange::PROMPT_NAMES;
+use crate::program::kind::PromptOf;
 use crate::program::turn::ENGINE_NAMES;
 use crate::reply::shape::ReplyShape;
 use crate::schema::embedded;
@@ -17,7 +17,7 @@ use crate::source::near::near_miss;
 
 impl Checker<'_> {
     /// Reports a template that does not exist, or that uses a name which it does not get.
-    pub(crate) fn prompt(&mut self, name: &'static str, version: u32, given: &[&'static str], at: &Fields<'_>) {
+    pub(crate) fn prompt(&mut self, name: &'static str, version: u32, prompt: PromptOf, at: &Fields<'_>) {
         let template = match self.templates.get(name, version) {
             Ok(template) => template,
             Err(error) => {
@@ -39,7 +39,7 @@ impl Checker<'_> {
             Some(asked) => Arc::clone(asked),
             None => {
                 let is_given =
-                    |name: &str| ENGINE_NAMES.iter().chain(&PROMPT_NAMES).chain(given).any(|known| *known == name);
+                    |name: &str| ENGINE_NAMES.into_iter().chain(prompt.given()).any(|known| known == name);
                 let (shown, asked): (Vec<_>, Vec<_>) = template.mentioned().partition(|(name, _)| is_given(name));
                 for (name, _) in shown {
                     self.used(name, Place::Whole(at.span()), By::Prompt, true, false);
@@ -60,7 +60,7 @@ impl Checker<'_> {
             if !needed {
                 continue;
             }
-            let engine = ENGINE_NAMES.iter().chain(&PROMPT_NAMES).chain(given);
+            let engine = ENGINE_NAMES.into_iter().chain(prompt.given());
             let used = template.names().iter().find(|used| used.name == name && !used.optional);
             let place = match used {
                 Some(used) => format!("{}:{}", template.file(), template.line(used)),
@@ -71,7 +71,7 @@ impl Checker<'_> {
             if !self.faults_of_templates.insert(message.clone()) {
                 continue;
             }
-            let help = match near_miss(name, engine.copied().chain(self.known.names())) {
+            let help = match near_miss(name, engine.map(|name| -> &str { name }).chain(self.known.names())) {
                 Some(near) => format!("did you mean `{near}` in the template?"),
                 None => "declare it in the script, or let the template do without: `{{ … | default('') }}`".to_owned(),
             };

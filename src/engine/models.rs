@@ -14,6 +14,7 @@ use crate::engine::files::read_bounded;
 use crate::engine::project::{CONFIG_FILE, Project, absolute};
 use crate::model::error::ModelError;
 use crate::model::provider::Provider;
+use crate::model::request::Purpose;
 use crate::model::providers::offline::Offline;
 use crate::model::providers::openai::OpenAi;
 use crate::model::providers::openai::config::OpenAiConfig;
@@ -30,12 +31,17 @@ const MOST_KEY_BYTES: u64 = 64 * 1024;
 /// Where an API key alone is taken to belong when nothing says otherwise.
 pub const OPENAI_BASE_URL: &str = "https://api.openai.com/v1";
 
+/// The name under which a project configures the model of its monitors (LANGUAGE.md section 9).
+const MONITOR: &str = "monitor";
+
 /// The models of a project.
 pub struct ModelSet {
     project: Project,
     environment: Environment,
     /// What the command line or the environment asked for: it stands for every model of the session.
     asked: Option<Arc<dyn Provider>>,
+    /// The `model:` of the script, for what asks the session's model without being part of the script.
+    script: Option<String>,
     made: Mutex<BTreeMap<String, Arc<dyn Provider>>>,
 }
 
@@ -63,8 +69,13 @@ pub fn choose(
     asked: Option<&str>,
     script: Option<&str>,
 ) -> Result<Chosen, EngineError> {
-    let mut set =
-        ModelSet { project: project.clone(), environment: environment.clone(), asked: None, made: Mutex::default() };
+    let mut set = ModelSet {
+        project: project.clone(),
+        environment: environment.clone(),
+        asked: None,
+        script: script.map(str::to_owned),
+        made: Mutex::default(),
+    };
     let from_environment = environment.get("BCC_MODEL").filter(|name| set.names_a_model(name) || !set.has_key_alone());
     let asked = asked.or(from_environment);
     if let Some(asked) = asked {
@@ -84,6 +95,9 @@ pub fn choose(
         wanted == "default" && !set.project.config.models.contains_key("default") && !set.has_key_alone();
     let provider = set.make(wanted)?;
     let name = provider.name().to_owned();
+    if set.project.config.models.contains_key(MONITOR) {
+        set.make(MONITOR)?;
+    }
     Ok(Chosen { models: set, name, nothing_configured, asked: None })
 }
 
@@ -228,6 +242,13 @@ impl Models for ModelSet {
             return Ok(Arc::clone(asked));
         }
         self.make(name.unwrap_or("default")).map_err(|error| ModelError::Config { message: error.to_string() })
+    }
+
+    fn monitor(&self) -> Option<Arc<dyn Provider>> {
+        let named = self.project.config.models.contains_key(MONITOR).then_some(MONITOR);
+        // That it can be made was settled when the session's model was chosen.
+        let provider = self.provider(named.or(self.script.as_deref())).ok()?;
+        provider.answers(Purpose::Monitor).then_some(provider)
     }
 }
 

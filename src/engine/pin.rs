@@ -13,6 +13,7 @@ use crate::archive::rows::DocumentRow;
 use crate::check::check::{Against, check};
 use crate::check::library::Library;
 use crate::engine::error::EngineError;
+use crate::program::monitor::Monitor;
 use crate::program::program::Program;
 use crate::prompt::layers::TemplateFile;
 use crate::prompt::templates::Templates;
@@ -26,9 +27,10 @@ pub fn sha256(bytes: &[u8]) -> String {
     Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The reply schemas of this release, by kind; those of a project stand before them.
+/// The reply schemas of this release, by kind or monitor; those of a project stand before them.
 pub fn own_schemas() -> impl Iterator<Item = (&'static str, &'static str)> {
-    KINDS.iter().filter_map(|kind| Some((kind.name(), embedded::reply(kind.name())?)))
+    let names = KINDS.iter().flat_map(|kind| [Some(kind.name()), kind.monitor().map(Monitor::name)]);
+    names.flatten().filter_map(|name| Some((name, embedded::reply(name)?)))
 }
 
 /// Everything that a session is made of, as texts.

@@ -4,13 +4,19 @@ use async_trait::async_trait;
 
 use crate::model::error::ModelError;
 use crate::model::reply::ModelReply;
-use crate::model::request::ModelRequest;
+use crate::model::request::{ModelRequest, Purpose};
 
 /// Something that answers requests: a model's server, written replies, or the offline responder.
 #[async_trait]
 pub trait Provider: Send + Sync {
     /// The name shown in events as `model`: `offline`, `openai:qwen3`, `replay`.
     fn name(&self) -> &str;
+
+    /// Whether it can answer calls of this purpose at all. What is no model may know only some.
+    fn answers(&self, purpose: Purpose) -> bool {
+        let _ = purpose;
+        true
+    }
 
     /// Asks, and gives the whole reply. `live` is given each piece of the reply's text as it arrives; the pieces
     /// together are the reply's `text`. An attempt that is made again first calls [`Live::restart`].

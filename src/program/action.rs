@@ -7,6 +7,7 @@ use crate::model::error::ModelError;
 use crate::program::outcome::Outcome;
 use crate::program::program::Steps;
 use crate::program::turn::Turn;
+use crate::reply::shape::ReplyShape;
 
 /// An action of a program. It holds what its author configured and nothing else: what it must remember from one turn to
 /// the next goes into the turn's frame.
@@ -18,11 +19,27 @@ pub trait Action: Send + Sync {
     /// See [`ActionError`]: a model that cannot be reached stops the session, anything else ends the action with `error`.
     async fn turn(&self, turn: &Turn<'_>) -> Result<Flow, ActionError>;
 
+    /// What its kind's monitor must know of it; `None` for an action that no monitor looks at (`monitor: off`).
+    fn watched(&self) -> Option<&WatchedConfig> {
+        None
+    }
+
     /// The steps that this action calls `block`, for [`Flow::Enter`].
     fn steps(&self, block: &str) -> Option<&Steps> {
         let _ = block;
         None
     }
+}
+
+/// What a monitor must know of an action as it is configured.
+#[derive(Clone, Debug)]
+pub struct WatchedConfig {
+    /// `max_rounds`.
+    pub max_rounds: u32,
+    /// The names of its outputs: `target_variables`.
+    pub targets: Vec<String>,
+    /// What the monitor's reply must look like.
+    pub shape: ReplyShape,
 }
 
 /// How an action goes on after a turn.

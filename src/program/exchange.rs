@@ -9,16 +9,16 @@ use crate::model::provider::Live;
 use crate::model::request::{ModelRequest, Purpose, Task, WantedOutput};
 use crate::program::action::ActionError;
 use crate::program::event::{Delta, Event, ModelCall, Speaker};
+use crate::program::messages::{append_to_last_user, messages, read_and_note};
 use crate::program::output::Outputs;
 use crate::program::recent::cut_in_the_middle;
 use crate::program::turn::Turn;
 use crate::prompt::fault::TemplateError;
 use crate::prompt::front::HistoryMode;
 use crate::prompt::names::Names;
-use crate::prompt::roles::PromptRole;
 use crate::prompt::template::Template;
 use crate::reply::live::LiveContent;
-use crate::reply::read::{Reply, Unreadable, read};
+use crate::reply::read::{Reply, Unreadable};
 use crate::reply::shape::ReplyShape;
 
 /// Names that every prompt of a kind gets, beyond variables and the engine's names.
@@ -122,8 +122,7 @@ impl Turn<'_> {
         names.give_text("task", Arc::clone(&content));
         names.give_text("content", Arc::clone(&content));
         names.give_text("topic_content", content);
-        // Monitors, which write the advice, come with a later release; templates keep its place.
-        names.give_text("strategy_suggestion", "");
+        names.give_text("strategy_suggestion", self.advice.unwrap_or_default());
         names.give_shared("output_list", ask.outputs.lines());
         names.give_shared("outputs", ask.outputs.values());
         // What a prompt may see of the talk is bounded, and an answer is part of the talk.
@@ -131,18 +130,14 @@ impl Turn<'_> {
         names.give_text("answer", visible(ask.answer.unwrap_or_default()));
         names.give_text("last_user_message", visible(self.recent.last_user_message().unwrap_or_default()));
         names.give("opening", Value::from(ask.opening));
-        let rendered = template.render(&names).map_err(|error| prompt_failed(&error))?;
-        let mut messages: Vec<Message> = rendered
-            .into_iter()
-            .map(|message| Message {
-                role: match message.role {
-                    PromptRole::System => Role::System,
-                    PromptRole::User => Role::User,
-                    PromptRole::Assistant => Role::Assistant,
-                },
-                content: message.content,
-            })
-            .collect();
+        let mut messages = messages(template, &names).map_err(|error| prompt_failed(&error))?;
+        if let Some(advice) = self.advice {
+            // 004, unit test 8: advice reaches the prompt at the place that the template gives it, or else behind it.
+            if !template.mentions("strategy_suggestion") {
+                append_to_last_user(&mut messages, advice);
+            }
+            self.work().advice_used = true;
+        }
         if as_messages {
             let after_system = messages.iter().take_while(|message| message.role == Role::System).count();
             let history = self.recent.within(self.program.history_chars).into_iter().map(|said| Message {
@@ -192,38 +187,12 @@ impl Turn<'_> {
                 return Err(ActionError::Model(error));
             }
         };
-        call_record.tokens_in = reply.tokens_in;
-        call_record.tokens_out = reply.tokens_out;
-        call_record.attempts = reply.attempts;
         {
             let mut work = self.work();
             work.tokens_in += reply.tokens_in.unwrap_or(0);
             work.tokens_out += reply.tokens_out.unwrap_or(0);
         }
-        let reading = read(&reply.text, ask.shape);
-        let mut debug_info = Map::new();
-        debug_info.insert("llm_prompt".into(), messages_value(request.messages));
-        debug_info.insert("llm_response".into(), Value::from(reply.text.as_str()));
-        debug_info.insert("tokens_in".into(), json!(reply.tokens_in));
-        debug_info.insert("tokens_out".into(), json!(reply.tokens_out));
-        debug_info.insert("ms".into(), json!(call_record.ms));
-        match &reading {
-            Ok(read) => {
-                call_record.parse_retry_count = Some(read.parse_retry_count);
-                call_record.bent = json!(read.bends);
-            }
-            Err(unreadable) => {
-                call_record.parse_retry_count = Some(unreadable.retry_count());
-                call_record.error = Some("the reply could not be read".into());
-                let detail = json!({
-                    "retry_count": unreadable.retry_count(),
-                    "strategies": unreadable.strategies(),
-                    "errors": unreadable.failures.iter().map(|failure| &failure.error).collect::<Vec<_>>(),
-                    "final_error": unreadable.final_error(),
-                });
-                debug_info.insert("parse_error".into(), detail);
-            }
-        }
+        let (reading, debug_info) = read_and_note(request.messages, &reply, ask.shape, &mut call_record);
         let message_id = words.finish(&reading);
         self.emit(Event::ModelCall(Box::new(call_record)));
         self.warn_of_bends(&reading);
@@ -348,15 +317,6 @@ fn task(turn: &Turn<'_>, ask: &Ask<'_>, call: u32) -> Task {
         call,
         opening: ask.opening,
     }
-}
-
-fn messages_value(messages: Vec<Message>) -> Value {
-    let role = |role: Role| match role {
-        Role::System => "system",
-        Role::User => "user",
-        Role::Assistant => "assistant",
-    };
-    messages.into_iter().map(|message| json!({ "role": role(message.role), "content": message.content })).collect()
 }
 
 /// Why the words of a reply must be held back, when the reply says so itself.

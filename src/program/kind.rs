@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::program::action::Action;
+use crate::program::monitor::Monitor;
 use crate::program::output::Output;
 use crate::program::program::Steps;
 use crate::prompt::expr::parse::Expr;
@@ -20,10 +21,19 @@ use crate::value::scopes::Scope;
 /// What a kind gives to the prompt templates that bear its name, `<kind>_v<N>.md`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PromptOf {
-    /// The names beyond those of every prompt.
+    /// The names that such prompts have in common: those of actions, or those of monitors.
+    pub common: &'static [&'static str],
+    /// The names beyond those.
     pub names: &'static [&'static str],
     /// Whether its actions may have `output`.
     pub outputs: bool,
+}
+
+impl PromptOf {
+    /// Every name that such a prompt gets beyond variables and the engine's names.
+    pub fn given(self) -> impl Iterator<Item = &'static str> {
+        self.common.iter().chain(self.names).copied()
+    }
 }
 
 /// A registered kind. Everything about it is found through this trait: nothing else in the crate names a kind.
@@ -43,6 +53,11 @@ pub trait Kind: Sync {
 
     /// What its templates get; `None` for a kind that asks no model.
     fn prompt(&self) -> Option<PromptOf> {
+        None
+    }
+
+    /// What looks at the answered turns of its actions.
+    fn monitor(&self) -> Option<&'static dyn Monitor> {
         None
     }
 
@@ -118,9 +133,12 @@ pub trait Checking {
     /// Reports `name` when it is not known here.
     fn must_know(&mut self, name: &Spanned<String>);
 
-    /// Reports a template that does not exist or uses a name that it does not get. `given` are the names that the kind
-    /// gives to it beyond those of every prompt; `at` is where the author chose it.
-    fn template(&mut self, name: &'static str, version: u32, given: &[&'static str], at: &Fields<'_>);
+    /// Reports a template that does not exist or uses a name that it does not get. `prompt` is what it
+    /// gets beyond variables and the engine's names; `at` is where the author chose it.
+    fn template(&mut self, name: &'static str, version: u32, prompt: PromptOf, at: &Fields<'_>);
+
+    /// Whether there is such a template. Those of monitors are not among what a session of an earlier release began with.
+    fn has_template(&self, name: &str, version: u32) -> bool;
 
     /// The words that the template has for a reply that cannot be read, when it has some.
     fn template_fallback(&self, name: &'static str, version: u32) -> Option<String>;

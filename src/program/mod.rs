@@ -7,6 +7,8 @@ pub mod event;
 pub mod exchange;
 pub mod kind;
 pub mod limits;
+pub mod messages;
+pub mod monitor;
 pub mod orchestration;
 pub mod outcome;
 pub mod output;

@@ -17,10 +17,10 @@ pub const MAX_FRONT_BYTES: usize = 16 * 1024;
 
 /// The keys that a front matter may have.
 pub const KEYS: &[&str] =
-    &["description", "output_schema", "model", "temperature", "max_tokens", "history", "fallback"];
+    &["description", "output_schema", "model", "temperature", "max_tokens", "history", "fallback", "feedback"];
 
 /// What each of [`KEYS`] takes.
-const WANTED: [(&str, &str); 7] = [
+const WANTED: [(&str, &str); 8] = [
     ("description", "a text"),
     ("output_schema", "the name of a file in schemas/replies/"),
     ("model", "the name of a model of bcc-script.toml"),
@@ -28,6 +28,7 @@ const WANTED: [(&str, &str); 7] = [
     ("max_tokens", "a whole number from 1 up"),
     ("history", "`inline` or `messages`"),
     ("fallback", "a text"),
+    ("feedback", "a table of the texts `heading`, `details` and `closing`"),
 ];
 
 /// How the talk so far reaches the model.
@@ -39,6 +40,18 @@ pub enum HistoryMode {
     Inline,
     /// As messages of their own.
     Messages,
+}
+
+/// How a monitor's advice is put to the action that it is for (LANGUAGE.md section 9).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FeedbackWords {
+    /// Stands above the advice.
+    pub heading: String,
+    /// Stands above the other approach, or the example.
+    pub details: String,
+    /// Stands below.
+    pub closing: String,
 }
 
 /// What a template says about itself.
@@ -66,6 +79,9 @@ pub struct Front {
     /// The words said when a reply cannot be read, before the question again.
     #[serde(default)]
     pub fallback: Option<String>,
+    /// Of a monitor's template: how its advice is put to the action.
+    #[serde(default)]
+    pub feedback: Option<FeedbackWords>,
 }
 
 /// What is wrong with a front matter.

@@ -419,7 +419,7 @@ mod tests {
             let files = crate::prompt::layers::collect(&Nothing, scheme).unwrap();
             let templates = Templates::new(&files, MARK).unwrap();
             assert_eq!(templates.problems(), Vec::<&TemplateError>::new());
-            for name in ["ai_ask", "ai_say", "ai_think"] {
+            for name in ["ai_ask", "ai_say", "ai_think", "ai_ask_monitor", "ai_say_monitor"] {
                 assert!(templates.get(name, 1).is_ok(), "{name}");
             }
         }

@@ -8,6 +8,7 @@ pub mod frames;
 pub mod head;
 pub mod insertions;
 pub mod load;
+pub mod mailbox;
 pub mod moves;
 pub mod position;
 pub mod routes;

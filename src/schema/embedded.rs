@@ -1,20 +1,22 @@
 //! The `schemas/` folder, compiled in.
 
-/// The JSON Schema text of the reply of the kind `name` (`ai_ask`, `ai_say`, `ai_think`), as it lies in
+/// The JSON Schema text of the reply of the kind or monitor `name` (`ai_ask`, `ai_ask_monitor`), as it lies in
 /// `schemas/replies/`; `None` for a kind without one.
 pub fn reply(name: &str) -> Option<&'static str> {
     REPLIES.iter().chain(&OF_TOPICS).find(|(kind, _)| *kind == name).map(|(_, text)| *text)
 }
 
-/// The kinds whose replies have a schema, in the order of LANGUAGE.md section 8.
+/// The kinds and monitors whose replies have a schema, in the order of LANGUAGE.md section 8.
 pub fn replies() -> impl Iterator<Item = &'static str> {
     REPLIES.iter().map(|(kind, _)| *kind)
 }
 
-const REPLIES: [(&str, &str); 3] = [
+const REPLIES: [(&str, &str); 5] = [
     ("ai_ask", include_str!("../../schemas/replies/ai_ask.json")),
     ("ai_say", include_str!("../../schemas/replies/ai_say.json")),
     ("ai_think", include_str!("../../schemas/replies/ai_think.json")),
+    ("ai_ask_monitor", include_str!("../../schemas/replies/ai_ask_monitor.json")),
+    ("ai_say_monitor", include_str!("../../schemas/replies/ai_say_monitor.json")),
 ];
 
 /// Replies that belong to no kind.

@@ -1,7 +1,10 @@
 //! The part of a configuration that every kind which calls a model has: template version, fallback, outputs, reply shape.
 
 use crate::actions::conversation::outputs::read_outputs;
+use crate::actions::monitors::analysis::VERSION;
+use crate::program::action::WatchedConfig;
 use crate::program::kind::{Checking, PromptOf};
+use crate::program::monitor::Monitor;
 use crate::program::output::Outputs;
 use crate::prompt::text::Text;
 use crate::reply::shape::{ReplyShape, ShapeError, Wanted};
@@ -26,6 +29,8 @@ pub struct ModelConfig {
     pub fallback: Option<Text>,
     /// The apology of the template, said before the question again when the author gave no `fallback`.
     pub apology: String,
+    /// The reply that is expected of the kind's monitor; `None` when none looks at the action.
+    pub monitor: Option<ReplyShape>,
 }
 
 /// Reads `version`, `fallback`, `monitor`, and `output` where the kind has outputs; checks the template against what the kind
@@ -33,16 +38,16 @@ pub struct ModelConfig {
 pub fn model_config(
     kind: &'static str,
     prompt: PromptOf,
+    monitor: Option<&'static dyn Monitor>,
     fields: &Fields<'_>,
     checking: &mut dyn Checking,
 ) -> Option<ModelConfig> {
     let version = fields.integer("version", 1..=999).unwrap_or(1);
     let fallback = fields.words("fallback").and_then(|words| checking.text(&words));
-    // Monitors come with a later release; switching one on or off is read so that scripts need not change then.
-    let _ = fields.choice("monitor", &["on", "off"]);
+    let watch = fields.choice("monitor", &["on", "off"]) != Some("off");
     fields.not_yet("repair", true);
     fields.not_yet("reask", true);
-    checking.template(kind, version, prompt.names, fields);
+    checking.template(kind, version, prompt, fields);
     let base = checking.reply_schema(kind, version, fields)?;
     let outputs = if prompt.outputs { read_outputs(fields, base.names(), checking)? } else { vec![] };
     let wanted: Vec<Wanted> = outputs
@@ -74,6 +79,27 @@ pub fn model_config(
     let written = if prompt.outputs { fields.take("output") } else { None };
     let required = written.and_then(|node| node.as_sequence()).unwrap_or_default();
     let required: Vec<Span> = required.iter().filter_map(marks).collect();
+    let monitor = if watch { monitor_shape(monitor, fields, checking) } else { None };
     let apology = checking.template_fallback(kind, version).unwrap_or_default();
-    Some(ModelConfig { kind, version, outputs: Outputs::new(outputs), required, shape, fallback, apology })
+    Some(ModelConfig { kind, version, outputs: Outputs::new(outputs), required, shape, fallback, apology, monitor })
+}
+
+/// What the monitor must know of an action with this configuration.
+pub fn watched(model: &ModelConfig, max_rounds: u32) -> Option<WatchedConfig> {
+    let targets = model.outputs.iter().map(|output| output.get.clone()).collect();
+    Some(WatchedConfig { max_rounds, targets, shape: model.monitor.clone()? })
+}
+
+/// The shape of the replies of a monitor, whose template is checked like the kind's own. `None` without a monitor, and where a
+/// session began with an earlier release, which had none.
+fn monitor_shape(
+    monitor: Option<&'static dyn Monitor>,
+    fields: &Fields<'_>,
+    checking: &mut dyn Checking,
+) -> Option<ReplyShape> {
+    let monitor = monitor.filter(|monitor| checking.has_template(monitor.name(), VERSION))?;
+    checking.template(monitor.name(), VERSION, monitor.prompt(), fields);
+    let base = checking.reply_schema(monitor.name(), VERSION, fields)?;
+    // What is wrong with a schema that the template names is reported there; the shipped ones are sound.
+    ReplyShape::over(&base, vec![]).ok()
 }

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use crate::actions::conversation::config::ModelConfig;
 use crate::actions::conversation::outputs::{hide_sensitive, still_missing, write_outputs};
 use crate::actions::conversation::reading::{content, exit_reason, judged, metadata, outcome};
-use crate::program::action::{ActionError, Flow, For};
+use crate::program::action::{ActionError, Flow, For, WatchedConfig};
 use crate::program::exchange::{Ask, Exchange};
 use crate::program::outcome::{ExitReason, Outcome};
 use crate::program::turn::Turn;
@@ -45,6 +45,8 @@ pub struct Talk {
     pub listens: Listens,
     /// `understanding_threshold`: a number for the prompt; no code compares it.
     pub understanding_threshold: u32,
+    /// What its monitor must know of it.
+    pub watched: Option<WatchedConfig>,
 }
 
 /// What a talk remembers between turns.

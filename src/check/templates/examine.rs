@@ -24,9 +24,7 @@ use crate::source::text::SourceFile;
 const MARK: &str = "00000000000000000000000000000000";
 
 /// Names of templates that the language has (LANGUAGE.md section 7) and no kind of this release asks for.
-pub const LATER_TEMPLATES: [&str; 8] = [
-    "ai_ask_monitor",
-    "ai_say_monitor",
+pub const LATER_TEMPLATES: [&str; 6] = [
     "topic_orchestrator",
     "behavior",
     "reflection",
@@ -60,7 +58,7 @@ pub struct Project<'a> {
     pub variables: Option<&'a BTreeSet<String>>,
 }
 
-/// One kind as templates see it.
+/// One kind, or one monitor, as templates see it.
 #[derive(Clone, Copy, Debug)]
 pub struct Asking {
     /// Its name, with which the names of its templates begin.
@@ -109,8 +107,10 @@ impl Set<'_> {
 /// A file that no kind asks for and no template pulls in (a README.md, say) is only looked at for its name.
 pub fn examine(project: &Project<'_>) -> Vec<Diagnostic> {
     let layout = Layout::of(project.files);
-    let asking: Vec<Asking> =
-        project.kinds.iter().filter_map(|kind| Some(Asking { kind: kind.name(), prompt: kind.prompt()? })).collect();
+    let own = |kind: &dyn Kind| Some(Asking { kind: kind.name(), prompt: kind.prompt()? });
+    let watching = |kind: &dyn Kind| kind.monitor().map(|by| Asking { kind: by.name(), prompt: by.prompt() });
+    let mut asking: Vec<Asking> = project.kinds.iter().filter_map(|kind| own(*kind)).collect();
+    asking.extend(project.kinds.iter().filter_map(|kind| watching(*kind)));
     let schemas = Schemas::read(project.schemas, &asking);
     let mut found: Vec<Diagnostic> = schemas.faults().to_vec();
     found.extend(project.files.iter().filter(|file| file.readable).filter_map(too_large));

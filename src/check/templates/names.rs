@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use crate::check::templates::examine::{Asking, Set};
 use crate::check::templates::quotes;
-use crate::program::exchange::PROMPT_NAMES;
 use crate::program::turn::ENGINE_NAMES;
 use crate::prompt::environment::FUNCTIONS;
 use crate::prompt::mentions::visit;
@@ -69,7 +68,7 @@ fn tell(used: &NameUse, kinds: &[&Asking], all: &[Asking], variables: Option<&BT
     let prompts = kinds.iter().map(|asking| format!("`{}`", asking.kind)).collect::<Vec<_>>().join(" and ");
     let shown = shortened(name);
     let elsewhere: Vec<&str> =
-        all.iter().filter(|asking| asking.prompt.names.contains(&name)).map(|asking| asking.kind).collect();
+        all.iter().filter(|asking| asking.prompt.given().any(|given| given == name)).map(|asking| asking.kind).collect();
     if !elsewhere.is_empty() {
         let message = format!("`{shown}` is given to prompts of {}, not to those of {prompts}", elsewhere.join(", "));
         let help =
@@ -96,5 +95,5 @@ fn tell(used: &NameUse, kinds: &[&Asking], all: &[Asking], variables: Option<&BT
 
 /// The names that prompts of a kind get, without the variables.
 fn given(asking: &Asking) -> impl Iterator<Item = &'static str> {
-    ENGINE_NAMES.into_iter().chain(PROMPT_NAMES).chain(asking.prompt.names.iter().copied())
+    ENGINE_NAMES.into_iter().chain(asking.prompt.given())
 }

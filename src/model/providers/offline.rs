@@ -44,6 +44,10 @@ impl Provider for Offline {
         NAME
     }
 
+    fn answers(&self, purpose: Purpose) -> bool {
+        purpose == Purpose::Action
+    }
+
     async fn complete(&self, request: &ModelRequest, live: &mut dyn Live) -> Result<ModelReply, ModelError> {
         let task = &request.task;
         if task.purpose != Purpose::Action {

@@ -12,6 +12,9 @@
 //! An entry with `$round` or `$answered` answers every call that fits it, before the order is looked at, and has no
 //! place in the order itself: call 0 gets the first of the others, whatever stands between them.
 //!
+//! The entries of `monitor:ask_name` stand in the order of the rounds that are analysed: the first is for round 1. Without any
+//! entry for a monitor, no monitor starts.
+//!
 //! A recording is JSON lines: `{"purpose": "action", "action_id": "ask_name", "round": 1, "call": 0, "text": "…"}`.
 
 pub mod entries;
@@ -94,6 +97,10 @@ impl Replay {
 impl Provider for Replay {
     fn name(&self) -> &str {
         NAME
+    }
+
+    fn answers(&self, purpose: Purpose) -> bool {
+        purpose == Purpose::Action || self.entries.keys().any(|(written, _)| *written == purpose)
     }
 
     async fn complete(&self, request: &ModelRequest, live: &mut dyn Live) -> Result<ModelReply, ModelError> {
@@ -259,6 +266,16 @@ replies:
             );
         }
         refused(&"[".repeat(10_000));
+    }
+
+    #[test]
+    fn it_answers_for_monitors_only_when_something_is_written_for_them() {
+        let with = Replay::parse("r.yaml", WRITTEN).unwrap();
+        let without = Replay::parse("r.yaml", "replies: { a: [x] }").unwrap();
+        for purpose in [Purpose::Action, Purpose::Monitor, Purpose::Orchestrator] {
+            assert_eq!(with.answers(purpose), purpose != Purpose::Orchestrator, "{purpose}");
+            assert_eq!(without.answers(purpose), purpose == Purpose::Action, "{purpose}");
+        }
     }
 
     #[tokio::test]

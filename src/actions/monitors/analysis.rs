@@ -1,0 +1,182 @@
+//! What the monitors share: which metrics they take, how they ask, and how advice is put together.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+use tracing::{debug, error};
+
+use crate::model::error::ModelError;
+use crate::model::message::Message;
+use crate::model::provider::{Provider, Silent};
+use crate::model::providers::limit::within;
+use crate::model::reply::ModelReply;
+use crate::model::request::{ModelRequest, Purpose, Task};
+use crate::program::event::ModelCall;
+use crate::program::messages::{messages, read_and_note};
+use crate::program::monitor::{Analysed, Monitor, MonitorAnalysis, MonitorContext, MonitorMetadata, Watched};
+use crate::program::outcome::Outcome;
+use crate::program::recent::cut_in_the_middle;
+use crate::prompt::front::FeedbackWords;
+use crate::prompt::names::Names;
+use crate::prompt::template::Template;
+
+/// The version of the monitors' templates: `ai_ask_monitor_v1.md`. The `version` of an action is that of its own template.
+pub const VERSION: u32 = 1;
+
+/// The most characters of one part of an advice: it comes back in a prompt, whose length it must not blow up.
+const MOST_ADVICE: usize = 2000;
+
+/// What a metric says that the reply did not give (LANGUAGE.md section 8).
+const NOT_AVAILABLE: &str = "信息不可用";
+
+/// The metrics of these names, each a text. `None` where there is nothing to analyse.
+pub fn known_metrics(outcome: &Outcome, names: &[&str]) -> Option<Map<String, Value>> {
+    let unreadable = outcome.metadata.get("parse_error") == Some(&Value::Bool(true));
+    if unreadable || outcome.metrics.is_empty() {
+        return None;
+    }
+    let text = |name: &str| {
+        let metric = outcome.metrics.get(name).filter(|metric| metric.is_string());
+        (name.to_owned(), metric.cloned().unwrap_or_else(|| Value::from(NOT_AVAILABLE)))
+    };
+    Some(names.iter().copied().map(text).collect())
+}
+
+/// Advice as a prompt tells it: heading, feedback, the second heading with its words when there are any, the closing line.
+pub fn feedback(words: &FeedbackWords, feedback: Option<&str>, details: Option<&str>) -> Option<String> {
+    let said = |text: &str| cut_in_the_middle(text.trim(), MOST_ADVICE);
+    let feedback = feedback.map(said).filter(|text| !text.is_empty())?;
+    let mut text = format!("{}\n{feedback}\n\n", words.heading.trim());
+    if let Some(details) = details.map(said).filter(|text| !text.is_empty()) {
+        text.push_str(&format!("{}\n{details}\n\n", words.details.trim()));
+    }
+    text.push_str(words.closing.trim());
+    Some(text)
+}
+
+/// Asks a model what to make of a turn, within the limit of `context`.
+pub async fn analyse(monitor: &dyn Monitor, watched: &Watched, context: &MonitorContext) -> Analysed {
+    let program = &context.program;
+    let prompt = program.templates.get(monitor.name(), VERSION).and_then(|template| {
+        let prompt = messages(&template, &names(watched, context))?;
+        Ok((template, prompt))
+    });
+    let (template, prompt) = match prompt {
+        Ok(prepared) => prepared,
+        Err(fault) => {
+            error!(monitor = monitor.name(), action_id = watched.action_id, "no prompt for a monitor: {fault}");
+            return Analysed { prompt_error: Some(fault.to_string()), ..Analysed::default() };
+        }
+    };
+    let words = template.front().feedback.clone();
+    let call_id = format!("c{}.m", context.seq);
+    let call = ModelCall { call_id, purpose: Purpose::Monitor.name(), bent: json!([]), ..ModelCall::default() };
+    Analysed { words, ..ask(monitor, watched, context, &template, prompt, call).await }
+}
+
+async fn ask(
+    monitor: &dyn Monitor,
+    watched: &Watched,
+    context: &MonitorContext,
+    template: &Template<'_>,
+    prompt: Vec<Message>,
+    mut call: ModelCall,
+) -> Analysed {
+    let front = template.front();
+    let request = ModelRequest {
+        messages: prompt,
+        schema: Some(Arc::clone(context.shape.schema())),
+        temperature: front.temperature,
+        max_tokens: front.max_tokens,
+        task: task(watched),
+    };
+    let began = context.clock.elapsed_ms();
+    let answered = match front.model.as_deref() {
+        None => Ok(Arc::clone(&context.provider)),
+        Some(named) => context.models.provider(Some(named)),
+    };
+    let answered = match answered {
+        Ok(provider) => {
+            provider.name().clone_into(&mut call.model);
+            complete(provider.as_ref(), &request, context).await
+        }
+        Err(error) => Err((error.to_string(), 0)),
+    };
+    call.ms = context.clock.elapsed_ms().saturating_sub(began);
+    let reply = match answered {
+        Ok(reply) => reply,
+        Err((fault, attempts)) => {
+            error!(monitor = monitor.name(), action_id = watched.action_id, "a monitor got no reply: {fault}");
+            call.attempts = attempts;
+            call.error = Some(fault);
+            return Analysed { call: Some(call), ..Analysed::default() };
+        }
+    };
+    let (reading, debug_info) = read_and_note(request.messages, &reply, &context.shape, &mut call);
+    let analysis = match reading {
+        Ok(read) => MonitorAnalysis::of_reply(&read.object, read.parse_retry_count),
+        Err(unreadable) => {
+            error!(
+                monitor = monitor.name(),
+                action_id = watched.action_id,
+                strategies = ?unreadable.strategies(),
+                errors = ?unreadable.failures.iter().map(|failure| &failure.error).collect::<Vec<_>>(),
+                "a monitor's reply could not be read, and its advice is empty"
+            );
+            debug!(monitor = monitor.name(), raw = reply.text, "what the monitor's model wrote");
+            let parse_retry_count = unreadable.retry_count();
+            MonitorAnalysis::empty(MonitorMetadata { parse_error: true, parse_retry_count })
+        }
+    };
+    Analysed { analysis, call: Some(call), debug_info, ..Analysed::default() }
+}
+
+/// The reply, or why there is none and how often it was asked for.
+async fn complete(
+    provider: &dyn Provider,
+    request: &ModelRequest,
+    context: &MonitorContext,
+) -> Result<ModelReply, (String, u32)> {
+    let mut silent = Silent;
+    match within(context.limit, provider.complete(request, &mut silent)).await {
+        Some(answered) => answered.map_err(|error: ModelError| (error.to_string(), error.attempts())),
+        None => Err((format!("nothing came within {} s", context.limit.as_secs()), 1)),
+    }
+}
+
+fn names(watched: &Watched, context: &MonitorContext) -> Names {
+    let mut names = context.names.clone();
+    let texts = |list: &[String]| Value::from(list.to_vec());
+    names.give_text("action_type", watched.action_type.as_str());
+    names.give_text("action_id", watched.action_id.as_str());
+    names.give("current_round", json!(watched.round));
+    names.give("max_rounds", json!(watched.max_rounds));
+    names.give("metrics", Value::Object(watched.metrics.clone()));
+    names.give("progress_suggestion", json!(watched.progress_suggestion));
+    names.give_text("exit_reason", watched.exit_reason.map_or("", |reason| reason.name()));
+    names.give("target_variables", texts(&watched.target_variables));
+    names.give_text("strategy", watched.strategy.as_str());
+    names.give_text("min_completeness_requirement", watched.min_completeness_requirement.as_str());
+    names.give_text("retry_strategy", watched.retry_strategy.as_str());
+    names.give("max_retry_count", json!(watched.max_retry_count));
+    names.give("engagement_trend", texts(&watched.engagement_trend));
+    names.give("emotion_trend", texts(&watched.emotion_trend));
+    names.give("user_feedback_history", texts(&watched.user_feedback_history));
+    names
+}
+
+/// For written replies, in which those of a monitor stand in the order of the rounds, whichever of them are analysed.
+fn task(watched: &Watched) -> Task {
+    Task {
+        purpose: Purpose::Monitor,
+        kind: watched.action_type.clone(),
+        action_id: watched.action_id.clone(),
+        content: String::new(),
+        wanted: Vec::new(),
+        answer: watched.user_feedback_history.last().cloned(),
+        inputs: Vec::new(),
+        round: watched.round,
+        call: watched.round.saturating_sub(1),
+        opening: false,
+    }
+}

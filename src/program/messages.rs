@@ -1,0 +1,105 @@
+//! From a template to the messages of a prompt, and from a model's text to what is kept of the call: what turns and monitors
+//! share.
+
+use serde_json::{Map, Value, json};
+
+use crate::model::message::{Message, Role};
+use crate::model::reply::ModelReply;
+use crate::program::event::ModelCall;
+use crate::prompt::fault::TemplateError;
+use crate::prompt::names::Names;
+use crate::prompt::roles::PromptRole;
+use crate::prompt::template::Template;
+use crate::reply::read::{Reply, Unreadable, read};
+use crate::reply::shape::ReplyShape;
+
+/// The messages that a template makes of these names.
+///
+/// # Errors
+/// As [`Template::render`].
+pub fn messages(template: &Template<'_>, names: &Names) -> Result<Vec<Message>, TemplateError> {
+    let rendered = template.render(names)?;
+    let message = |role: PromptRole| match role {
+        PromptRole::System => Role::System,
+        PromptRole::User => Role::User,
+        PromptRole::Assistant => Role::Assistant,
+    };
+    Ok(rendered.into_iter().map(|said| Message { role: message(said.role), content: said.content }).collect())
+}
+
+/// Adds `words` to what the user is made to say last; a prompt without such a message gets one.
+pub fn append_to_last_user(messages: &mut Vec<Message>, words: &str) {
+    match messages.iter_mut().rev().find(|message| message.role == Role::User) {
+        Some(message) => {
+            message.content.push_str("\n\n");
+            message.content.push_str(words);
+        }
+        None => messages.push(Message { role: Role::User, content: words.to_owned() }),
+    }
+}
+
+/// Reads what a model wrote, and notes in `call` what it cost and how it could be read. Gives the reading with the
+/// `debug_info` of it: `llm_prompt`, `llm_response`, `parse_error`, tokens and times.
+pub fn read_and_note(
+    prompt: Vec<Message>,
+    reply: &ModelReply,
+    shape: &ReplyShape,
+    call: &mut ModelCall,
+) -> (Result<Reply, Unreadable>, Map<String, Value>) {
+    call.tokens_in = reply.tokens_in;
+    call.tokens_out = reply.tokens_out;
+    call.attempts = reply.attempts;
+    let reading = read(&reply.text, shape);
+    let mut debug_info = Map::new();
+    debug_info.insert("llm_prompt".into(), as_value(prompt));
+    debug_info.insert("llm_response".into(), Value::from(reply.text.as_str()));
+    debug_info.insert("tokens_in".into(), json!(reply.tokens_in));
+    debug_info.insert("tokens_out".into(), json!(reply.tokens_out));
+    debug_info.insert("ms".into(), json!(call.ms));
+    match &reading {
+        Ok(read) => {
+            call.parse_retry_count = Some(read.parse_retry_count);
+            call.bent = json!(read.bends);
+        }
+        Err(unreadable) => {
+            call.parse_retry_count = Some(unreadable.retry_count());
+            call.error = Some("the reply could not be read".into());
+            let detail = json!({
+                "retry_count": unreadable.retry_count(),
+                "strategies": unreadable.strategies(),
+                "errors": unreadable.failures.iter().map(|failure| &failure.error).collect::<Vec<_>>(),
+                "final_error": unreadable.final_error(),
+            });
+            debug_info.insert("parse_error".into(), detail);
+        }
+    }
+    (reading, debug_info)
+}
+
+fn as_value(messages: Vec<Message>) -> Value {
+    let role = |role: Role| match role {
+        Role::System => "system",
+        Role::User => "user",
+        Role::Assistant => "assistant",
+    };
+    messages.into_iter().map(|message| json!({ "role": role(message.role), "content": message.content })).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message(role: Role, content: &str) -> Message {
+        Message { role, content: content.to_owned() }
+    }
+
+    #[test]
+    fn words_are_appended_to_the_last_message_of_the_user_or_become_one() {
+        let mut prompt = vec![message(Role::User, "a"), message(Role::User, "b"), message(Role::Assistant, "c")];
+        append_to_last_user(&mut prompt, "x");
+        assert_eq!(prompt[1].content, "b\n\nx");
+        let mut prompt = vec![message(Role::System, "rules")];
+        append_to_last_user(&mut prompt, "x");
+        assert_eq!(prompt[1], message(Role::User, "x"));
+    }
+}
