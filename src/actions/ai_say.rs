@@ -87,6 +87,10 @@ impl Action for Say {
         self.0.turn(turn).await
     }
 
+    fn takes_advice(&self) -> bool {
+        true
+    }
+
     fn watched(&self) -> Option<&WatchedConfig> {
         self.0.watched.as_ref()
     }

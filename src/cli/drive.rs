@@ -55,10 +55,15 @@ pub async fn drive(
             }
         }
         loop {
+            // What monitors have to say is taken down while the person thinks.
             let input = tokio::select! {
                 biased;
                 () = signals.any() => return Ok(interrupted(front, &resume)),
                 input = source.next() => input,
+                () = session.arrived() => {
+                    session.note_arrivals().await?;
+                    continue;
+                }
             };
             match input {
                 Input::Answer { text, answer_id } => match session.answer(&text, answer_id.as_deref()).await? {

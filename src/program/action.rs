@@ -4,6 +4,7 @@ use async_trait::async_trait;
 use serde_json::{Map, Value};
 
 use crate::model::error::ModelError;
+use crate::program::monitor::Monitor;
 use crate::program::outcome::Outcome;
 use crate::program::program::Steps;
 use crate::program::turn::Turn;
@@ -24,6 +25,11 @@ pub trait Action: Send + Sync {
         None
     }
 
+    /// Whether its prompts take a monitor's advice.
+    fn takes_advice(&self) -> bool {
+        false
+    }
+
     /// The steps that this action calls `block`, for [`Flow::Enter`].
     fn steps(&self, block: &str) -> Option<&Steps> {
         let _ = block;
@@ -32,8 +38,10 @@ pub trait Action: Send + Sync {
 }
 
 /// What a monitor must know of an action as it is configured.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct WatchedConfig {
+    /// The monitor of its kind.
+    pub monitor: &'static dyn Monitor,
     /// `max_rounds`.
     pub max_rounds: u32,
     /// The names of its outputs: `target_variables`.

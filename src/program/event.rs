@@ -66,6 +66,17 @@ pub enum Event {
         from: String,
         why: String,
     },
+    MonitorFeedback {
+        action_id: String,
+        action_type: String,
+        round: u32,
+        analysis: Value,
+        /// Whether a turn used it: then this is the event of that turn.
+        used: bool,
+        /// Of a use: the `seq` of the event that brought it.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        feedback: Option<u64>,
+    },
     Orchestrated {
         reason: String,
         route: &'static str,
@@ -201,6 +212,7 @@ impl Event {
             Self::Routed { .. } => "routed",
             Self::Triggered { .. } => "triggered",
             Self::Orchestrated { .. } => "orchestrated",
+            Self::MonitorFeedback { .. } => "monitor_feedback",
             Self::Warning { .. } => "warning",
             Self::Error { .. } => "error",
             Self::Waiting { .. } => "waiting",

@@ -55,6 +55,14 @@ impl Recent {
         self.last_user_message.as_deref()
     }
 
+    /// The newest `count` messages of the person that are kept, oldest first.
+    pub fn newest_of_user(&self, count: usize) -> Vec<String> {
+        let users = self.messages.iter().rev().filter(|said| said.speaker == Speaker::User).take(count);
+        let mut said: Vec<String> = users.map(|said| said.text.clone()).collect();
+        said.reverse();
+        said
+    }
+
     /// The newest messages that together have at most `chars` characters, oldest first. A message that alone is longer
     /// is cut in its middle, so that even then a prompt sees how it begins and ends.
     pub fn within(&self, chars: usize) -> Vec<Said> {

@@ -57,6 +57,9 @@ impl Session {
             updated_at.clone_from(&at);
             journal.push(JournalRow { seq, at, kind: event.kind().to_owned(), body });
         }
+        self.head.monitors = self.mailbox.pending();
+        self.head.monitors.extend(self.next_job.as_ref().map(|job| job.about.clone()));
+        self.head.planning = self.planner.pending();
         let (frames_put, frames_removed) = self.frames.take_changes().map_err(unwritable)?;
         let commit = Commit {
             revision: self.revision,
@@ -84,6 +87,9 @@ impl Session {
         for said in said {
             self.recent.push(said);
         }
+        if let Some(job) = self.next_job.take() {
+            self.mailbox.start(job);
+        }
         for row in &commit.journal {
             self.services.observer.committed(&row.kind, &row.body);
         }
@@ -92,8 +98,15 @@ impl Session {
     fn line(&self, seq: u64, at: &str, place: &Place, event: &Event) -> Result<String, serde_json::Error> {
         let stamped = Stamped { seq, at, session_id: &self.id, event, location: place };
         // What the person and the AI say to each other stays as it was said: it is the conversation itself.
-        // Of all else, only these two hold anything of what was said.
-        if self.masker.is_empty() || !matches!(event, Event::Outcome { .. } | Event::VariableSet { .. }) {
+        // Of all else, only these hold anything of what was said.
+        let holds = matches!(
+            event,
+            Event::Outcome { .. }
+                | Event::VariableSet { .. }
+                | Event::MonitorFeedback { .. }
+                | Event::Orchestrated { .. }
+        );
+        if self.masker.is_empty() || !holds {
             return serde_json::to_string(&stamped);
         }
         let mut value = serde_json::to_value(&stamped)?;

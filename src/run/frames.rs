@@ -6,7 +6,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::archive::rows::FrameRow;
+use crate::program::orchestration::plans::Plans;
 use crate::program::outcome::{ExitReason, Outcome};
+use crate::run::watch::{Advice, Mood};
 use crate::script::routes::Go;
 
 /// The key of the frame of the session itself.
@@ -78,6 +80,15 @@ pub struct Frame {
     /// Of a skill or single action: what brought it here, and what follows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub insertion: Option<Insertion>,
+    /// Of a topic or skill: a monitor's advice that waits for the next turn.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub advice: Option<Box<Advice>>,
+    /// Of a topic or skill: what the newest metrics said of the person, the newest last.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub moods: Vec<Mood>,
+    /// Of a topic: the plans that changed it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plans: Option<Box<Plans>>,
     /// Of a phase: how many elements of the list of its topic `next` were taken.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub taken: u32,

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::program::event::Summary;
+use crate::run::mailbox::Unanswered;
+use crate::run::planner::Asked;
 
 /// Where a session is in its life (LANGUAGE.md section 12).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -48,7 +50,7 @@ impl Status {
 }
 
 /// Counts and what is awaited.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Head {
     /// The `answer_id` of the answer that is awaited.
     pub waiting: Option<String>,
@@ -73,6 +75,12 @@ pub struct Head {
     /// The newest of them, in words.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub way: Vec<String>,
+    /// What monitors were asked and had not answered.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub monitors: Vec<Unanswered>,
+    /// The plan that was asked for and is not there yet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub planning: Option<Asked>,
     /// The triggers that fired.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub fired: BTreeMap<String, Fired>,

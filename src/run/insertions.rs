@@ -86,6 +86,7 @@ impl Session {
     /// Takes away the frame of something inserted, and its scope.
     pub(crate) fn leave_insertion(&mut self, key: &str) -> Option<Frame> {
         let frame = self.frames.remove(key)?;
+        self.mailbox.forget(key);
         if matches!(frame.at, At::Skill(_))
             && let Some(outside) = self.outer.pop()
         {

@@ -13,6 +13,9 @@ use crate::run::draft::Draft;
 use crate::run::error::RunError;
 use crate::run::frames::{At, Frames, ROOT, lineage, public_path};
 use crate::run::head::{Head, Status};
+use crate::run::mailbox::Mailbox;
+use crate::run::orchestrate::replanned;
+use crate::run::planner::Planner;
 use crate::run::session::Session;
 use crate::run::start::Parts;
 use crate::value::mask::Masker;
@@ -33,6 +36,12 @@ impl Session {
         }
         let head: Head = serde_json::from_str(&row.head).map_err(|error| unreadable(format!("head: {error}")))?;
         let frames = Frames::from_rows(&archive.frames(&id).await?).map_err(unreadable)?;
+        let base = program;
+        let recheck = services.recheck.as_ref();
+        let program = match replanned(&frames, &base, recheck).map_err(unreadable)? {
+            Some(program) => Arc::new(program),
+            None => Arc::clone(&base),
+        };
         let variables = archive.variables(&id).await?;
         let user_rows = archive.user_variables(&row.user).await?;
         let (scopes, outer) = open_scopes(&program, &frames, &variables, &user_rows).map_err(unreadable)?;
@@ -44,6 +53,10 @@ impl Session {
         let mut session = Self {
             id: id.clone(),
             program,
+            base,
+            mailbox: Mailbox::default(),
+            planner: Planner::default(),
+            next_job: None,
             services,
             archive,
             status,
@@ -65,6 +78,9 @@ impl Session {
             model,
             _lock: lock,
         };
+        // Before the first commit, which writes down what is still unanswered.
+        session.watch_again();
+        session.plan_again();
         session.tell_resumed(&row).await?;
         Ok(session)
     }

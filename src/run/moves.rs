@@ -203,6 +203,9 @@ impl Session {
     /// Leaves a phase or a topic: its scope ends, and what holds it goes on to its next child.
     pub(crate) fn leave(&mut self, key: &str) {
         let left = self.frames.remove(key);
+        if let Some(frame) = &left {
+            self.visit_over(key, frame);
+        }
         self.scopes.pop();
         let above = parent(key);
         let taken = self.frames.get(above).map_or(0, |frame| frame.taken);

@@ -283,7 +283,9 @@ impl Session {
                     self.leave_insertion(&below);
                 }
                 Some(At::Phase | At::Topic) => {
-                    self.frames.remove(&below);
+                    if let Some(frame) = self.frames.remove(&below) {
+                        self.visit_over(&below, &frame);
+                    }
                     self.scopes.pop();
                 }
                 _ => {

@@ -17,6 +17,8 @@ use crate::run::draft::Draft;
 use crate::run::error::RunError;
 use crate::run::frames::Frames;
 use crate::run::head::{Head, Status};
+use crate::run::mailbox::{Job, Mailbox};
+use crate::run::planner::Planner;
 use crate::value::mask::Masker;
 use crate::value::scopes::Scopes;
 
@@ -27,7 +29,16 @@ pub(crate) const HIDDEN: &str = "hidden";
 pub struct Session {
     /// Its id.
     pub id: String,
+    /// The program as this visit of a topic has it: a plan may have changed the topic.
     pub(crate) program: Arc<Program>,
+    /// The program as the script has it.
+    pub(crate) base: Arc<Program>,
+    /// Where monitors put what they have to say.
+    pub(crate) mailbox: Mailbox,
+    /// What a monitor looks at once the turn that is under way is committed.
+    pub(crate) next_job: Option<Job>,
+    /// Where a plan comes in.
+    pub(crate) planner: Planner,
     pub(crate) services: Services,
     pub(crate) archive: Arc<dyn Archive>,
     pub(crate) status: Status,

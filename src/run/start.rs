@@ -17,6 +17,8 @@ use crate::run::error::RunError;
 use crate::run::frames::Frames;
 use crate::run::head::{Head, Status};
 use crate::run::load::user_layer;
+use crate::run::mailbox::Mailbox;
+use crate::run::planner::Planner;
 use crate::run::session::Session;
 use crate::value::mask::Masker;
 use crate::value::scopes::{Scope, Scopes, Stored};
@@ -85,7 +87,11 @@ impl Session {
             script,
             model,
             _lock: lock,
+            base: Arc::clone(&program),
             program: Arc::clone(&program),
+            mailbox: Mailbox::default(),
+            planner: Planner::default(),
+            next_job: None,
         };
         let mut draft = Draft::default();
         let started = Event::SessionStarted { script: session.script.clone(), model: session.model.clone() };

@@ -24,6 +24,7 @@ const MOST_TURNS_IN_A_ROW: u32 = 100;
 /// The action that took a turn: its frame, its place in the round that the turn was about, its kind.
 struct Here<'a> {
     key: &'a str,
+    home: &'a str,
     place: Place,
     kind: &'static str,
 }
@@ -47,6 +48,7 @@ impl Session {
     /// When the store fails. The session must then be given up; at rest it is whole.
     pub async fn advance(&mut self) -> Result<Pause, RunError> {
         loop {
+            self.note_arrivals().await?;
             match self.status {
                 Status::Running => self.one_turn().await?,
                 Status::WaitingInput => return Ok(Pause::Waiting),
@@ -84,6 +86,8 @@ impl Session {
         let place = self.place_of(&key);
         let kind = position.step.kind;
         let routed = position.routed(&program);
+        let advice = self.frames.get(&position.home).and_then(|home| home.advice.as_ref());
+        let advice = advice.map(|advice| advice.text.as_str());
         let lent = Lent {
             program: &program,
             phase: position.phase,
@@ -98,11 +102,12 @@ impl Session {
             services: &self.services,
             routed: &routed,
             resumed: frame.resumed,
-            advice: None,
+            advice: advice.filter(|_| position.step.action.takes_advice()),
             most_rounds: None,
             calls_before: frame.calls,
             last_seq: self.last_seq,
         };
+        let answered = lent.answer.is_some();
         let turn = Turn::new(lent, self.scopes.clone());
         let result = position.step.action.turn(&turn).await;
         let work = turn.into_work();
@@ -111,7 +116,7 @@ impl Session {
         self.head.tokens_in += work.tokens_in;
         self.head.tokens_out += work.tokens_out;
         let mut draft = Draft::default();
-        let here = Here { key: &key, place: Place { round: work.round, ..place }, kind };
+        let here = Here { key: &key, home: &position.home, place: Place { round: work.round, ..place }, kind };
         let then = match result {
             Ok(flow) => self.flowed(&program, &here, flow, work, &mut draft)?,
             Err(ActionError::Model(error)) => {
@@ -127,6 +132,9 @@ impl Session {
         let then = then.and_then(|then| {
             if self.look_at_triggers(&program, &mut draft)? { self.settled(&mut draft) } else { Ok(then) }
         });
+        if answered {
+            self.next_job = self.to_watch(&program, &position, &here.place, &draft);
+        }
         self.conclude(then, &here.place, &mut draft);
         self.commit(draft).await
     }
@@ -223,7 +231,7 @@ impl Session {
 
     /// Takes over what a turn did. Gives the outcome that it reported, if any.
     fn keep(&mut self, here: &Here<'_>, mut work: Work, draft: &mut Draft) -> Result<Option<Outcome>, RunError> {
-        let (state, calls, round) = (work.state.take(), work.calls, work.round);
+        let (state, calls, round, advised) = (work.state.take(), work.calls, work.round, work.advice_used);
         let reported = work.events.iter().rev().find_map(|(_, event)| match event {
             Event::Outcome { outcome, .. } => Some(outcome.as_ref().clone()),
             _ => None,
@@ -231,6 +239,9 @@ impl Session {
         let place = here.place.clone();
         self.keep_work(&place, work, draft)
             .map_err(|error| RunError::Unreadable { id: self.id.clone(), what: error.to_string() })?;
+        if advised {
+            self.advice_used(here.home, &place, draft);
+        }
         if let Some(frame) = self.frames.change(here.key) {
             frame.calls += calls;
             frame.round = round.or(frame.round);
@@ -317,7 +328,7 @@ impl Session {
         lost: Option<Lost>,
         draft: &mut Draft,
     ) -> Result<Then, Lost> {
-        let Here { key, place, kind } = here;
+        let Here { key, place, kind, .. } = here;
         self.metadata = outcome.metadata.clone();
         draft.event(place, Event::Outcome { action_type: kind, outcome: Box::new(outcome.clone()) });
         self.decide(program, key, outcome, lost, draft)?;
@@ -333,7 +344,7 @@ impl Session {
         target: String,
         draft: &mut Draft,
     ) -> Result<Then, Lost> {
-        let Here { key, place, kind } = here;
+        let Here { key, place, kind, .. } = here;
         let reason = outcome.exit_reason.map_or("exit_criteria_met", |reason| reason.name());
         draft.event(place, Event::Outcome { action_type: kind, outcome: Box::new(outcome) });
         let from = place.action_id.clone().unwrap_or_default();

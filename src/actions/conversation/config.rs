@@ -30,7 +30,7 @@ pub struct ModelConfig {
     /// The apology of the template, said before the question again when the author gave no `fallback`.
     pub apology: String,
     /// The reply that is expected of the kind's monitor; `None` when none looks at the action.
-    pub monitor: Option<ReplyShape>,
+    pub monitor: Option<(&'static dyn Monitor, ReplyShape)>,
 }
 
 /// Reads `version`, `fallback`, `monitor`, and `output` where the kind has outputs; checks the template against what the kind
@@ -87,7 +87,8 @@ pub fn model_config(
 /// What the monitor must know of an action with this configuration.
 pub fn watched(model: &ModelConfig, max_rounds: u32) -> Option<WatchedConfig> {
     let targets = model.outputs.iter().map(|output| output.get.clone()).collect();
-    Some(WatchedConfig { max_rounds, targets, shape: model.monitor.clone()? })
+    let (monitor, shape) = model.monitor.clone()?;
+    Some(WatchedConfig { monitor, max_rounds, targets, shape })
 }
 
 /// The shape of the replies of a monitor, whose template is checked like the kind's own. `None` without a monitor, and where a
@@ -96,10 +97,10 @@ fn monitor_shape(
     monitor: Option<&'static dyn Monitor>,
     fields: &Fields<'_>,
     checking: &mut dyn Checking,
-) -> Option<ReplyShape> {
+) -> Option<(&'static dyn Monitor, ReplyShape)> {
     let monitor = monitor.filter(|monitor| checking.has_template(monitor.name(), VERSION))?;
     checking.template(monitor.name(), VERSION, monitor.prompt(), fields);
     let base = checking.reply_schema(monitor.name(), VERSION, fields)?;
     // What is wrong with a schema that the template names is reported there; the shipped ones are sound.
-    ReplyShape::over(&base, vec![]).ok()
+    Some((monitor, ReplyShape::over(&base, vec![]).ok()?))
 }

@@ -1,0 +1,130 @@
+//! Where a plan for the rest of a topic comes in: a model makes it beside the session, which never waits for it (LANGUAGE.md
+//! section 9, "Path 2"). One is made at a time.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use tokio::runtime::Handle;
+use tokio::sync::Notify;
+use tokio::task::AbortHandle;
+
+use crate::program::orchestration::asking::OrchestrationContext;
+use crate::program::orchestration::{Generated, generate_orchestration_plan};
+
+/// A plan that was asked for: what a resumed session needs to ask again.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Asked {
+    /// The key of the topic's frame.
+    pub home: String,
+    /// The action whose turn was analysed.
+    pub action_id: String,
+    /// The round of that turn.
+    pub round: u32,
+    /// The analysis that asked for it.
+    pub analysis: Value,
+}
+
+/// A plan that came in, or why none did.
+#[derive(Debug)]
+pub struct Planned {
+    /// What was asked.
+    pub asked: Asked,
+    /// What came of it.
+    pub generated: Generated,
+}
+
+/// The plan of one session that is being made.
+#[derive(Default)]
+pub struct Planner {
+    shared: Arc<Shared>,
+    task: Option<AbortHandle>,
+}
+
+#[derive(Default)]
+struct Shared {
+    state: Mutex<State>,
+    arrived: Notify,
+}
+
+#[derive(Default)]
+struct State {
+    asked: Option<Asked>,
+    planned: Option<Planned>,
+}
+
+impl Planner {
+    /// Asks for a plan, unless one is being made or lies there. Gives whether it does. Must be called inside a tokio runtime.
+    pub fn start(&mut self, asked: Asked, context: OrchestrationContext) -> bool {
+        let Ok(runtime) = Handle::try_current() else { return false };
+        {
+            let mut state = self.shared.state();
+            if state.asked.is_some() || state.planned.is_some() {
+                return false;
+            }
+            state.asked = Some(asked.clone());
+        }
+        let underway = Underway { shared: Arc::clone(&self.shared), asked: Some(asked.clone()), generated: None };
+        let task = runtime.spawn(async move {
+            let mut underway = underway;
+            underway.generated = Some(generate_orchestration_plan(&asked.analysis, &context).await);
+        });
+        self.task = Some(task.abort_handle());
+        true
+    }
+
+    /// What came in since the last time.
+    pub fn take(&self) -> Option<Planned> {
+        self.shared.state().planned.take()
+    }
+
+    /// Waits until something came in. Dropping the future loses nothing.
+    pub async fn arrived(&self) {
+        loop {
+            if self.shared.state().planned.is_some() {
+                return;
+            }
+            self.shared.arrived.notified().await;
+        }
+    }
+
+    /// What was asked and not taken yet.
+    pub fn pending(&self) -> Option<Asked> {
+        let state = self.shared.state();
+        state.asked.clone().or_else(|| state.planned.as_ref().map(|planned| planned.asked.clone()))
+    }
+}
+
+impl Drop for Planner {
+    fn drop(&mut self) {
+        if let Some(task) = &self.task {
+            task.abort();
+        }
+    }
+}
+
+impl Shared {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A task under way: however it ends, its end is told.
+struct Underway {
+    shared: Arc<Shared>,
+    asked: Option<Asked>,
+    generated: Option<Generated>,
+}
+
+impl Drop for Underway {
+    fn drop(&mut self) {
+        let Some(asked) = self.asked.take() else { return };
+        let fault = || Generated { fault: Some("it ended without a result".into()), ..Generated::default() };
+        let generated = self.generated.take().unwrap_or_else(fault);
+        let mut state = self.shared.state();
+        state.asked = None;
+        state.planned = Some(Planned { asked, generated });
+        drop(state);
+        self.shared.arrived.notify_one();
+    }
+}
