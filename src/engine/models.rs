@@ -244,11 +244,11 @@ impl Models for ModelSet {
         self.make(name.unwrap_or("default")).map_err(|error| ModelError::Config { message: error.to_string() })
     }
 
-    fn monitor(&self) -> Option<Arc<dyn Provider>> {
+    fn monitor(&self, action_id: &str) -> Option<Arc<dyn Provider>> {
         let named = self.project.config.models.contains_key(MONITOR).then_some(MONITOR);
         // That it can be made was settled when the session's model was chosen.
         let provider = self.provider(named.or(self.script.as_deref())).ok()?;
-        provider.answers(Purpose::Monitor).then_some(provider)
+        provider.answers(Purpose::Monitor, action_id).then_some(provider)
     }
 }
 

@@ -12,9 +12,9 @@ pub trait Provider: Send + Sync {
     /// The name shown in events as `model`: `offline`, `openai:qwen3`, `replay`.
     fn name(&self) -> &str;
 
-    /// Whether it can answer calls of this purpose at all. What is no model may know only some.
-    fn answers(&self, purpose: Purpose) -> bool {
-        let _ = purpose;
+    /// Whether it can answer calls of this purpose about this action at all. What is no model may know only some.
+    fn answers(&self, purpose: Purpose, action_id: &str) -> bool {
+        let _ = (purpose, action_id);
         true
     }
 

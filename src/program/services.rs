@@ -16,9 +16,9 @@ pub trait Models: Send + Sync {
     /// When the configuration has no such model, or it cannot be used.
     fn provider(&self, name: Option<&str>) -> Result<Arc<dyn Provider>, ModelError>;
 
-    /// The model that monitors ask: the one named `monitor`, else the session's. `None` when it has no answers for monitors,
-    /// as the offline model has none: then none starts.
-    fn monitor(&self) -> Option<Arc<dyn Provider>>;
+    /// The model that the monitor of this action asks: the one named `monitor`, else the session's. `None` when it has no
+    /// answers for it, as the offline model has none: then none starts.
+    fn monitor(&self, action_id: &str) -> Option<Arc<dyn Provider>>;
 }
 
 /// The models, the clock, the reader of events and the script of one session.

@@ -67,8 +67,13 @@ impl Session {
             }
             return self.follow(program, key, &usual, completed, reason, lost, draft);
         };
-        if !found.route.set.is_empty() && position.is_some() {
-            self.set_aside(program, key, &found.route.set, draft)?;
+        match &position {
+            Some(_) if !found.route.set.is_empty() => self.set_aside(program, key, &found.route.set, draft)?,
+            None if !found.route.set.is_empty() => {
+                let message = format!("`set` in {} cannot be done after the last action", found.table);
+                draft.event(&place, Event::Warning { code: "set-not-done", message, help: None });
+            }
+            _ => {}
         }
         let then = found.route.then.clone().unwrap_or(usual);
         let mut why = found.table;

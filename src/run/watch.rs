@@ -12,6 +12,7 @@ use crate::program::monitor::{MonitorContext, TREND, USUAL_LIMIT, Watched, monit
 use crate::program::outcome::Outcome;
 use crate::program::place::Place;
 use crate::program::program::Program;
+use crate::program::recent::cut_in_the_middle;
 use crate::prompt::names::Names;
 use crate::prompt::text::Text;
 use crate::run::draft::Draft;
@@ -20,6 +21,12 @@ use crate::run::mailbox::{Arrival, Job, Unanswered};
 use crate::run::planner::Asked;
 use crate::run::position::Position;
 use crate::run::session::Session;
+
+/// The most characters of an answer, or of a metric in a trend, that a monitor is told.
+const MOST_ANSWER: usize = 500;
+
+/// The most characters of a metric that a monitor is told.
+const MOST_METRIC: usize = 2000;
 
 /// Advice that waits for the next turn of its topic or skill.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -156,14 +163,15 @@ impl Session {
         seq: u64,
     ) -> Option<Job> {
         let config = position.step.action.watched()?;
-        let metrics = config.monitor.parse_metrics(outcome)?;
+        let metrics = shortened(config.monitor.parse_metrics(outcome)?);
         let moods = self.remember_mood(&position.home, &metrics);
-        self.services.models.monitor()?;
+        self.services.models.monitor(&position.step.id)?;
         let names = self.names_of_monitor(program, position);
         let strategy = &position.topic.strategy;
         let words = |text: &Option<Text>| rendered(program, text.as_ref(), &names);
         let round = place.round.unwrap_or(1);
         let answers = self.recent.newest_of_user(round.min(TREND as u32) as usize);
+        let answers = answers.iter().map(|answer| cut_in_the_middle(answer, MOST_ANSWER)).collect();
         let watched = Watched {
             action_type: position.step.kind.to_owned(),
             action_id: position.step.id.clone(),
@@ -191,7 +199,7 @@ impl Session {
             program: Arc::clone(program),
             names,
             shape: config.shape.clone(),
-            provider: self.services.models.monitor()?,
+            provider: self.services.models.monitor(&about.watched.action_id)?,
             models: Arc::clone(&self.services.models),
             clock: Arc::clone(&self.services.clock),
             seq: about.seq,
@@ -226,7 +234,10 @@ impl Session {
 
     /// Keeps what the metrics say of the person, and gives the newest of that.
     fn remember_mood(&mut self, home: &str, metrics: &Map<String, Value>) -> Vec<Mood> {
-        let text = |name: &str| metrics.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let text = |name: &str| {
+            let text = metrics.get(name).and_then(Value::as_str).unwrap_or_default();
+            cut_in_the_middle(text, MOST_ANSWER)
+        };
         let mood = Mood { engagement: text("user_engagement"), emotion: text("emotional_intensity") };
         let Some(frame) = self.frames.change(home) else { return vec![mood] };
         frame.moods.push(mood);
@@ -235,6 +246,16 @@ impl Session {
         }
         frame.moods.clone()
     }
+}
+
+/// The metrics with none of them longer than a monitor needs: they are kept with the session until the monitor answers.
+fn shortened(mut metrics: Map<String, Value>) -> Map<String, Value> {
+    for metric in metrics.values_mut() {
+        if let Some(text) = metric.as_str().filter(|text| text.len() > MOST_METRIC) {
+            *metric = Value::from(cut_in_the_middle(text, MOST_METRIC));
+        }
+    }
+    metrics
 }
 
 /// A text of a strategy. One that cannot be rendered is left out: it guides a monitor and decides nothing.

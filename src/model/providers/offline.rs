@@ -44,7 +44,7 @@ impl Provider for Offline {
         NAME
     }
 
-    fn answers(&self, purpose: Purpose) -> bool {
+    fn answers(&self, purpose: Purpose, _action_id: &str) -> bool {
         purpose == Purpose::Action
     }
 

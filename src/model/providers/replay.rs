@@ -99,8 +99,8 @@ impl Provider for Replay {
         NAME
     }
 
-    fn answers(&self, purpose: Purpose) -> bool {
-        purpose == Purpose::Action || self.entries.keys().any(|(written, _)| *written == purpose)
+    fn answers(&self, purpose: Purpose, action_id: &str) -> bool {
+        purpose == Purpose::Action || self.entries.contains_key(&(purpose, action_id.to_owned()))
     }
 
     async fn complete(&self, request: &ModelRequest, live: &mut dyn Live) -> Result<ModelReply, ModelError> {
