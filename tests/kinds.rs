@@ -14,7 +14,7 @@ use checking::{findings, told};
 use serde_json::{Map, Value, json};
 
 /// Fields that a check asks for only to warn of an older spelling or to say that they come later: no editor should offer them.
-const NOT_OFFERED: [&str; 5] = ["target_variable", "extraction_prompt", "repair", "reask", "goto"];
+const NOT_OFFERED: [&str; 4] = ["target_variable", "extraction_prompt", "repair", "reask"];
 
 /// A mapping inside a config that has fields of its own.
 struct Level {
@@ -61,9 +61,10 @@ fn told_of(kind: &str, config: &Value) -> String {
         { "phase_id": "p", "topics": [{ "topic_id": "t", "actions": [action] }] }
     ] } });
     // JSON is YAML.
-    let mut found = findings(Path::new(env!("CARGO_MANIFEST_DIR")), &script.to_string());
-    // Whether a template of this version lies there is no question of the field's value.
-    found.retain(|found| found.rule != "unknown-template" && found.rule != "not-supported-yet");
+    let mut found = findings(Path::new(env!("CARGO_MANIFEST_DIR")), &script.to_string(), &[]);
+    // Whether a template of this version lies there, or a skill or a topic of this id, is no question of the field's value.
+    let elsewhere = ["unknown-template", "unknown-skill", "unknown-target", "not-supported-yet"];
+    found.retain(|found| !elsewhere.contains(&found.rule));
     told(&found)
 }
 

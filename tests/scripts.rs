@@ -73,7 +73,7 @@ fn every_mistake_is_reported_as_its_snapshot_says() {
 
 #[test]
 fn every_sound_script_begins_with_the_warnings_of_its_snapshot() {
-    for file in scripts("ok", 9) {
+    for file in scripts("ok", 10) {
         let report = begin(&file).unwrap_or_else(|report| panic!("{} was refused\n{report}", file.display()));
         compare("ok", &file, &report);
     }

@@ -344,20 +344,14 @@ impl<'a> Fields<'a> {
         Some(items)
     }
 
-    /// Marks `name` as something that this release reads but does not do yet; reports it when it is there.
-    ///
-    /// A field that changes the flow of a conversation must not be passed over in silence, so `error` is the rule.
-    pub fn not_yet(&self, name: &'static str, error: bool) {
+    /// Marks `name` as something that this release cannot do yet; reports it when it is there: what changes the flow of a
+    /// conversation must not be passed over in silence.
+    pub fn not_yet(&self, name: &'static str) {
         self.later.borrow_mut().push(name);
         let Some(entry) = self.entry(name) else { return };
-        let message = if error {
-            format!("`{name}` is part of the language, but this release cannot run it yet")
-        } else {
-            format!("`{name}` is part of the language, but has no effect in this release yet")
-        };
-        let make = if error { Diagnostic::error } else { Diagnostic::warning };
+        let message = format!("`{name}` is part of the language, but this release cannot run it yet");
         let help = "see docs/language.md for what this release runs";
-        let diagnostic = make("not-supported-yet", message, self.file, entry.key.span).with_help(help);
+        let diagnostic = Diagnostic::error("not-supported-yet", message, self.file, entry.key.span).with_help(help);
         self.findings.report_later(name, diagnostic);
     }
 

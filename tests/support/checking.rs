@@ -10,14 +10,15 @@ use bcc_script::prompt::layers::collect;
 use bcc_script::source::diagnostic::Diagnostic;
 use bcc_script::source::text::SourceFile;
 
-/// Everything that the check of `text` finds, with the templates of the project at `project`.
-pub(crate) fn findings(project: &Path, text: &str) -> Vec<Diagnostic> {
+/// Everything that the check of `text` finds, with the templates of the project at `project` and these files of skills.
+pub(crate) fn findings(project: &Path, text: &str, skills: &[Arc<SourceFile>]) -> Vec<Diagnostic> {
     let file = Arc::new(SourceFile::new("example.yaml", text));
     let parsed = bcc_script::source::yaml::parse(&file);
     let scheme = parsed.root.as_deref().and_then(bcc_script::script::read::scheme);
     let templates =
         collect(&TemplateFolders::of(project), scheme.as_ref().map(|scheme| scheme.value.as_str())).unwrap();
-    let (program, found) = Pinned::new(file, templates, BTreeMap::new()).check(parsed).unwrap();
+    let pinned = Pinned { skills: skills.to_vec(), ..Pinned::new(file, templates, BTreeMap::new()) };
+    let (program, found) = pinned.check(parsed).unwrap();
     assert_eq!(program.is_none(), found.iter().any(Diagnostic::is_error));
     found
 }

@@ -45,8 +45,8 @@ pub fn model_config(
     let version = fields.integer("version", 1..=999).unwrap_or(1);
     let fallback = fields.words("fallback").and_then(|words| checking.text(&words));
     let watch = fields.choice("monitor", &["on", "off"]) != Some("off");
-    fields.not_yet("repair", true);
-    fields.not_yet("reask", true);
+    fields.not_yet("repair");
+    fields.not_yet("reask");
     checking.template(kind, version, prompt, fields);
     let base = checking.reply_schema(kind, version, fields)?;
     let outputs = if prompt.outputs { read_outputs(fields, base.names(), checking)? } else { vec![] };
