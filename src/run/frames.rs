@@ -94,6 +94,13 @@ pub struct Frame {
     pub taken: u32,
 }
 
+impl Frame {
+    /// Whether a trigger brought it here.
+    pub fn triggered(&self) -> bool {
+        matches!(self.insertion, Some(Insertion::Triggered { .. }))
+    }
+}
+
 /// What brought a skill, or a single action, to where it runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

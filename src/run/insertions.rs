@@ -9,6 +9,7 @@ use crate::program::turn::fitting;
 use crate::run::draft::Draft;
 use crate::run::frames::{At, Frame, Insertion, child, inserted_component, lineage, parent, public_path};
 use crate::run::moves::Lost;
+use crate::run::position::single;
 use crate::run::session::Session;
 use crate::value::mask::MASK;
 use crate::value::scopes::{Scope, Scopes, Stored};
@@ -40,7 +41,9 @@ impl Session {
             self.frames.put(below.clone(), frame(At::Skill(id.to_owned())));
             return self.enter_skill(skill, &below, inputs, draft);
         }
-        if program.inserts.contains_key(id) {
+        // A trigger is the script's own, wherever it fires.
+        let skill = self.skill_of(program, key).filter(|_| !matches!(insertion, Insertion::Triggered { .. }));
+        if single(program, skill, id).is_some() {
             self.frames.put(below, frame(At::Single(id.to_owned())));
             return Ok(());
         }

@@ -2,7 +2,7 @@
 
 use crate::program::outcome::ExitReason;
 use crate::program::place::Place;
-use crate::program::program::{Phase, Program, Step, Topic};
+use crate::program::program::{Phase, Program, Skill, Step, Topic};
 use crate::program::routes::{Route, RouteTable};
 use crate::run::frames::{At, Frame, ROOT, component, id_of, lineage, public_path};
 use crate::run::session::Session;
@@ -56,6 +56,14 @@ impl<'p> Position<'p> {
     }
 }
 
+/// An action that is inserted by its id: inside of a skill one of its own, else one of the script.
+pub(crate) fn single<'p>(program: &'p Program, skill: Option<&'p Skill>, id: &str) -> Option<&'p Step> {
+    match skill {
+        Some(skill) => skill.inserts.get(id),
+        None => program.inserts.get(id),
+    }
+}
+
 impl Session {
     /// The place of the frame `key`.
     pub(crate) fn place_of(&self, key: &str) -> Place {
@@ -83,6 +91,7 @@ impl Session {
         let mut topic: Option<&'p Topic> = None;
         let mut steps: Option<&'p [Step]> = None;
         let mut step: Option<&'p Step> = None;
+        let mut skill: Option<&'p Skill> = None;
         let mut inserted = false;
         let mut home = String::new();
         for key in lineage(key) {
@@ -99,12 +108,13 @@ impl Session {
                 }
                 At::Skill(id) => {
                     inserted = true;
-                    steps = program.skills.get(id).map(|skill| skill.steps.as_slice());
+                    skill = program.skills.get(id);
+                    steps = skill.map(|skill| skill.steps.as_slice());
                     key.clone_into(&mut home);
                 }
                 At::Single(id) => {
                     inserted = true;
-                    steps = program.inserts.get(id).map(std::slice::from_ref);
+                    steps = single(program, skill.filter(|_| !frame.triggered()), id).map(std::slice::from_ref);
                 }
                 At::Action => step = steps.and_then(|steps| steps.get(above.next)),
             }
@@ -114,9 +124,19 @@ impl Session {
         Some(Position { phase, topic, step: step?, inserted, home })
     }
 
+    /// The skill that the frame `key` stands in.
+    pub(crate) fn skill_of<'p>(&self, program: &'p Program, key: &str) -> Option<&'p Skill> {
+        let skills = lineage(key).filter_map(|key| match &self.frames.get(key)?.at {
+            At::Skill(id) => program.skills.get(id),
+            _ => None,
+        });
+        skills.last()
+    }
+
     /// The steps that the frame `key`, which is no action, walks through.
     pub(crate) fn steps_of<'p>(&self, program: &'p Program, key: &str) -> Option<&'p [Step]> {
-        match &self.frames.get(key)?.at {
+        let frame = self.frames.get(key)?;
+        match &frame.at {
             At::Topic => {
                 let phase = program.phases.get(self.frames.get(ROOT)?.next)?;
                 let next = self.frames.get(crate::run::frames::parent(key))?.next;
@@ -127,7 +147,10 @@ impl Session {
                 position.step.action.steps(block).map(|steps| steps.as_slice())
             }
             At::Skill(id) => program.skills.get(id).map(|skill| skill.steps.as_slice()),
-            At::Single(id) => program.inserts.get(id).map(std::slice::from_ref),
+            At::Single(id) => {
+                let skill = self.skill_of(program, key).filter(|_| !frame.triggered());
+                single(program, skill, id).map(std::slice::from_ref)
+            }
             At::Session | At::Phase | At::Action => None,
         }
     }
