@@ -28,22 +28,45 @@ impl PinnedScript {
 impl Recheck for PinnedScript {
     fn actions(&self, topic: &str) -> Option<Vec<Value>> {
         let root = parse(&self.0.script).root?;
-        let (_, actions) = find(&root, topic)?;
-        Some(actions.as_sequence()?.iter().map(|action| as_value(action)).collect())
+        let found = find(&root, topic)?;
+        Some(found.actions.iter().map(|action| as_value(action)).collect())
     }
 
     fn recheck(&self, topic: &str, actions: &[Value]) -> Result<Program, Vec<String>> {
         let root = parse(&self.0.script).root.ok_or_else(|| vec!["the script cannot be read".to_owned()])?;
-        let Some((path, list)) = find(&root, topic) else {
-            return Err(vec![format!("the script has no topic `{topic}`")]);
-        };
-        let written = Written { actions, list };
+        let found = find(&root, topic).ok_or_else(|| vec![format!("the script has no topic `{topic}`")])?;
+        let program = self.checked(&root, &found, Some(actions), false)?;
+        // Where a script allows plans, its check does not know in which order the actions of the topic will run. Here it is
+        // known: what now stands before what gives it its value would fail when it runs.
+        if let Err(mut faults) = self.checked(&root, &found, Some(actions), true) {
+            let before = self.checked(&root, &found, None, true).err().unwrap_or_default();
+            faults.retain(|fault| !before.contains(fault));
+            if !faults.is_empty() {
+                return Err(faults);
+            }
+        }
+        Ok(program)
+    }
+}
+
+impl PinnedScript {
+    /// The program with `actions` in the topic that was found; `None` leaves its own. `settled`: as if the order of its
+    /// actions could not change any more.
+    fn checked(
+        &self,
+        root: &Node,
+        found: &Found<'_>,
+        actions: Option<&[Value]>,
+        settled: bool,
+    ) -> Result<Program, Vec<String>> {
+        let mut ways: Vec<(&[usize], Instead)> = Vec::new();
+        ways.extend(actions.map(|_| (found.to_actions.as_slice(), Instead::Actions)));
+        ways.extend(found.to_orchestration.as_deref().filter(|_| settled).map(|way| (way, Instead::Off)));
         let mut text = String::with_capacity(self.0.script.text().len());
-        written.node(&mut text, &root, Some(&path));
+        Written { actions: actions.unwrap_or_default(), old: found.actions }.node(&mut text, root, &ways);
         let file = Arc::new(SourceFile::new(self.0.script.name(), text));
-        let (program, found) = Pinned { script: Arc::clone(&file), ..self.0.as_ref().clone() }
-            .check(parse(&file))
-            .map_err(|error| vec![error.to_string()])?;
+        let pinned = Pinned { script: Arc::clone(&file), ..self.0.as_ref().clone() };
+        let (program, found) = pinned.check(parse(&file)).map_err(|error| vec![error.to_string()])?;
         program.ok_or_else(|| {
             let faults: Vec<String> = found.iter().filter(|found| found.is_error()).map(told).collect();
             if faults.is_empty() { vec!["the check gave no program".to_owned()] } else { faults }
@@ -59,18 +82,36 @@ fn told(found: &Diagnostic) -> String {
     }
 }
 
-/// The list of actions of a topic, with the way to it: the index of the child to follow, from the root on.
-fn find<'n>(root: &'n Node, topic: &str) -> Option<(Vec<usize>, &'n Node)> {
+/// A topic in the tree of its script. A way is the index of the child to follow, from the root on.
+struct Found<'n> {
+    /// Its actions.
+    actions: &'n [Arc<Node>],
+    /// The way to the list of them.
+    to_actions: Vec<usize>,
+    /// The way to the `orchestration` of its strategy, when that is written.
+    to_orchestration: Option<Vec<usize>>,
+}
+
+fn find<'n>(root: &'n Node, topic: &str) -> Option<Found<'n>> {
     let (session, in_session) = child(root, "session")?;
     let (phases, list) = child(in_session, "phases")?;
     for (phase, in_phase) in list.as_sequence()?.iter().enumerate() {
         let Some((topics, list)) = child(in_phase, "topics") else { continue };
-        for (index, in_topic) in list.as_sequence().into_iter().flatten().enumerate() {
-            let is_it =
-                child(in_topic, "topic_id").and_then(|(_, id)| id.as_scalar()).is_some_and(|id| id.text == topic);
-            if is_it && let Some((actions, list)) = child(in_topic, "actions") {
-                return Some((vec![session, phases, phase, topics, index, actions], list));
-            }
+        for (index, found) in list.as_sequence().into_iter().flatten().enumerate() {
+            let id = child(found, "topic_id").and_then(|(_, id)| id.as_scalar());
+            let Some((actions, list)) = child(found, "actions").filter(|_| id.is_some_and(|id| id.text == topic))
+            else {
+                continue;
+            };
+            let way = |below: &[usize]| [&[session, phases, phase, topics, index], below].concat();
+            let orchestration = child(found, "strategy").and_then(|(strategy, inner)| {
+                child(inner, "orchestration").map(|(orchestration, _)| way(&[strategy, orchestration]))
+            });
+            return Some(Found {
+                actions: list.as_sequence()?,
+                to_actions: way(&[actions]),
+                to_orchestration: orchestration,
+            });
         }
     }
     None
@@ -101,26 +142,50 @@ fn as_value(action: &Node) -> Value {
 /// Writes a tree as JSON, which is YAML. A scalar that is no text is written as its author did: where a text is wanted, `007`
 /// is not 7. So is whatever stands unchanged in an action that was given anew.
 struct Written<'a> {
+    /// The actions that are written at [`Instead::Actions`].
     actions: &'a [Value],
-    list: &'a Node,
+    /// Those of the author.
+    old: &'a [Arc<Node>],
+}
+
+/// What is written at the end of a way.
+#[derive(Clone, Copy)]
+enum Instead {
+    /// The new actions.
+    Actions,
+    /// `off`.
+    Off,
+}
+
+/// What is left of the ways that lead through the child of this index.
+fn onward<'w>(ways: &[(&'w [usize], Instead)], index: usize) -> Vec<(&'w [usize], Instead)> {
+    let rest = |(way, instead): &(&'w [usize], Instead)| {
+        let (next, rest) = way.split_first()?;
+        (*next == index).then_some((rest, *instead))
+    };
+    ways.iter().filter_map(rest).collect()
 }
 
 impl Written<'_> {
-    /// Writes `node`; at the end of `path`, the actions in its place.
-    fn node(&self, out: &mut String, node: &Node, path: Option<&[usize]>) {
-        if path.is_some_and(<[usize]>::is_empty) {
-            return list(out, self.actions.iter(), |out, action| self.action(out, action));
+    /// Writes `node`; at the end of each of `ways`, what is said there in its place.
+    fn node(&self, out: &mut String, node: &Node, ways: &[(&[usize], Instead)]) {
+        match ways.iter().find(|(way, _)| way.is_empty()) {
+            Some((_, Instead::Actions)) => {
+                return list(out, self.actions.iter(), |out, action| self.action(out, action));
+            }
+            Some((_, Instead::Off)) => return quoted(out, "off"),
+            None => {}
         }
-        let below = |index: usize| path.and_then(|path| path.split_first()).filter(|(next, _)| **next == index);
+        let below = |index: usize| onward(ways, index);
         match &node.kind {
             NodeKind::Scalar(found) => scalar(out, found),
             NodeKind::Sequence(items) => list(out, items.iter().enumerate(), |out, (index, item)| {
-                self.node(out, item, below(index).map(|(_, rest)| rest));
+                self.node(out, item, &below(index));
             }),
             NodeKind::Mapping(entries) => mapping(
                 out,
                 entries.iter().enumerate().map(|(index, entry)| (entry.key.value.as_str(), (index, entry))),
-                |out, (index, entry)| self.node(out, &entry.value, below(index).map(|(_, rest)| rest)),
+                |out, (index, entry)| self.node(out, &entry.value, &below(index)),
             ),
         }
     }
@@ -130,14 +195,14 @@ impl Written<'_> {
             let id = child(old, "action_id").and_then(|(_, id)| id.as_scalar());
             id.is_some_and(|id| id.text == id_of(action))
         };
-        let old = self.list.as_sequence().into_iter().flatten().find(same);
+        let old = self.old.iter().find(same);
         self.value(out, action, old.map(AsRef::as_ref));
     }
 
     /// Writes `value`, which may have been `old`.
     fn value(&self, out: &mut String, value: &Value, old: Option<&Node>) {
         if let Some(old) = old.filter(|old| old.to_json() == *value) {
-            return self.node(out, old, None);
+            return self.node(out, old, &[]);
         }
         match value {
             Value::Object(fields) => {

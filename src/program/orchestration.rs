@@ -10,22 +10,28 @@ pub mod edits;
 pub mod plan;
 pub mod plans;
 
-use serde_json::{Map, Value};
-use tracing::{debug, warn};
+use std::sync::Arc;
 
-use crate::model::error::ModelError;
-use crate::model::message::{Message, Role};
-use crate::model::provider::{Provider, Silent};
+use serde_json::{Map, Value, json};
+use tracing::{debug, error};
+
+use crate::model::message::Message;
+use crate::model::provider::Silent;
+use crate::model::providers::limit::within;
+use crate::model::reply::ModelReply;
 use crate::model::request::{ModelRequest, Purpose, Task};
 use crate::program::event::ModelCall;
+use crate::program::messages::{messages, read_and_note};
 use crate::program::orchestration::asking::{OrchestrationContext, names, shape};
 use crate::program::orchestration::edits::{Edit, is_skipped};
 use crate::program::orchestration::plan::{Cursor, OrchestrationPlan, Refused};
-use crate::prompt::roles::PromptRole;
-use crate::reply::read::read;
+use crate::reply::shape::ReplyShape;
 
 /// The name of the template and of the schema of its replies.
 pub const ORCHESTRATOR: &str = "topic_orchestrator";
+
+/// The version of the template: `topic_orchestrator_v1.md`.
+pub const VERSION: u32 = 1;
 
 /// How many plans may change one visit of a topic.
 pub const MOST_PLANS: u32 = 5;
@@ -53,101 +59,102 @@ pub struct Generated {
     pub call: Option<ModelCall>,
     /// Why there is no plan though one was asked for. Holds nothing that a person or a model said.
     pub fault: Option<String>,
-    /// `llm_prompt` and `llm_response`, for exports with `--calls`; empty when there is no reply.
+    /// `llm_prompt`, `llm_response`, `parse_error`, tokens and times; empty when there is no reply.
     pub debug_info: Map<String, Value>,
 }
 
 /// Whether a plan should be asked for: the analysis says that one is needed, the topic's strategy allows it, this visit has not
 /// used up its plans, and there is an action that a plan could change. Nothing here weighs what the analysis says.
 ///
-/// `analysis` is the JSON of a `MonitorAnalysis`.
+/// `analysis` is the JSON of a `MonitorAnalysis`, as frames and rows keep it.
 pub fn should_orchestrate(analysis: &Value, context: &OrchestrationContext) -> bool {
-    let needed = analysis.get("orchestration_needed") == Some(&Value::Bool(true));
     let Cursor { at, begun } = context.revision.cursor;
     let current = begun && at < context.actions.len();
     let to_come = context.actions.iter().skip(at).any(|action| !is_skipped(action));
-    needed
+    analysis.get("orchestration_needed") == Some(&Value::Bool(true))
         && context.allowed
         && context.revision.plans < MOST_PLANS
         && context.asked < MOST_ASKED
         && (current || to_come)
 }
 
-/// Asks a model for a plan. Never fails: a template that cannot be rendered, a model that cannot be reached and a reply that
-/// cannot be read give no plan, a line in the log, and the record of the call that was made.
+/// Asks a model for a plan, within the limit of `context`. Never fails: a template that cannot be rendered, a model that
+/// cannot be reached and a reply that cannot be read give no plan, a line in the log, and the record of the call that was made.
 ///
 /// It takes everything from `context`, so that it can run beside the conversation and be dropped at any moment.
 pub async fn generate_orchestration_plan(analysis: &Value, context: &OrchestrationContext) -> Generated {
     let failed = |fault: String| {
-        warn!(topic = context.topic_id, fault, "there is no plan for the rest of the topic");
+        error!(topic_id = context.topic_id, "there is no plan for the rest of a topic: {fault}");
         Generated { fault: Some(fault), ..Generated::default() }
+    };
+    let prepared = context.program.templates.get(ORCHESTRATOR, VERSION).and_then(|template| {
+        let prompt = messages(&template, &names(analysis, context))?;
+        Ok((template, prompt))
+    });
+    let (template, prompt) = match prepared {
+        Ok(prepared) => prepared,
+        Err(fault) => return failed(fault.to_string()),
     };
     let shape = match shape() {
         Ok(shape) => shape,
-        Err(error) => return failed(error.to_string()),
+        Err(fault) => return failed(fault.to_string()),
     };
-    let rendered = context.program.templates.get(ORCHESTRATOR, 1).and_then(|template| {
-        let messages = template.render(&names(analysis, context))?;
-        Ok((messages, template.front().clone()))
-    });
-    let (rendered, front) = match rendered {
-        Ok(rendered) => rendered,
-        Err(error) => return failed(error.to_string()),
+    let front = template.front();
+    let models = context.services.models.as_ref();
+    let provider = match models.provider(front.model.as_deref().or(context.program.model.as_deref())) {
+        Ok(provider) if provider.answers(Purpose::Orchestrator, &context.action_id) => provider,
+        Ok(provider) => return failed(format!("`{}` makes no plans", provider.name())),
+        Err(fault) => return failed(fault.to_string()),
     };
-    let message = |role: PromptRole| match role {
-        PromptRole::System => Role::System,
-        PromptRole::User => Role::User,
-        PromptRole::Assistant => Role::Assistant,
-    };
-    let messages: Vec<Message> =
-        rendered.into_iter().map(|said| Message { role: message(said.role), content: said.content }).collect();
-    let prompt: Value = messages.iter().map(|message| as_value(message)).collect();
     let request = ModelRequest {
-        messages,
-        schema: Some(shape.schema().clone()),
+        messages: prompt,
+        schema: Some(Arc::clone(shape.schema())),
         temperature: front.temperature,
         max_tokens: front.max_tokens,
         task: task(context),
     };
-    let mut call = ModelCall {
-        call_id: context.call_id.clone(),
-        purpose: Purpose::Orchestrator.name(),
-        bent: Value::Array(vec![]),
-        ..ModelCall::default()
-    };
+    let call_id = context.call_id.clone();
+    let mut call =
+        ModelCall { call_id, purpose: Purpose::Orchestrator.name(), bent: json!([]), ..ModelCall::default() };
+    provider.name().clone_into(&mut call.model);
     let clock = context.services.clock.as_ref();
     let began = clock.elapsed_ms();
-    let model = front.model.as_deref().or(context.program.model.as_deref());
-    let answered = match context.services.models.provider(model) {
-        Ok(provider) => ask(provider.as_ref(), &request, &mut call).await,
-        Err(error) => Err(error),
-    };
+    let mut silent = Silent;
+    let answered = within(context.limit, provider.complete(&request, &mut silent)).await;
     call.ms = clock.elapsed_ms().saturating_sub(began);
-    let text = match answered {
-        Ok(text) => text,
-        Err(error) => {
-            call.error = Some(error.to_string());
-            call.attempts = error.attempts();
-            return Generated { call: Some(call), ..failed(error.to_string()) };
+    let (fault, attempts) = match answered {
+        Some(Ok(reply)) => return planned(request.messages, &reply, &shape, call, context),
+        Some(Err(fault)) => (fault.to_string(), fault.attempts()),
+        None => (format!("nothing came within {} s", context.limit.as_secs()), 1),
+    };
+    call.error = Some(fault.clone());
+    call.attempts = attempts;
+    Generated { call: Some(call), ..failed(fault) }
+}
+
+/// The plan in a reply, when it can be read and asks for a change.
+fn planned(
+    prompt: Vec<Message>,
+    reply: &ModelReply,
+    shape: &ReplyShape,
+    mut call: ModelCall,
+    context: &OrchestrationContext,
+) -> Generated {
+    let (reading, debug_info) = read_and_note(prompt, reply, shape, &mut call);
+    let (plan, fault) = match reading {
+        Ok(read) => (OrchestrationPlan::of_reply(&read.object, context.revision), None),
+        Err(unreadable) => {
+            error!(
+                topic_id = context.topic_id,
+                strategies = ?unreadable.strategies(),
+                errors = ?unreadable.failures.iter().map(|failure| &failure.error).collect::<Vec<_>>(),
+                "a plan for the rest of a topic could not be read, and nothing changes"
+            );
+            debug!(raw = reply.text, "what the orchestrator's model wrote");
+            (None, Some(unreadable.to_string()))
         }
     };
-    debug!(raw = text, "what the orchestrator answered");
-    let mut debug_info = Map::new();
-    debug_info.insert("llm_prompt".into(), prompt);
-    debug_info.insert("llm_response".into(), Value::from(text.as_str()));
-    match read(&text, &shape) {
-        Ok(reply) => {
-            call.parse_retry_count = Some(reply.parse_retry_count);
-            call.bent = serde_json::to_value(&reply.bends).unwrap_or_default();
-            let plan = OrchestrationPlan::of_reply(&reply.object, context.revision);
-            Generated { plan, call: Some(call), fault: None, debug_info }
-        }
-        Err(unreadable) => {
-            call.parse_retry_count = Some(unreadable.retry_count());
-            call.error = Some("the reply could not be read".into());
-            Generated { call: Some(call), debug_info, ..failed(unreadable.to_string()) }
-        }
-    }
+    Generated { plan, call: Some(call), fault, debug_info }
 }
 
 /// The list of actions that `plan` makes of `state`. What is done stays as it is; only what is still to come changes, and of
@@ -177,16 +184,6 @@ pub fn execute_orchestration(plan: &OrchestrationPlan, state: &ExecutionState<'_
     Ok(list)
 }
 
-/// Asks, and notes what it cost.
-async fn ask(provider: &dyn Provider, request: &ModelRequest, call: &mut ModelCall) -> Result<String, ModelError> {
-    provider.name().clone_into(&mut call.model);
-    let reply = provider.complete(request, &mut Silent).await?;
-    call.tokens_in = reply.tokens_in;
-    call.tokens_out = reply.tokens_out;
-    call.attempts = reply.attempts;
-    Ok(reply.text)
-}
-
 fn task(context: &OrchestrationContext) -> Task {
     Task {
         purpose: Purpose::Orchestrator,
@@ -200,13 +197,4 @@ fn task(context: &OrchestrationContext) -> Task {
         call: context.asked,
         opening: false,
     }
-}
-
-fn as_value(message: &Message) -> Value {
-    let role = match message.role {
-        Role::System => "system",
-        Role::User => "user",
-        Role::Assistant => "assistant",
-    };
-    serde_json::json!({ "role": role, "content": message.content })
 }

@@ -10,6 +10,8 @@ use crate::check::templates::layout::{Layout, Standing};
 use crate::check::templates::schemas::Schemas;
 use crate::check::templates::{fields, markers, mistakes, names, quotes, unused};
 use crate::program::kind::{Kind, PromptOf};
+use crate::program::orchestration::ORCHESTRATOR;
+use crate::program::orchestration::asking::ORCHESTRATOR_NAMES;
 use crate::prompt::layers::MAX_FILE_BYTES;
 use crate::prompt::loaded::Loaded;
 use crate::prompt::mentions::visit;
@@ -24,8 +26,8 @@ use crate::source::text::SourceFile;
 const MARK: &str = "00000000000000000000000000000000";
 
 /// Names of templates that the language has (LANGUAGE.md section 7) and no kind of this release asks for.
-pub const LATER_TEMPLATES: [&str; 6] =
-    ["topic_orchestrator", "behavior", "reflection", "structured_actions", "plan_create", "plan_decompose"];
+pub const LATER_TEMPLATES: [&str; 5] =
+    ["behavior", "reflection", "structured_actions", "plan_create", "plan_decompose"];
 
 /// A file below `_system/` of a project.
 #[derive(Clone, Debug)]
@@ -52,7 +54,7 @@ pub struct Project<'a> {
     pub variables: Option<&'a BTreeSet<String>>,
 }
 
-/// One kind, or one monitor, as templates see it.
+/// One kind, one monitor, or what plans topics, as templates see it.
 #[derive(Clone, Copy, Debug)]
 pub struct Asking {
     /// Its name, with which the names of its templates begin.
@@ -105,6 +107,8 @@ pub fn examine(project: &Project<'_>) -> Vec<Diagnostic> {
     let watching = |kind: &dyn Kind| kind.monitor().map(|by| Asking { kind: by.name(), prompt: by.prompt() });
     let mut asking: Vec<Asking> = project.kinds.iter().filter_map(|kind| own(*kind)).collect();
     asking.extend(project.kinds.iter().filter_map(|kind| watching(*kind)));
+    let planning = PromptOf { common: &ORCHESTRATOR_NAMES, names: &[], outputs: false };
+    asking.push(Asking { kind: ORCHESTRATOR, prompt: planning });
     let schemas = Schemas::read(project.schemas, &asking);
     let mut found: Vec<Diagnostic> = schemas.faults().to_vec();
     found.extend(project.files.iter().filter(|file| file.readable).filter_map(too_large));

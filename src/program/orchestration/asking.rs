@@ -1,9 +1,11 @@
 //! What the orchestrator is told: the analysis, the topic with its actions, and what a plan may refer to.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
+use crate::program::monitor::USUAL_LIMIT;
 use crate::program::orchestration::edits::{id_of, is_skipped};
 use crate::program::orchestration::plan::{Cursor, Revision};
 use crate::program::orchestration::plans::Plans;
@@ -74,6 +76,8 @@ pub struct OrchestrationContext {
     pub asked: u32,
     /// The id of the call, which no other call of the session has.
     pub call_id: String,
+    /// How long it may take: [`USUAL_LIMIT`].
+    pub limit: Duration,
 }
 
 /// The parts of an [`OrchestrationContext`] that a session lends.
@@ -143,6 +147,7 @@ impl OrchestrationContext {
             revision,
             asked: plans.asked,
             call_id: planning.call_id,
+            limit: USUAL_LIMIT,
         }
     }
 }

@@ -129,7 +129,7 @@ impl Plans {
         original: &[Value],
     ) -> Event {
         let now = self.replay(original.to_vec()).unwrap_or_default();
-        let reason = analysis.get("intervention_reason").and_then(Value::as_str).unwrap_or("orchestration_needed");
+        let reason = analysis.get("intervention_reason").and_then(Value::as_str).unwrap_or_default();
         Event::Orchestrated {
             reason: reason.to_owned(),
             route: plan.action.name(),
