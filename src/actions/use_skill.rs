@@ -83,7 +83,8 @@ fn inputs(node: &Arc<Node>, fields: &Fields<'_>, checking: &mut dyn Checking) ->
         return Inputs::default();
     };
     let given = entries.iter().map(|entry| Given { name: entry.key.clone(), value: Arc::clone(&entry.value) });
-    let values = entries.iter().filter_map(|entry| Some((entry.key.value.clone(), read_value(&entry.value, checking)?)));
+    let values =
+        entries.iter().filter_map(|entry| Some((entry.key.value.clone(), read_value(&entry.value, checking)?)));
     (given.collect(), values.collect())
 }
 

@@ -106,7 +106,8 @@ fn follow(
         if library.skill(&id.value).is_some() {
             open.push_back(id.value);
         } else if !findings.broken().holds(id.span) {
-            let (rule, what) = if inserted { ("unknown-insert", "skill and no action") } else { ("unknown-skill", "skill") };
+            let (rule, what) =
+                if inserted { ("unknown-insert", "skill and no action") } else { ("unknown-skill", "skill") };
             let message = format!("there is no {what} `{}` that can be read", shortened(&id.value));
             let help = "some files of skills cannot be read: mend them, or correct the name";
             findings.report(Diagnostic::error(rule, message, file, id.span).with_help(help));

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use crate::archive::rows::FrameRow;
 use crate::program::outcome::{ExitReason, Outcome};
+use crate::run::time::TopicTime;
 use crate::script::routes::Go;
 
 /// The key of the frame of the session itself.
@@ -81,6 +82,9 @@ pub struct Frame {
     /// Of a phase: how many elements of the list of its topic `next` were taken.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub taken: u32,
+    /// Of a phase: the time of its topic `next`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time: Option<TopicTime>,
 }
 
 /// What brought a skill, or a single action, to where it runs.
