@@ -251,9 +251,9 @@ impl Driver<'_> {
         let mut budgets = budgets.iter();
         loop {
             let Some(mut session) = living.take() else {
-                let row = self.archive.session(id).await.unwrap().unwrap();
-                match budgets.next().filter(|_| row.status == "stopped") {
-                    Some(budget) => living = Some(self.widened(id, budget, &watcher).await),
+                let stopped = self.status(id).await == "stopped";
+                match budgets.next().filter(|_| stopped) {
+                    Some(budget) => living = self.widened(id, budget, &watcher).await,
                     None => break,
                 }
                 continue;
@@ -334,10 +334,13 @@ impl Driver<'_> {
         }
     }
 
+    async fn status(&self, id: &str) -> String {
+        self.archive.session(id).await.unwrap().unwrap().status
+    }
+
     /// The session again, in a new engine; none when it came to its end before the process died.
     async fn resume(&self, id: &str, watcher: &Arc<Watcher>) -> Option<Session> {
-        let row = self.archive.session(id).await.unwrap().unwrap();
-        if ["completed", "failed", "stopped"].contains(&row.status.as_str()) {
+        if ["completed", "failed", "stopped"].contains(&self.status(id).await.as_str()) {
             return None;
         }
         let observer: Arc<dyn Observer> = Arc::<Watcher>::clone(watcher);
@@ -345,15 +348,17 @@ impl Driver<'_> {
     }
 
     /// The session that stopped, with this for `--budget`, however often the process dies meanwhile.
-    async fn widened(&self, id: &str, budget: &str, watcher: &Arc<Watcher>) -> Session {
-        loop {
+    async fn widened(&self, id: &str, budget: &str, watcher: &Arc<Watcher>) -> Option<Session> {
+        while self.status(id).await == "stopped" {
             let observer: Arc<dyn Observer> = Arc::<Watcher>::clone(watcher);
             let budget = Budget::parse(Some(budget).filter(|budget| !budget.is_empty())).unwrap();
             let engine = self.engine().with_budget(budget);
             if let Some(opened) = self.archive.mortal(engine.resume(id, None, observer)).await {
-                return opened.unwrap_or_else(|error| panic!("{}", shown(&error))).session;
+                return Some(opened.unwrap_or_else(|error| panic!("{}", shown(&error))).session);
             }
         }
+        // It died when the resume was committed.
+        self.resume(id, watcher).await
     }
 
     fn engine(&self) -> Engine {
