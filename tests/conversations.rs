@@ -46,6 +46,9 @@ pub(crate) struct Expect {
     /// `name: why` of everything skipped.
     #[serde(default)]
     skipped: Vec<String>,
+    /// `reason → route (from): why` of every decision about the budget and the time, each in part.
+    #[serde(default)]
+    budget: Vec<String>,
     /// Codes of all warnings.
     #[serde(default)]
     warnings: Vec<String>,
@@ -143,6 +146,16 @@ fn check(name: &str, expect: &Expect, record: &Record) {
     let skipped: Vec<String> =
         of("skipped").map(|event| format!("{}: {}", words(&event["name"]), words(&event["why"]))).collect();
     assert_eq!(expect.skipped, skipped, "{name}: skipped");
+    let budget: Vec<String> = of("budget_reached")
+        .map(|event| {
+            let of = |field: &str| words(&event[field]);
+            format!("{} → {} ({}): {}", of("reason"), of("route"), of("from"), of("why"))
+        })
+        .collect();
+    assert_eq!(expect.budget.len(), budget.len(), "{name}: {budget:#?}");
+    for (part, told) in expect.budget.iter().zip(&budget) {
+        assert!(told.contains(part), "{name}: {part:?} is not in {told:?}");
+    }
     if let Some(events) = &expect.events {
         let kinds: Vec<String> = record.events.iter().map(|event| words(&event["type"])).collect();
         assert_eq!(events, &kinds, "{name}: events");

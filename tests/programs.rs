@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, missing_docs)]
 
+#[path = "programs/budgets.rs"]
+mod budgets;
 #[path = "programs/exit_codes.rs"]
 mod exit_codes;
 #[path = "programs/json_lines.rs"]

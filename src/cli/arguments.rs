@@ -54,6 +54,10 @@ pub struct Run {
     /// Ask this model: a name from bcc-script.toml, `offline`, or `replay:FILE`
     #[arg(long, value_name = "M")]
     pub model: Option<String>,
+    /// Give the session another budget than its script does: turns, model_calls, tokens, minutes, each as what may be used
+    /// in all; may be repeated. It is kept for later resumes
+    #[arg(long, value_name = "NAME=NUMBER[,…]")]
+    pub budget: Vec<String>,
     /// The project directory [default: the nearest above FILE that has a bcc-script.toml, a _system/ or a .bcc/]
     #[arg(long, value_name = "DIR")]
     pub project: Option<PathBuf>,
@@ -192,6 +196,10 @@ pub struct Resume {
     /// First write again what was committed after this event
     #[arg(long, value_name = "SEQ", requires = "json")]
     pub after: Option<u64>,
+    /// Go on with a larger budget, say turns=400 or tokens=90000,minutes=60: what may be used in all, from the session's
+    /// beginning; may be repeated. It is kept for later resumes
+    #[arg(long, value_name = "NAME=NUMBER[,…]")]
+    pub budget: Vec<String>,
     /// Ask another model than the session was started with
     #[arg(long, value_name = "M")]
     pub model: Option<String>,

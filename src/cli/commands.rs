@@ -12,7 +12,7 @@ use crate::value::mask::MASK;
 
 const HELP: &str = "\
 /vars    the variables, and who set them
-/where   phase, topic, action and round
+/where   phase, topic, action and round; what was used and what is left of the budget
 /why     what came of the last turn: exit reason, metrics, what was bent, how the reply was read
 /why raw the same with the raw reply
 /prompt  what was sent to the model last
@@ -67,13 +67,22 @@ fn place(session: &Session) -> String {
     let part = |part: Option<String>| part.unwrap_or_else(|| "–".into());
     let round = place.round.map(|round| format!(", round {round}")).unwrap_or_default();
     format!(
-        "{} › {} › {}{round}   (path {}, session {})",
+        "{} › {} › {}{round}   (path {}, session {})\n{}",
         part(place.phase_id),
         part(place.topic_id),
         part(place.action_id),
         place.path,
-        session.id
+        session.id,
+        budget(session)
     )
+}
+
+fn budget(session: &Session) -> String {
+    let told = session.spent().map(|spent| match spent.left() {
+        Some(left) => format!("{} ({} left)", spent.told(), spent.resource.number(left)),
+        None => spent.told(),
+    });
+    format!("used: {}", told.join(", "))
 }
 
 /// What came of the turns since the person's last answer: one answer may end an action and open the next.

@@ -50,7 +50,10 @@ pub async fn drive(
             }
             Pause::Failed => return Ok(Exit::Failed),
             Pause::Stopped => {
-                front.note(&format!("stopped; nothing is lost. Resume with: {resume}"));
+                let larger = session.larger_budget().map(|larger| format!(" --budget {larger}"));
+                let what = if larger.is_some() { "stopped: the budget is used up" } else { "stopped" };
+                let larger = larger.unwrap_or_default();
+                front.note(&format!("{what}; nothing is lost. Resume with: {resume}{larger}"));
                 return Ok(Exit::Waiting);
             }
         }

@@ -9,6 +9,7 @@ use crate::engine::engine::{Engine, Loaded, RunRequest, store_path};
 use crate::engine::environment::Environment;
 use crate::engine::error::EngineError;
 use crate::engine::project::Project;
+use crate::program::limits::Budget;
 
 /// Runs the subcommand.
 ///
@@ -36,14 +37,23 @@ async fn begin(options: Run, environment: Environment, front: Front) -> Result<E
         clock: options.clock,
     };
     let hint = ResumeHint { store: needs_store(&path, &environment).then(|| path.clone()), trust: options_trust };
+    let budget = asked(&options.budget)?;
     let loaded = Loaded::of(&project, &request)?;
-    let engine = Engine::with_store(project, environment.clone(), store)?;
+    let engine = Engine::with_store(project, environment.clone(), store)?.with_budget(budget);
     let opened = engine.run_loaded(loaded, &request, front.observer()).await?;
     report::warnings(&opened.diagnostics);
     for notice in &opened.notices {
         report::quiet(notice);
     }
     drive(opened.session, engine.archive().as_ref(), front, &hint).await
+}
+
+/// What `--budget` asks for.
+///
+/// # Errors
+/// When it cannot be read.
+pub fn asked(budget: &[String]) -> Result<Budget, EngineError> {
+    Budget::parse(budget.iter().map(String::as_str)).map_err(EngineError::usage)
 }
 
 /// Whether `sessions` would look for another store than `path` when it is called from this directory.

@@ -4,7 +4,10 @@ use std::io::{ErrorKind, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use serde_json::json;
+
 use crate::archive::contract::Archive;
+use crate::archive::rows::SessionRow;
 use crate::archive::sqlite::open::{open, open_read_only};
 use crate::cli::arguments::{Format, Resume, Sessions, Store};
 use crate::cli::drive::{ResumeHint, drive};
@@ -12,7 +15,7 @@ use crate::cli::exit::Exit;
 use crate::cli::front::Front;
 use crate::cli::json::{self, CatchUp};
 use crate::cli::report;
-use crate::cli::run::needs_store;
+use crate::cli::run::{asked, needs_store};
 use crate::cli::terminal::plain;
 use crate::engine::clock::{now, stamp};
 use crate::engine::engine::{Engine, Opened, store_path};
@@ -21,6 +24,7 @@ use crate::engine::error::EngineError;
 use crate::engine::export::export;
 use crate::engine::markdown::markdown;
 use crate::engine::project::{Project, absolute};
+use crate::engine::used::{told, used};
 use crate::program::event::Observer;
 
 /// How many events are written again at a time: one may hold a prompt and a reply of megabytes.
@@ -102,11 +106,22 @@ async fn list(store: &Store, environment: &Environment) -> Result<Exit, EngineEr
     for row in archive.sessions().await? {
         let updated = row.updated_at.get(..19).unwrap_or(&row.updated_at).replace('T', " ");
         print(&format!(
-            "{}\t{}\t{}\tuser {}\t{} answers\t{updated}",
-            row.id, row.status, row.script, row.user, row.answers
+            "{}\t{}\t{}\tuser {}\t{} answers\t{updated}\t{}",
+            row.id,
+            row.status,
+            row.script,
+            row.user,
+            row.answers,
+            spent(&row)
         ))?;
     }
     Ok(Exit::Done)
+}
+
+/// What a session used, and of how much.
+fn spent(row: &SessionRow) -> String {
+    let (used, budget) = used(row);
+    told(&json!({ "used": used, "budget": budget }))
 }
 
 async fn resume(options: Resume, environment: Environment, front: Front) -> Result<Exit, EngineError> {
@@ -116,7 +131,8 @@ async fn resume(options: Resume, environment: Environment, front: Front) -> Resu
         return Err(EngineError::usage(format!("there is no store {}", path.display()))
             .with_help("say where the store is with `--store`"));
     }
-    let engine = Engine::with_store(project, environment.clone(), Some(&path))?;
+    let budget = asked(&options.budget)?;
+    let engine = Engine::with_store(project, environment.clone(), Some(&path))?.with_budget(budget);
     let opened = match options.after {
         None => engine.resume(&options.id, options.model.as_deref(), front.observer()).await?,
         Some(after) => resume_after(&engine, &options, after).await?,

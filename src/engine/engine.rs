@@ -23,6 +23,7 @@ use crate::engine::validate::roots::here;
 use crate::engine::validate::skills::{library, with_paths};
 use crate::program::clock::Clock;
 use crate::program::event::Observer;
+use crate::program::limits::Budget;
 use crate::program::program::Program;
 use crate::program::services::Services;
 use crate::prompt::layers::collect;
@@ -76,12 +77,27 @@ pub struct Engine {
     project: Project,
     environment: Environment,
     archive: Arc<dyn Archive>,
+    clock: Option<Arc<dyn Clock>>,
+    budget: Budget,
 }
 
 impl Engine {
     /// An engine that keeps its sessions in `archive`.
     pub fn new(project: Project, environment: Environment, archive: Arc<dyn Archive>) -> Self {
-        Self { project, environment, archive }
+        Self { project, environment, archive, clock: None, budget: Budget::default() }
+    }
+
+    /// The same with another clock than the machine's, for sessions that are not begun with `--clock`.
+    #[must_use]
+    pub fn with_clock(self, clock: Arc<dyn Clock>) -> Self {
+        Self { clock: Some(clock), ..self }
+    }
+
+    /// The same with limits of the command line (`--budget`), for sessions that it begins or takes up. They count instead
+    /// of those of the script, also for whoever takes up such a session later.
+    #[must_use]
+    pub fn with_budget(self, budget: Budget) -> Self {
+        Self { budget, ..self }
     }
 
     /// An engine over the SQLite store at `store`, or at the project's own place.
@@ -141,7 +157,7 @@ impl Engine {
         let chosen = choose(&self.project, &self.environment, request.model.as_deref(), program.model.as_deref())?;
         let settings = Settings { model: chosen.asked.clone(), ..settings };
         let notices = notices(&self.project, &chosen);
-        let clock = clock(request.clock.as_deref())?;
+        let clock = self.clock(request.clock.as_deref())?;
         let pinned = Arc::new(pinned);
         let services = services(chosen.models, clock, observer, &pinned);
         let (manifest, documents) = pinned.documents()?;
@@ -159,6 +175,7 @@ impl Engine {
                 lock,
                 script: program.id.clone(),
                 model: chosen.name.clone(),
+                budget: self.budget,
             };
             let birth = Birth {
                 user: request.user.clone().unwrap_or_else(|| "default".into()),
@@ -203,7 +220,7 @@ impl Engine {
         let asked = model.or(self.environment.get("BCC_MODEL")).or(settings.model.as_deref());
         let chosen = choose(&project, &self.environment, asked, program.model.as_deref())?;
         let notices = notices(&project, &chosen);
-        let clock = clock(settings.clock.as_deref())?;
+        let clock = self.clock(settings.clock.as_deref())?;
         let services = services(chosen.models, clock, observer, &Arc::new(pinned));
         let parts = Parts {
             id: id.to_owned(),
@@ -212,10 +229,22 @@ impl Engine {
             lock,
             script: program.id.clone(),
             model: chosen.name,
+            budget: self.budget,
             program,
         };
         let session = Session::resume(parts).await?;
         Ok(Opened { session, diagnostics: vec![], notices, resumed: true })
+    }
+
+    /// The clock of a session: one that starts where it is told, this engine's own, or the machine's.
+    fn clock(&self, start: Option<&str>) -> Result<Arc<dyn Clock>, EngineError> {
+        let Some(start) = start else {
+            return Ok(self.clock.clone().unwrap_or_else(|| Arc::new(SystemClock::new())));
+        };
+        let start = start.parse::<jiff::Timestamp>().map_err(|_| {
+            EngineError::usage(format!("`--clock {start}` is no time")).with_help("write it like 2026-11-21T20:00:00Z")
+        })?;
+        Ok(Arc::new(FixedClock::new(start)))
     }
 
     /// The project that a stored session belongs to; this one when that is gone.
@@ -349,14 +378,6 @@ fn notices(project: &Project, chosen: &Chosen) -> Vec<String> {
         notices.push("`fallback` of a model has no effect in this release yet".into());
     }
     notices
-}
-
-fn clock(start: Option<&str>) -> Result<Arc<dyn Clock>, EngineError> {
-    let Some(start) = start else { return Ok(Arc::new(SystemClock::new())) };
-    let start = start.parse::<jiff::Timestamp>().map_err(|_| {
-        EngineError::usage(format!("`--clock {start}` is no time")).with_help("write it like 2026-11-21T20:00:00Z")
-    })?;
-    Ok(Arc::new(FixedClock::new(start)))
 }
 
 /// Who drives a session, for the one who finds it held.

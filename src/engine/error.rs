@@ -73,6 +73,8 @@ impl From<RunError> for EngineError {
             RunError::Final { .. } => {
                 Self::usage(error.to_string()).with_help("begin a new one, with another id or without one")
             }
+            RunError::BudgetTooSmall { .. } => Self::usage(error.to_string())
+                .with_help("`--budget` says how much there may be in all, not how much more"),
             RunError::Variable(message) => Self::usage(message),
         }
     }

@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 use crate::archive::contract::Archive;
 use crate::archive::rows::{SessionRow, VariableRow};
 use crate::engine::error::EngineError;
+use crate::engine::used::used;
 use crate::program::event::OWN_FIELDS;
 use crate::value::mask::{MASK, Masker};
 
@@ -80,9 +81,11 @@ pub async fn events_of(archive: &dyn Archive, id: &str, kind: &str) -> Result<Ve
 }
 
 fn session(row: &SessionRow) -> Value {
+    let (used, budget) = used(row);
     json!({
         "id": row.id, "user": row.user, "status": row.status, "script": row.script, "script_name": row.script_name,
         "script_sha256": row.script_sha256, "started_at": row.started_at, "updated_at": row.updated_at,
+        "used": used, "budget": budget,
         "location": serde_json::from_str::<Value>(&row.location).unwrap_or(Value::Null),
     })
 }

@@ -4,6 +4,8 @@ use std::fmt::Write;
 
 use serde_json::Value;
 
+use crate::engine::used::told;
+
 /// The document of an export.
 pub fn markdown(export: &Value) -> String {
     let text = |pointer: &str| export.pointer(pointer).map(shown).unwrap_or_default();
@@ -23,6 +25,7 @@ pub fn markdown(export: &Value) -> String {
         let _ = writeln!(document, "- at: {}", place.join(" › "));
     }
     let _ = writeln!(document, "- user: {}", text("/session/user"));
+    let _ = writeln!(document, "- used: {}", export.get("session").map(told).unwrap_or_default());
     let _ = writeln!(document, "- from {} to {}\n", text("/session/started_at"), text("/session/updated_at"));
     let _ = writeln!(document, "## Conversation\n");
     for message in export.pointer("/transcript").and_then(Value::as_array).into_iter().flatten() {

@@ -16,4 +16,5 @@ pub mod recheck;
 pub mod schemas;
 pub mod settings;
 pub mod trust;
+pub mod used;
 pub mod validate;

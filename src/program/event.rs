@@ -87,6 +87,12 @@ pub enum Event {
         original: Vec<String>,
         now: Vec<String>,
     },
+    BudgetReached {
+        reason: &'static str,
+        route: String,
+        from: String,
+        why: String,
+    },
     Warning {
         code: &'static str,
         message: String,
@@ -173,6 +179,8 @@ pub struct Summary {
     pub tokens_in: u64,
     /// Tokens of all replies that were counted.
     pub tokens_out: u64,
+    /// Milliseconds while some process drove it.
+    pub active_ms: u64,
     /// Why it ended, when it did not simply complete.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
@@ -213,6 +221,7 @@ impl Event {
             Self::Triggered { .. } => "triggered",
             Self::Orchestrated { .. } => "orchestrated",
             Self::MonitorFeedback { .. } => "monitor_feedback",
+            Self::BudgetReached { .. } => "budget_reached",
             Self::Warning { .. } => "warning",
             Self::Error { .. } => "error",
             Self::Waiting { .. } => "waiting",

@@ -10,14 +10,19 @@ pub const USUAL_RETRIES: u32 = 2;
 
 /// What a session may use; each limit is optional.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Budget {
     /// The most turns.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub turns: Option<u64>,
     /// The most calls of a model.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub model_calls: Option<u64>,
     /// The most tokens, of prompts and replies together.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub tokens: Option<u64>,
     /// The most minutes while some process drives it.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub minutes: Option<u64>,
 }
 

@@ -16,6 +16,7 @@ pub mod place;
 pub mod program;
 pub mod recent;
 pub mod recheck;
+pub mod resource;
 pub mod routes;
 pub mod services;
 pub mod turn;

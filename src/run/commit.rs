@@ -32,6 +32,7 @@ impl Session {
     /// The rows of a draft.
     pub(crate) fn prepare(&mut self, draft: Draft) -> Result<(Commit, Vec<Said>), RunError> {
         let unwritable = |error: serde_json::Error| RunError::Unreadable { id: String::new(), what: error.to_string() };
+        self.count_time();
         let mut said = Vec::new();
         let mut messages = Vec::new();
         let mut journal = Vec::with_capacity(draft.events.len());

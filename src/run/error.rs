@@ -30,6 +30,14 @@ pub enum RunError {
     /// A commit of this session failed or was interrupted, so what this process knows may not be what is stored.
     #[error("session `{0}` was interrupted in the middle of a commit; open it again")]
     Ahead(String),
+    /// It was to be resumed with a budget that is used up already.
+    #[error("session `{id}` cannot go on with this budget: {what} are used already")]
+    BudgetTooSmall {
+        /// The session.
+        id: String,
+        /// What was used, and of how much.
+        what: String,
+    },
     /// A value given for a variable does not fit it.
     #[error("{0}")]
     Variable(String),

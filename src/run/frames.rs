@@ -8,6 +8,7 @@ use serde_json::Value;
 use crate::archive::rows::FrameRow;
 use crate::program::orchestration::plans::Plans;
 use crate::program::outcome::{ExitReason, Outcome};
+use crate::run::time::TopicTime;
 use crate::run::watch::{Advice, Mood};
 use crate::script::routes::Go;
 
@@ -92,6 +93,9 @@ pub struct Frame {
     /// Of a phase: how many elements of the list of its topic `next` were taken.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub taken: u32,
+    /// Of a phase: the time of its topic `next`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time: Option<TopicTime>,
 }
 
 impl Frame {

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::program::event::Summary;
+use crate::program::limits::Budget;
 use crate::run::mailbox::Unanswered;
 use crate::run::planner::Asked;
 
@@ -16,7 +17,7 @@ pub enum Status {
     Running,
     /// It waits for the person.
     WaitingInput,
-    /// The model could not be reached; it can be resumed.
+    /// The model could not be reached, or the budget is used up; it can be resumed.
     Stopped,
     /// It came to its end.
     Completed,
@@ -69,6 +70,15 @@ pub struct Head {
     pub tokens_in: u64,
     /// Tokens of replies so far, as far as providers counted them.
     pub tokens_out: u64,
+    /// Milliseconds so far while some process drove it.
+    #[serde(default)]
+    pub ms: u64,
+    /// What it may use: what its script says, or who began or resumed it.
+    #[serde(default)]
+    pub budget: Budget,
+    /// The key of what a trigger inserted that was told to go on though the budget is used up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub overdrawn: Option<String>,
     /// Routes since the newest answer that may lead in a circle.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub hops: u32,
@@ -110,6 +120,7 @@ impl Head {
             model_calls: self.model_calls,
             tokens_in: self.tokens_in,
             tokens_out: self.tokens_out,
+            active_ms: self.ms,
             reason,
         }
     }

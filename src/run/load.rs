@@ -27,7 +27,7 @@ impl Session {
     /// # Errors
     /// When there is none of this id, it is final, or what is stored cannot be read.
     pub async fn resume(parts: Parts) -> Result<Self, RunError> {
-        let Parts { id, program, services, archive, lock, script, model } = parts;
+        let Parts { id, program, services, archive, lock, script, model, budget } = parts;
         let row = archive.session(&id).await?.ok_or_else(|| RunError::NotFound(id.clone()))?;
         let unreadable = |what: String| RunError::Unreadable { id: id.clone(), what };
         let status = Status::parse(&row.status).ok_or_else(|| unreadable(format!("status `{}`", row.status)))?;
@@ -50,6 +50,7 @@ impl Session {
         // An answer that was taken but not yet judged is the newest message.
         let pending = recent.last_user_message().filter(|_| head.pending).map(str::to_owned);
         let counters = archive.counters(&id).await?.into_iter().map(|row| (row.name, row.count)).collect();
+        let mark = services.clock.elapsed_ms();
         let mut session = Self {
             id: id.clone(),
             program,
@@ -73,6 +74,7 @@ impl Session {
             recent,
             pending,
             masker,
+            mark,
             ahead: false,
             script,
             model,
@@ -81,6 +83,7 @@ impl Session {
         // Before the first commit, which writes down what is still unanswered.
         session.watch_again();
         session.plan_again();
+        session.take_budget(budget)?;
         session.tell_resumed(&row).await?;
         Ok(session)
     }

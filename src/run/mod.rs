@@ -1,5 +1,6 @@
 //! The loop: read the state, run one turn, write the state, repeat (003, "状态驱动的执行循环").
 
+pub mod budget;
 pub mod commit;
 pub mod draft;
 pub mod elements;
@@ -16,6 +17,7 @@ pub mod position;
 pub mod routes;
 pub mod session;
 pub mod start;
+pub mod time;
 pub mod triggers;
 pub mod turns;
 pub mod watch;

@@ -77,6 +77,7 @@ impl Session {
                     let steps = self.steps_of(&program, &key);
                     let steps = steps.ok_or_else(|| Lost::new(format!("no steps for `{key}`")))?;
                     match steps.get(frame.next) {
+                        Some(_) if frame.at == At::Topic && self.gives_up(&program, &key, draft) => {}
                         Some(step) => self.begin(&program, step, &key, draft)?,
                         None if frame.at == At::Topic => self.leave(&key),
                         None if frame.insertion.is_some() => self.insertion_done(&program, &key, draft)?,
@@ -131,6 +132,10 @@ impl Session {
         // The condition of a topic with a list is asked once, before its first element.
         let begun = self.frames.get(above).is_some_and(|frame| frame.taken > 0);
         if !begun && self.skipped(program, within, topic.condition.as_ref(), &topic.id, &place, draft)? {
+            self.next_child(above);
+            return Ok(());
+        }
+        if self.has_no_time(program, (phase, topic), above, &place, draft) {
             self.next_child(above);
             return Ok(());
         }

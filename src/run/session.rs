@@ -60,6 +60,8 @@ pub struct Session {
     pub(crate) metadata: Map<String, Value>,
     /// Takes sensitive values out of whatever is shown.
     pub(crate) masker: Masker,
+    /// What the clock said when the active time was last added up.
+    pub(crate) mark: u64,
     /// Whether this state may not be what is stored.
     pub(crate) ahead: bool,
     /// The script and the model as events name them.
@@ -78,7 +80,7 @@ pub enum Pause {
     Completed,
     /// It cannot go on.
     Failed,
-    /// The model could not be reached; it can be resumed.
+    /// The model could not be reached, or the budget is used up; it can be resumed.
     Stopped,
 }
 

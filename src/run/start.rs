@@ -8,6 +8,7 @@ use serde_json::Value;
 use crate::archive::contract::{Archive, SessionLock};
 use crate::archive::rows::{DocumentRow, NewSession, VariableRow};
 use crate::program::event::Event;
+use crate::program::limits::Budget;
 use crate::program::place::Place;
 use crate::program::program::Program;
 use crate::program::recent::Recent;
@@ -39,6 +40,8 @@ pub struct Parts {
     pub script: String,
     /// The model as events name it.
     pub model: String,
+    /// What it may use, where somebody else than its script says so.
+    pub budget: Budget,
 }
 
 /// What only a new session needs.
@@ -63,7 +66,8 @@ impl Session {
     /// # Errors
     /// When the id is taken, the store fails, or a given variable does not fit its declaration.
     pub async fn start(parts: Parts, birth: Birth) -> Result<Self, RunError> {
-        let Parts { id, program, services, archive, lock, script, model } = parts;
+        let Parts { id, program, services, archive, lock, script, model, budget } = parts;
+        let mark = services.clock.elapsed_ms();
         let user_rows = archive.user_variables(&birth.user).await?;
         let mut session = Self {
             recent: Recent::new(program.history_messages, program.history_chars),
@@ -83,6 +87,7 @@ impl Session {
             counters: BTreeMap::new(),
             pending: None,
             masker: Masker::default(),
+            mark,
             ahead: false,
             script,
             model,
@@ -93,6 +98,7 @@ impl Session {
             planner: Planner::default(),
             next_job: None,
         };
+        session.take_budget(budget)?;
         let mut draft = Draft::default();
         let started = Event::SessionStarted { script: session.script.clone(), model: session.model.clone() };
         draft.event(&Place::default(), started);

@@ -79,6 +79,12 @@ impl Session {
                 }
             }
         }
+        let mut draft = Draft::default();
+        if self.budget_decides(&mut draft) {
+            return self.commit(draft).await;
+        }
+        // A decision about time may have left a topic that a plan had changed.
+        let program = Arc::clone(&self.program);
         let key = self.frames.leaf();
         let unreadable = |what: &str| RunError::Unreadable { id: self.id.clone(), what: what.to_owned() };
         let frame = self.frames.get(&key).ok_or_else(|| unreadable("it has no frame"))?;
@@ -103,7 +109,7 @@ impl Session {
             routed: &routed,
             resumed: frame.resumed,
             advice: advice.filter(|_| position.step.action.takes_advice()),
-            most_rounds: None,
+            most_rounds: self.most_rounds(&key),
             calls_before: frame.calls,
             last_seq: self.last_seq,
         };
@@ -115,7 +121,6 @@ impl Session {
         self.head.model_calls += u64::from(work.calls);
         self.head.tokens_in += work.tokens_in;
         self.head.tokens_out += work.tokens_out;
-        let mut draft = Draft::default();
         let here = Here { key: &key, home: &position.home, place: Place { round: work.round, ..place }, kind };
         let then = match result {
             Ok(flow) => self.flowed(&program, &here, flow, work, &mut draft)?,
@@ -146,7 +151,7 @@ impl Session {
             Ok(Then::Wait) => self.wait(place, draft),
             Ok(Then::End) => {
                 self.status = Status::Completed;
-                let summary = self.head.summary(self.answers, None);
+                let summary = self.summary(None);
                 draft.event(&Place::default(), Event::SessionCompleted { summary });
             }
             Err(lost) => self.failed(place, lost, draft),
@@ -361,7 +366,7 @@ impl Session {
         let help = "resume the session when the model can be reached; nothing is lost".to_owned();
         let message = error.to_string();
         draft.event(place, Event::Error { code: "model-failed", message: message.clone(), help: Some(help) });
-        let summary = self.head.summary(self.answers, Some(message));
+        let summary = self.summary(Some(message));
         draft.event(place, Event::SessionStopped { summary });
     }
 
@@ -369,7 +374,7 @@ impl Session {
         self.status = Status::Failed;
         let Lost { code, message, help } = lost;
         draft.event(place, Event::Error { code, message: message.clone(), help });
-        let summary = self.head.summary(self.answers, Some(message));
+        let summary = self.summary(Some(message));
         draft.event(place, Event::SessionFailed { summary });
     }
 

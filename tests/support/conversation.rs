@@ -3,15 +3,19 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use bcc_script::archive::contract::Archive;
+use bcc_script::engine::clock::FixedClock;
 use bcc_script::engine::engine::{Engine, Opened, RunRequest};
 use bcc_script::engine::environment::Environment;
 use bcc_script::engine::error::EngineError;
 use bcc_script::engine::export::export;
 use bcc_script::engine::project::Project;
+use bcc_script::program::clock::Clock;
 use bcc_script::program::event::{Delta, Observer};
+use bcc_script::program::limits::Budget;
 use bcc_script::run::session::{Pause, Session, Taken};
 use bcc_script::source::render::human::human;
 use serde::Deserialize;
@@ -21,6 +25,9 @@ use crate::mortal::{Death, MortalArchive};
 
 /// The session that a case is about.
 const SESSION: &str = "s";
+
+/// When every session begins.
+const START: &str = "2026-11-21T20:00:00Z";
 
 /// Fields of an event or outcome that tell when it was, not what it was.
 const STAMPS: [&str; 4] = ["seq", "at", "timestamp", "session_id"];
@@ -57,6 +64,11 @@ pub(crate) struct Case {
     /// What the person answers.
     #[serde(default)]
     answers: Vec<String>,
+    /// How many minutes the person takes for each answer; then no other time passes.
+    minutes: Option<Vec<u64>>,
+    /// What `--budget` says each time that the session is resumed after it stopped; nothing, when it is empty.
+    #[serde(default)]
+    budgets: Vec<String>,
     /// What must come of it.
     pub(crate) expect: crate::Expect,
 }
@@ -129,14 +141,16 @@ pub(crate) async fn converse(case: &Case, death: Death) -> Result<Record, Refuse
         model: Some(format!("replay:{}", replies.display())),
         scheme: case.scheme.clone(),
         variables: case.variables.clone(),
-        clock: Some("2026-11-21T20:00:00Z".to_owned()),
+        clock: case.minutes.is_none().then(|| START.to_owned()),
         ..RunRequest::default()
     };
-    let driver = Driver { directory: directory.path(), archive: Arc::clone(&archive) };
+    let clock = case.minutes.is_some().then(Arc::<PatientClock>::default);
+    let driver = Driver { directory: directory.path(), archive: Arc::clone(&archive), clock };
     if let Some(answers) = &case.earlier {
-        driver.drive(&request("earlier"), answers).await?;
+        driver.drive(&request("earlier"), answers, &[], &[]).await?;
     }
-    driver.drive(&request(SESSION), &case.answers).await?;
+    let minutes = case.minutes.as_deref().unwrap_or_default();
+    driver.drive(&request(SESSION), &case.answers, minutes, &case.budgets).await?;
     Ok(record(archive.as_ref(), directory.path()).await)
 }
 
@@ -192,16 +206,58 @@ fn whole(reply: &Value) -> Value {
 struct Driver<'a> {
     directory: &'a Path,
     archive: Arc<MortalArchive>,
+    clock: Option<Arc<PatientClock>>,
+}
+
+/// A clock for which time passes only while a person thinks about an answer.
+#[derive(Default)]
+struct PatientClock {
+    minutes: AtomicU64,
+}
+
+impl PatientClock {
+    fn fixed() -> FixedClock {
+        FixedClock::new(START.parse().unwrap())
+    }
+}
+
+impl Clock for PatientClock {
+    fn at(&self, seq: u64) -> String {
+        Self::fixed().at(seq)
+    }
+
+    fn elapsed_ms(&self) -> u64 {
+        self.minutes.load(Ordering::Relaxed) * 60_000
+    }
+
+    fn words(&self, seq: u64) -> String {
+        Self::fixed().words(seq)
+    }
 }
 
 impl Driver<'_> {
     /// Drives a session to where its answers lead, through every death on the way.
-    async fn drive(&self, request: &RunRequest, answers: &[String]) -> Result<(), Refused> {
+    async fn drive(
+        &self,
+        request: &RunRequest,
+        answers: &[String],
+        minutes: &[u64],
+        budgets: &[String],
+    ) -> Result<(), Refused> {
         let id = request.session.as_deref().unwrap();
         let watcher = Arc::new(Watcher::default());
         let mut living = self.begin(request, &watcher).await?;
         let mut answers = answers.iter().enumerate();
-        while let Some(mut session) = living.take() {
+        let mut budgets = budgets.iter();
+        loop {
+            let Some(mut session) = living.take() else {
+                let stopped = self.status(id).await == "stopped";
+                match budgets.next().filter(|_| stopped) {
+                    Some(budget) => living = self.widened(id, budget, &watcher).await,
+                    None => break,
+                }
+                continue;
+            };
             match self.archive.mortal(session.advance()).await {
                 None => {
                     drop(session);
@@ -211,13 +267,15 @@ impl Driver<'_> {
                     if pause.unwrap() == Pause::Waiting
                         && let Some((number, answer)) = answers.next()
                     {
-                        living = self.answer(session, answer, &format!("mine-{number}"), &watcher).await;
+                        let minutes = minutes.get(number).copied().unwrap_or(0);
+                        living = self.answer(session, answer, &format!("mine-{number}"), minutes, &watcher).await;
                     }
                 }
             }
         }
         watcher.check(&self.archive, id).await;
         assert_eq!(answers.next(), None, "an answer that nobody waited for");
+        assert_eq!(budgets.next(), None, "a budget for a session that did not stop");
         Ok(())
     }
 
@@ -238,10 +296,22 @@ impl Driver<'_> {
     }
 
     /// Sends the answer, as a client does that does not know whether it arrived, until it is known to have been taken.
-    async fn answer(&self, session: Session, text: &str, id: &str, watcher: &Arc<Watcher>) -> Option<Session> {
+    async fn answer(
+        &self,
+        session: Session,
+        text: &str,
+        id: &str,
+        minutes: u64,
+        watcher: &Arc<Watcher>,
+    ) -> Option<Session> {
         let mut session = session;
         let mut died = false;
+        let answers = session.answers();
         loop {
+            // What the person thought is counted with the answer, and once.
+            if let Some(clock) = self.clock.as_ref().filter(|_| session.answers() == answers) {
+                clock.minutes.fetch_add(minutes, Ordering::Relaxed);
+            }
             // An answer that is sent again leaves a warning, which is a commit too: one that died each time would never end.
             let sent = if died {
                 Some(session.answer(text, Some(id)).await)
@@ -264,21 +334,42 @@ impl Driver<'_> {
         }
     }
 
+    async fn status(&self, id: &str) -> String {
+        self.archive.session(id).await.unwrap().unwrap().status
+    }
+
     /// The session again, in a new engine; none when it came to its end before the process died.
     async fn resume(&self, id: &str, watcher: &Arc<Watcher>) -> Option<Session> {
-        let row = self.archive.session(id).await.unwrap().unwrap();
-        if ["completed", "failed", "stopped"].contains(&row.status.as_str()) {
+        if ["completed", "failed", "stopped"].contains(&self.status(id).await.as_str()) {
             return None;
         }
         let observer: Arc<dyn Observer> = Arc::<Watcher>::clone(watcher);
         Some(self.engine().resume(id, None, observer).await.unwrap_or_else(|error| panic!("{}", shown(&error))).session)
     }
 
+    /// The session that stopped, with this for `--budget`, however often the process dies meanwhile.
+    async fn widened(&self, id: &str, budget: &str, watcher: &Arc<Watcher>) -> Option<Session> {
+        while self.status(id).await == "stopped" {
+            let observer: Arc<dyn Observer> = Arc::<Watcher>::clone(watcher);
+            let budget = Budget::parse(Some(budget).filter(|budget| !budget.is_empty())).unwrap();
+            let engine = self.engine().with_budget(budget);
+            if let Some(opened) = self.archive.mortal(engine.resume(id, None, observer)).await {
+                return Some(opened.unwrap_or_else(|error| panic!("{}", shown(&error))).session);
+            }
+        }
+        // It died when the resume was committed.
+        self.resume(id, watcher).await
+    }
+
     fn engine(&self) -> Engine {
         let environment = Environment::default();
         let project = Project::in_directory(self.directory.to_path_buf(), false, &environment).unwrap();
         let archive: Arc<dyn Archive> = Arc::<MortalArchive>::clone(&self.archive);
-        Engine::new(project, environment, archive)
+        let engine = Engine::new(project, environment, archive);
+        match &self.clock {
+            Some(clock) => engine.with_clock(Arc::<PatientClock>::clone(clock)),
+            None => engine,
+        }
     }
 }
 

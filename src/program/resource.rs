@@ -1,0 +1,214 @@
+//! What a budget counts: turns, calls of a model, tokens and active minutes (LANGUAGE.md section 2).
+
+use crate::program::limits::Budget;
+
+/// Milliseconds of a minute.
+pub const MINUTE_MS: u64 = 60_000;
+
+/// Something that a session uses up. Amounts of it are whole numbers; those of [`Resource::Minutes`] are milliseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Resource {
+    /// Turns of actions.
+    Turns,
+    /// Calls of a model, those of monitors among them.
+    ModelCalls,
+    /// Tokens of prompts and replies together, as far as providers count them.
+    Tokens,
+    /// The time while some process drives the session.
+    Minutes,
+}
+
+impl Resource {
+    /// All of them, in the order in which they are told.
+    pub const ALL: [Self; 4] = [Self::Turns, Self::ModelCalls, Self::Tokens, Self::Minutes];
+
+    /// The name in scripts, on the command line, and as the reason of a `budget_reached`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Turns => "turns",
+            Self::ModelCalls => "model_calls",
+            Self::Tokens => "tokens",
+            Self::Minutes => "minutes",
+        }
+    }
+
+    /// The amount that is one of what an author writes.
+    pub const fn unit(self) -> u64 {
+        match self {
+            Self::Minutes => MINUTE_MS,
+            Self::Turns | Self::ModelCalls | Self::Tokens => 1,
+        }
+    }
+
+    /// An amount as a number for people; minutes with one digit after the point, never rounded up.
+    pub fn number(self, amount: u64) -> String {
+        let (whole, tenths) = (amount / self.unit(), amount % self.unit() * 10 / self.unit());
+        if tenths == 0 { whole.to_string() } else { format!("{whole}.{tenths}") }
+    }
+
+    /// The name for people, after a number.
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::Turns => "turns",
+            Self::ModelCalls => "model calls",
+            Self::Tokens => "tokens",
+            Self::Minutes => "minutes",
+        }
+    }
+}
+
+/// What was used of something, and how much there may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Spent {
+    /// Of what.
+    pub resource: Resource,
+    /// The amount that was used.
+    pub used: u64,
+    /// The amount that there may be, when that is limited.
+    pub limit: Option<u64>,
+}
+
+impl Spent {
+    /// Whether there is none left.
+    pub fn is_all(&self) -> bool {
+        self.limit.is_some_and(|limit| self.used >= limit)
+    }
+
+    /// How much is left, when that is limited.
+    pub fn left(&self) -> Option<u64> {
+        Some(self.limit?.saturating_sub(self.used))
+    }
+
+    /// `12 of 200 turns`, or `12 turns` where nothing limits them.
+    pub fn told(&self) -> String {
+        let used = self.resource.number(self.used);
+        match self.limit {
+            Some(limit) => format!("{used} of {} {}", self.resource.number(limit), self.resource.words()),
+            None => format!("{used} {}", self.resource.words()),
+        }
+    }
+
+    /// What `--budget` may say so that there is as much left again: `turns=400`.
+    pub fn larger(&self) -> Option<String> {
+        let limit = self.limit?;
+        let more = self.used.max(limit).saturating_add(limit).div_ceil(self.resource.unit());
+        Some(format!("{}={more}", self.resource.name()))
+    }
+}
+
+impl Budget {
+    /// The limit of `resource`, as a person writes it.
+    pub const fn get(&self, resource: Resource) -> Option<u64> {
+        match resource {
+            Resource::Turns => self.turns,
+            Resource::ModelCalls => self.model_calls,
+            Resource::Tokens => self.tokens,
+            Resource::Minutes => self.minutes,
+        }
+    }
+
+    /// The limit of `resource`, as an amount.
+    pub fn limit(&self, resource: Resource) -> Option<u64> {
+        Some(self.get(resource)?.saturating_mul(resource.unit()))
+    }
+
+    /// These limits, and those of `other` where there is none here.
+    #[must_use]
+    pub fn or(self, other: Self) -> Self {
+        Self {
+            turns: self.turns.or(other.turns),
+            model_calls: self.model_calls.or(other.model_calls),
+            tokens: self.tokens.or(other.tokens),
+            minutes: self.minutes.or(other.minutes),
+        }
+    }
+
+    /// What `--budget` says, once or several times: `turns=400`, `tokens=90000,minutes=30`.
+    ///
+    /// # Errors
+    /// What cannot be read, in words, with what could be.
+    pub fn parse<'t>(texts: impl IntoIterator<Item = &'t str>) -> Result<Self, String> {
+        let mut budget = Self::default();
+        for part in texts.into_iter().flat_map(|text| text.split([',', '，'])) {
+            let names = Resource::ALL.map(Resource::name).join(", ");
+            let (name, number) = part
+                .split_once('=')
+                .ok_or_else(|| format!("`--budget {part}` has no `=`: write NAME=NUMBER with one of {names}"))?;
+            let (name, number) = (name.trim(), number.trim());
+            let limit = number.parse::<u64>().ok().filter(|limit| *limit > 0);
+            let limit = limit.ok_or_else(|| format!("`{number}` in `--budget {part}` is no whole number above 0"))?;
+            let place = match name {
+                "turns" => &mut budget.turns,
+                "model_calls" => &mut budget.model_calls,
+                "tokens" => &mut budget.tokens,
+                "minutes" => &mut budget.minutes,
+                _ => {
+                    return Err(format!(
+                        "`{name}` in `--budget {part}` is nothing that a budget limits: it is one of {names}"
+                    ));
+                }
+            };
+            if place.replace(limit).is_some() {
+                return Err(format!("`--budget` gives `{name}` twice"));
+            }
+        }
+        Ok(budget)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_budget_is_read_from_the_command_line() {
+        let budget = Budget::parse(["turns=400", "model_calls = 7,tokens=90000，minutes=30"]).unwrap();
+        let expected = Budget { turns: Some(400), model_calls: Some(7), tokens: Some(90_000), minutes: Some(30) };
+        assert_eq!(budget, expected);
+        assert_eq!(Budget::parse([]).unwrap(), Budget::default());
+        let wrong = [
+            ("turns", "no `=`: write NAME=NUMBER with one of turns, model_calls, tokens, minutes"),
+            ("turns=many", "`many` in `--budget turns=many` is no whole number above 0"),
+            ("turns=0", "above 0"),
+            ("turns=-1", "above 0"),
+            ("turn=4", "`turn` in `--budget turn=4` is nothing that a budget limits: it is one of turns"),
+            ("turns=4,turns=5", "gives `turns` twice"),
+            ("turns=4,", "no `=`"),
+        ];
+        for (text, told) in wrong {
+            let error = Budget::parse([text]).unwrap_err();
+            assert!(error.contains(told), "{error}");
+        }
+    }
+
+    #[test]
+    fn what_is_left_of_a_limit_is_told_in_the_units_of_authors() {
+        let spent = |resource, used, limit| Spent { resource, used, limit };
+        let table = [
+            (spent(Resource::Turns, 12, Some(200)), "12 of 200 turns", Some(188), false, Some("turns=400")),
+            (spent(Resource::Turns, 200, Some(200)), "200 of 200 turns", Some(0), true, Some("turns=400")),
+            (spent(Resource::ModelCalls, 3, None), "3 model calls", None, false, None),
+            (spent(Resource::Tokens, 950, Some(500)), "950 of 500 tokens", Some(0), true, Some("tokens=1450")),
+            (
+                spent(Resource::Minutes, 89_999, Some(120_000)),
+                "1.4 of 2 minutes",
+                Some(30_001),
+                false,
+                Some("minutes=4"),
+            ),
+            (spent(Resource::Minutes, 150_001, Some(120_000)), "2.5 of 2 minutes", Some(0), true, Some("minutes=5")),
+        ];
+        for (spent, told, left, all, larger) in table {
+            assert_eq!(spent.told(), told);
+            assert_eq!((spent.left(), spent.is_all(), spent.larger().as_deref()), (left, all, larger), "{told}");
+        }
+    }
+
+    #[test]
+    fn a_limit_too_large_to_count_limits_nothing_and_breaks_nothing() {
+        let budget = Budget { minutes: Some(u64::MAX), ..Budget::default() };
+        assert_eq!(budget.limit(Resource::Minutes), Some(u64::MAX));
+        let spent = Spent { resource: Resource::Turns, used: u64::MAX, limit: Some(u64::MAX) };
+        assert!(spent.larger().is_some());
+    }
+}

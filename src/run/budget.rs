@@ -1,0 +1,119 @@
+//! The budget of a session: what was used of it, and the stop when a limit is reached (LANGUAGE.md sections 2 and 12).
+
+use crate::program::event::{Event, Summary};
+use crate::program::limits::Budget;
+use crate::program::place::Place;
+use crate::program::resource::{Resource, Spent};
+use crate::run::draft::Draft;
+use crate::run::error::RunError;
+use crate::run::frames::{Insertion, lineage};
+use crate::run::head::{Head, Status};
+use crate::run::session::Session;
+
+impl Head {
+    /// What was used by the newest commit, of everything that a budget limits.
+    pub fn spent(&self) -> [Spent; 4] {
+        Resource::ALL.map(|resource| {
+            let used = match resource {
+                Resource::Turns => self.turns,
+                Resource::ModelCalls => self.model_calls,
+                Resource::Tokens => self.tokens_in.saturating_add(self.tokens_out),
+                Resource::Minutes => self.ms,
+            };
+            Spent { resource, used, limit: self.budget.limit(resource) }
+        })
+    }
+
+    /// Takes over a budget that was asked for from outside, for this and all later resumes.
+    ///
+    /// # Errors
+    /// What of it is used up already, in words.
+    pub(crate) fn widen(&mut self, asked: Budget) -> Result<(), String> {
+        let budget = asked.or(self.budget);
+        let wider = Self { budget, ..self.clone() };
+        for spent in wider.spent().iter().filter(|spent| asked.get(spent.resource).is_some() && spent.is_all()) {
+            return Err(spent.told());
+        }
+        self.budget = budget;
+        Ok(())
+    }
+}
+
+impl Session {
+    /// What was used until now, of everything that a budget limits.
+    pub fn spent(&self) -> [Spent; 4] {
+        Head { ms: self.active_ms(), ..self.head.clone() }.spent()
+    }
+
+    /// What `--budget` may say so that a session that stopped because of its budget goes on: `turns=400,tokens=9000`.
+    /// Nothing while no limit is reached.
+    pub fn larger_budget(&self) -> Option<String> {
+        let larger: Vec<String> =
+            self.spent().iter().filter(|spent| spent.is_all()).filter_map(Spent::larger).collect();
+        if larger.is_empty() { None } else { Some(larger.join(",")) }
+    }
+
+    /// Whether a limit is reached, so that there is something to commit before (or instead of) the next turn. The session
+    /// stops; a pending answer stays pending. But what a trigger inserted comes to its end first: it is there for a
+    /// person's safety, and its author bounds it.
+    pub(crate) fn budget_decides(&mut self, draft: &mut Draft) -> bool {
+        let spent = self.spent();
+        let reached: Vec<&Spent> = spent.iter().filter(|spent| spent.is_all()).collect();
+        if reached.is_empty() {
+            return false;
+        }
+        let key = self.frames.leaf();
+        let inserted = self.triggered(&key);
+        if inserted.is_some() && self.head.overdrawn == inserted {
+            return false;
+        }
+        let place = self.place_of(&key);
+        for spent in &reached {
+            let used_up = format!("{} are used", spent.told());
+            let (route, why) = match inserted {
+                None => ("stop", used_up),
+                Some(_) => ("continue", format!("{used_up}, but what a trigger inserted comes to its end first")),
+            };
+            let from = place.action_id.clone().unwrap_or_default();
+            draft.event(&place, Event::BudgetReached { reason: spent.resource.name(), route: route.into(), from, why });
+        }
+        if inserted.is_some() {
+            self.head.overdrawn = inserted;
+            return true;
+        }
+        self.status = Status::Stopped;
+        let told: Vec<String> = reached.iter().map(|spent| spent.told()).collect();
+        let larger = self.larger_budget().unwrap_or_default();
+        let reason = format!(
+            "the budget is used up ({}); nothing is lost: resume the session with a larger one, say `--budget {larger}`",
+            told.join(", ")
+        );
+        let summary = self.summary(Some(reason));
+        draft.event(&Place::default(), Event::SessionStopped { summary });
+        true
+    }
+
+    /// The key of what a trigger inserted around the frame `key`, the outermost.
+    fn triggered(&self, key: &str) -> Option<String> {
+        let by_trigger = |key: &&str| {
+            let insertion = self.frames.get(key).and_then(|frame| frame.insertion.as_ref());
+            matches!(insertion, Some(Insertion::Triggered { .. }))
+        };
+        lineage(key).find(by_trigger).map(str::to_owned)
+    }
+
+    /// What the session came to, the time until now counted.
+    pub(crate) fn summary(&mut self, reason: Option<String>) -> Summary {
+        self.count_time();
+        self.head.summary(self.answers, reason)
+    }
+
+    /// Takes over the budget that this session is begun or taken up with.
+    ///
+    /// # Errors
+    /// When it is too small to go on with.
+    pub(crate) fn take_budget(&mut self, asked: Budget) -> Result<(), RunError> {
+        self.head.budget = self.head.budget.or(self.program.budget);
+        self.head.widen(asked).map_err(|what| RunError::BudgetTooSmall { id: self.id.clone(), what })
+    }
+}

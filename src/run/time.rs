@@ -1,0 +1,170 @@
+//! The time of a session and of its topics: what is counted, and which topics are cut short when it runs out (LANGUAGE.md
+//! sections 2 and 11).
+
+use serde::{Deserialize, Serialize};
+
+use crate::program::event::Event;
+use crate::program::limits::Priority;
+use crate::program::place::Place;
+use crate::program::program::{Phase, Program, Topic};
+use crate::program::resource::{MINUTE_MS, Resource};
+use crate::run::draft::Draft;
+use crate::run::frames::{Insertion, ROOT, lineage, parent};
+use crate::run::session::Session;
+
+/// What is kept of the time of a phase's present topic, in the phase's frame: a topic with a list has a frame for each
+/// element, but one time for all of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TopicTime {
+    /// The active milliseconds of the session when it was entered.
+    pub since: u64,
+    /// Whether each of its actions has one round.
+    #[serde(default)]
+    pub brief: bool,
+    /// Whether it was told that its own time is used up.
+    #[serde(default)]
+    pub over: bool,
+}
+
+impl Session {
+    /// The milliseconds until now while some process drove this session.
+    pub(crate) fn active_ms(&self) -> u64 {
+        self.head.ms.saturating_add(self.services.clock.elapsed_ms().saturating_sub(self.mark))
+    }
+
+    /// Adds what passed since it was last added.
+    pub(crate) fn count_time(&mut self) {
+        self.head.ms = self.active_ms();
+        self.mark = self.services.clock.elapsed_ms();
+    }
+
+    /// Whether a topic, or the next of its elements, is passed over because there is no time for it.
+    pub(crate) fn has_no_time(
+        &mut self,
+        program: &Program,
+        within: (&Phase, &Topic),
+        above: &str,
+        place: &Place,
+        draft: &mut Draft,
+    ) -> bool {
+        if self.frames.get(above).is_some_and(|frame| frame.taken > 0) {
+            return self.is_overdue(within.1, above, place, draft);
+        }
+        self.no_time_for(program, within, above, place, draft)
+    }
+
+    /// Begins to measure the time of a topic, or of the first of its elements. When what is left of the session's minutes
+    /// is less than the time budgets of the topics from this one on, its priority decides. Gives whether it is skipped.
+    fn no_time_for(
+        &mut self,
+        program: &Program,
+        (phase, topic): (&Phase, &Topic),
+        above: &str,
+        place: &Place,
+        draft: &mut Draft,
+    ) -> bool {
+        let now = self.active_ms();
+        let left = self.head.budget.limit(Resource::Minutes).map(|limit| limit.saturating_sub(now));
+        let needed = needed_from(program, phase, topic);
+        let mut time = TopicTime { since: now, ..TopicTime::default() };
+        // When nothing at all is left the session stops before its next turn, and one with more minutes goes on here:
+        // nothing must be lost by then.
+        if let Some(left) = left.filter(|left| *left > 0 && *left < needed) {
+            let why = format!(
+                "{} minutes are left, and the topics from `{}` on have time budgets of {}",
+                Resource::Minutes.number(left),
+                topic.id,
+                Resource::Minutes.number(needed)
+            );
+            self.cut_short(topic, "time_short", &why, place, draft);
+            if topic.priority == Priority::Low {
+                return true;
+            }
+            time.brief = topic.priority == Priority::Medium;
+        }
+        if let Some(frame) = self.frames.change(above) {
+            frame.time = Some(time);
+        }
+        false
+    }
+
+    /// Whether the rest of a topic is given up, because it has used up its own time budget. `above` is the phase's frame.
+    fn is_overdue(&mut self, topic: &Topic, above: &str, place: &Place, draft: &mut Draft) -> bool {
+        let Some(time) = self.frames.get(above).and_then(|frame| frame.time) else { return false };
+        let Some(budget) = topic.time_budget.map(|minutes| u64::from(minutes).saturating_mul(MINUTE_MS)) else {
+            return false;
+        };
+        let used = self.active_ms().saturating_sub(time.since);
+        let decided = time.over || (time.brief && topic.priority == Priority::Medium);
+        if used < budget || decided {
+            return false;
+        }
+        let why = format!(
+            "`{}` has used {} minutes, and its time budget is {}",
+            topic.id,
+            Resource::Minutes.number(used),
+            Resource::Minutes.number(budget)
+        );
+        self.cut_short(topic, "time_budget", &why, place, draft);
+        if let Some(time) = self.frames.change(above).and_then(|frame| frame.time.as_mut()) {
+            time.over = true;
+            time.brief |= topic.priority == Priority::Medium;
+        }
+        topic.priority == Priority::Low
+    }
+
+    /// Leaves the topic `key` before its next action, with all elements that would follow, when it is overdue. Gives
+    /// whether it did.
+    pub(crate) fn gives_up(&mut self, program: &Program, key: &str, draft: &mut Draft) -> bool {
+        let above = parent(key).to_owned();
+        let next = |key: &str| self.frames.get(key).map(|frame| frame.next);
+        let phase = next(ROOT).and_then(|next| program.phases.get(next));
+        let Some(topic) = phase.zip(next(&above)).and_then(|(phase, next)| phase.topics.get(next)) else {
+            return false;
+        };
+        let place = self.place_of(key);
+        if !self.is_overdue(topic, &above, &place, draft) {
+            return false;
+        }
+        self.leave(key);
+        if self.frames.get(&above).is_some_and(|frame| frame.taken > 0) {
+            self.next_child(&above);
+        }
+        true
+    }
+
+    /// Tells what becomes of a topic for which there is not enough time.
+    fn cut_short(&self, topic: &Topic, reason: &'static str, why: &str, place: &Place, draft: &mut Draft) {
+        let priority = topic.priority.name();
+        let (route, then) = match topic.priority {
+            Priority::Low => ("skip_topic", "what is left of it is skipped"),
+            Priority::Medium => ("one_round", "each of its actions that follow has one round"),
+            Priority::High => ("whole", "it runs whole"),
+        };
+        let why = format!("{why}; its priority is {priority}: {then}");
+        let event = Event::BudgetReached { reason, route: route.into(), from: topic.id.clone(), why: why.clone() };
+        draft.event(place, event);
+        if topic.priority == Priority::Low {
+            draft.event(place, Event::Skipped { name: topic.id.clone(), why });
+        }
+    }
+
+    /// The most rounds that there is time for in the action `key`. What a route or a trigger inserted has all of its own:
+    /// it is there for a person who needs it.
+    pub(crate) fn most_rounds(&self, key: &str) -> Option<u32> {
+        let time = lineage(key).next().and_then(|phase| self.frames.get(phase)?.time)?;
+        let steps_in = |key: &str| {
+            let insertion = self.frames.get(key).and_then(|frame| frame.insertion.as_ref());
+            matches!(insertion, Some(Insertion::Routed { .. } | Insertion::Triggered { .. }))
+        };
+        (time.brief && !lineage(key).any(steps_in)).then_some(1)
+    }
+}
+
+/// The time budgets, in milliseconds, of the topics from this one to the end of the script. Which of them a condition or a
+/// route will leave out is not known yet.
+fn needed_from(program: &Program, phase: &Phase, topic: &Topic) -> u64 {
+    let phases = program.phases.iter().skip_while(|other| other.id != phase.id);
+    let topics = phases.flat_map(|phase| &phase.topics).skip_while(|other| other.id != topic.id);
+    topics.filter_map(|topic| topic.time_budget).map(|minutes| u64::from(minutes).saturating_mul(MINUTE_MS)).sum()
+}
