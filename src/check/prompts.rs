@@ -38,8 +38,7 @@ impl Checker<'_> {
         let asked = match self.asked_by_templates.get(&(name, version)) {
             Some(asked) => Arc::clone(asked),
             None => {
-                let is_given =
-                    |name: &str| ENGINE_NAMES.into_iter().chain(prompt.given()).any(|known| known == name);
+                let is_given = |name: &str| ENGINE_NAMES.into_iter().chain(prompt.given()).any(|known| known == name);
                 let (shown, asked): (Vec<_>, Vec<_>) = template.mentioned().partition(|(name, _)| is_given(name));
                 for (name, _) in shown {
                     self.used(name, Place::Whole(at.span()), By::Prompt, true, false);

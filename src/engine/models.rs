@@ -14,11 +14,11 @@ use crate::engine::files::read_bounded;
 use crate::engine::project::{CONFIG_FILE, Project, absolute};
 use crate::model::error::ModelError;
 use crate::model::provider::Provider;
-use crate::model::request::Purpose;
 use crate::model::providers::offline::Offline;
 use crate::model::providers::openai::OpenAi;
 use crate::model::providers::openai::config::OpenAiConfig;
 use crate::model::providers::replay::Replay;
+use crate::model::request::Purpose;
 use crate::program::services::Models;
 use crate::source::near::near_miss;
 

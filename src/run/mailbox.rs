@@ -177,7 +177,10 @@ impl Drop for Underway {
         }
         state.running.remove(&key);
         let arrival = self.result.take().unwrap_or_else(|| {
-            error!(action_id = self.about.watched.action_id, "a monitor ended without a result, and its advice is empty");
+            error!(
+                action_id = self.about.watched.action_id,
+                "a monitor ended without a result, and its advice is empty"
+            );
             nothing(self.about.clone())
         });
         // What failed may be tried again with the same metrics.
@@ -228,6 +231,3 @@ fn nothing(about: Unanswered) -> Arrival {
 fn key(about: &Unanswered) -> Key {
     (about.home.clone(), about.watched.action_id.clone())
 }
-
-#[cfg(test)]
-mod tests;

@@ -67,8 +67,11 @@ fn tell(used: &NameUse, kinds: &[&Asking], all: &[Asking], variables: Option<&BT
     let name = used.name.as_str();
     let prompts = kinds.iter().map(|asking| format!("`{}`", asking.kind)).collect::<Vec<_>>().join(" and ");
     let shown = shortened(name);
-    let elsewhere: Vec<&str> =
-        all.iter().filter(|asking| asking.prompt.given().any(|given| given == name)).map(|asking| asking.kind).collect();
+    let elsewhere: Vec<&str> = all
+        .iter()
+        .filter(|asking| asking.prompt.given().any(|given| given == name))
+        .map(|asking| asking.kind)
+        .collect();
     if !elsewhere.is_empty() {
         let message = format!("`{shown}` is given to prompts of {}, not to those of {prompts}", elsewhere.join(", "));
         let help =
