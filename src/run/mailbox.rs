@@ -231,6 +231,3 @@ fn nothing(about: Unanswered) -> Arrival {
 fn key(about: &Unanswered) -> Key {
     (about.home.clone(), about.watched.action_id.clone())
 }
-
-#[cfg(test)]
-mod tests;

@@ -1,0 +1,615 @@
+//! Monitors beside the conversation: 004's "监控处理器设计", its unit tests 7 to 9 and integration tests 4 to 6 as far as they
+//! concern what happens between a turn and the prompt of the next. Time is virtual.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, missing_docs)]
+
+#[path = "support/checking.rs"]
+mod checking;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bcc_script::actions::KINDS;
+use bcc_script::engine::files::TemplateFolders;
+use bcc_script::engine::pin::Pinned;
+use bcc_script::model::error::ModelError;
+use bcc_script::model::message::Role;
+use bcc_script::model::provider::{Live, Provider};
+use bcc_script::model::reply::ModelReply;
+use bcc_script::model::request::{ModelRequest, Purpose};
+use bcc_script::program::clock::Clock;
+use bcc_script::program::event::{Delta, Observer};
+use bcc_script::program::monitor::{
+    Analysed, InterventionReason, Monitor, MonitorAnalysis, MonitorContext, MonitorMetadata, USUAL_LIMIT, Watched,
+    monitor_names,
+};
+use bcc_script::program::outcome::Outcome;
+use bcc_script::program::place::Place;
+use bcc_script::program::program::Program;
+use bcc_script::program::recent::Recent;
+use bcc_script::program::services::{Models, Services};
+use bcc_script::program::turn::{Lent, Turn};
+use bcc_script::prompt::layers::collect;
+use bcc_script::run::mailbox::{Job, Mailbox, Unanswered};
+use bcc_script::source::text::SourceFile;
+use bcc_script::source::yaml::parse;
+use bcc_script::value::scopes::Scopes;
+use serde_json::{Map, Value, json};
+use tokio::time::{Instant, sleep};
+
+const SCRIPT: &str = "
+session:
+  session_id: s
+  template_scheme: SCHEME
+  phases:
+    - phase_id: p
+      topics:
+        - topic_id: t
+          actions:
+            - { action_type: ai_ask, action_id: ask, config: { content: 父亲做什么工作？, output: [ { get: job } ] } }
+            - { action_type: ai_say, action_id: say, config: { content: 讲讲认知重构。, max_rounds: 3 } }
+            - { action_type: ai_ask, action_id: quiet, config: { content: 还有吗？, monitor: off } }
+";
+
+/// The script, with the templates of a project and of a scheme.
+fn program(project: &Path, scheme: Option<&str>) -> Arc<Program> {
+    let text = match scheme {
+        Some(scheme) => SCRIPT.replace("SCHEME", scheme),
+        None => SCRIPT.replace("  template_scheme: SCHEME\n", ""),
+    };
+    let file = Arc::new(SourceFile::new("s.yaml", text));
+    let templates = collect(&TemplateFolders::of(project), scheme).unwrap();
+    let (program, found) = Pinned::new(Arc::clone(&file), templates, BTreeMap::new()).check(parse(&file)).unwrap();
+    Arc::new(program.unwrap_or_else(|| panic!("{}", checking::told(&found))))
+}
+
+fn put(project: &Path, path: &str, text: &str) {
+    let path = project.join("_system/config").join(path);
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    std::fs::write(path, text).unwrap();
+}
+
+/// Answers with the same text after a while, and keeps what it was asked.
+struct Seeded {
+    text: String,
+    after: Duration,
+    asked: Mutex<Vec<ModelRequest>>,
+}
+
+impl Seeded {
+    fn new(reply: &str, after: u64) -> Arc<Self> {
+        Arc::new(Self { text: reply.to_owned(), after: Duration::from_secs(after), asked: Mutex::default() })
+    }
+
+    fn count(&self) -> usize {
+        self.asked.lock().unwrap().len()
+    }
+
+    /// All that the last prompt says, by role.
+    fn prompt(&self, role: Role) -> String {
+        let asked = self.asked.lock().unwrap();
+        let messages = asked.last().unwrap().messages.iter().filter(|message| message.role == role);
+        messages.map(|message| message.content.clone()).collect::<Vec<_>>().join("\n---\n")
+    }
+}
+
+#[async_trait]
+impl Provider for Seeded {
+    fn name(&self) -> &str {
+        "seeded"
+    }
+
+    async fn complete(&self, request: &ModelRequest, _live: &mut dyn Live) -> Result<ModelReply, ModelError> {
+        self.asked.lock().unwrap().push(request.clone());
+        sleep(self.after).await;
+        match self.text.as_str() {
+            "unreachable" => Err(ModelError::Config { message: "no such server".into() }),
+            "panic" => panic!("a provider with a mistake"),
+            text => {
+                let (model, tokens) = ("seeded".to_owned(), Some(7));
+                Ok(ModelReply { text: text.to_owned(), model, tokens_in: tokens, tokens_out: tokens, attempts: 1 })
+            }
+        }
+    }
+}
+
+struct OneModel(Arc<Seeded>);
+
+impl Models for OneModel {
+    fn provider(&self, _name: Option<&str>) -> Result<Arc<dyn Provider>, ModelError> {
+        Ok(self.0.clone())
+    }
+
+    fn monitor(&self) -> Option<Arc<dyn Provider>> {
+        Some(self.0.clone())
+    }
+}
+
+struct Still;
+
+impl Clock for Still {
+    fn at(&self, _seq: u64) -> String {
+        "2026-11-21T12:00:00Z".into()
+    }
+
+    fn elapsed_ms(&self) -> u64 {
+        0
+    }
+
+    fn words(&self, _seq: u64) -> String {
+        "2026-11-21 20:00 (Saturday)".into()
+    }
+}
+
+struct Nobody;
+
+impl Observer for Nobody {
+    fn committed(&self, _kind: &str, _line: &str) {}
+
+    fn delta(&self, _delta: &Delta<'_>) {}
+}
+
+fn monitor_of(kind: &str) -> &'static dyn Monitor {
+    KINDS.iter().find(|of| of.name() == kind).unwrap().monitor().unwrap()
+}
+
+fn context(program: &Arc<Program>, action: usize, provider: &Arc<Seeded>, seq: u64) -> MonitorContext {
+    let (phase, recent) = (&program.phases[0], Recent::new(20, 8000));
+    let topic = &phase.topics[0];
+    MonitorContext {
+        program: Arc::clone(program),
+        names: monitor_names(program, phase, topic, &recent, Scopes::default(), "now".into()),
+        shape: topic.steps[action].action.watched().unwrap().shape.clone(),
+        provider: provider.clone(),
+        models: Arc::new(OneModel(provider.clone())),
+        clock: Arc::new(Still),
+        seq,
+        limit: USUAL_LIMIT,
+    }
+}
+
+fn metrics(engagement: &str) -> Map<String, Value> {
+    let metrics = json!({
+        "information_completeness": "还不知道职业", "user_engagement": engagement,
+        "emotional_intensity": "语气变冷", "reply_relevance": "没有偏题", "understanding_level": "只听懂了一半",
+    });
+    metrics.as_object().unwrap().clone()
+}
+
+fn watched(kind: &str, id: &str, engagement: &str) -> Watched {
+    Watched {
+        action_type: kind.into(),
+        action_id: id.into(),
+        round: 2,
+        max_rounds: 3,
+        metrics: metrics(engagement),
+        target_variables: vec!["job".into()],
+        engagement_trend: vec!["起初愿意谈".into(), engagement.into()],
+        user_feedback_history: vec!["不太想说".into()],
+        min_completeness_requirement: "至少知道大致行业".into(),
+        max_retry_count: 2,
+        ..Watched::default()
+    }
+}
+
+const BLOCKED: &str = r#"{"intervention_needed": true, "intervention_reason": "blocked", "intervention_level": "action_feedback",
+ "strategy_suggestion": "rephrase", "feedback_for_action": "用户在回避，降低提问的直接性", "modified_approach": "先问家里的气氛",
+ "orchestration_needed": false, "orchestration_reason": null, "suggested_orchestration": null}"#;
+
+async fn analysed(kind: &str, id: &str, action: usize, scheme: Option<&str>, reply: &str) -> (Analysed, Arc<Seeded>) {
+    let project = tempfile::tempdir().unwrap();
+    let program = program(project.path(), scheme);
+    let provider = Seeded::new(reply, 0);
+    let context = context(&program, action, &provider, 12);
+    (monitor_of(kind).analyze_with_llm(&watched(kind, id, "敷衍"), &context).await, provider)
+}
+
+fn outcome(metrics: Value, parse_error: bool) -> Outcome {
+    let mut metadata = Map::new();
+    metadata.insert("parse_error".into(), json!(parse_error));
+    Outcome { metrics: metrics.as_object().unwrap().clone(), metadata, ..Outcome::default() }
+}
+
+#[test]
+fn parse_metrics_takes_the_metrics_of_its_kind_and_fills_in_what_is_missing() {
+    let mixed = outcome(json!({ "user_engagement": "投入", "reply_relevance": 5, "other": "x" }), false);
+    let expected = json!({
+        "information_completeness": "信息不可用", "user_engagement": "投入", "emotional_intensity": "信息不可用",
+        "reply_relevance": "信息不可用",
+    });
+    assert_eq!(monitor_of("ai_ask").parse_metrics(&mixed), expected.as_object().cloned());
+    let expected =
+        json!({ "user_engagement": "投入", "emotional_intensity": "信息不可用", "understanding_level": "信息不可用" });
+    assert_eq!(monitor_of("ai_say").parse_metrics(&mixed), expected.as_object().cloned());
+    // An opening turn has none, and those of an unreadable reply say nothing about the person.
+    assert_eq!(monitor_of("ai_ask").parse_metrics(&outcome(json!({}), false)), None);
+    assert_eq!(monitor_of("ai_ask").parse_metrics(&outcome(json!({ "user_engagement": "x" }), true)), None);
+}
+
+#[tokio::test]
+async fn analyze_with_llm_shows_the_model_all_that_004_lists_and_reads_its_answer() {
+    let (analysed, provider) = analysed("ai_ask", "ask", 0, None, BLOCKED).await;
+    let prompt = provider.prompt(Role::User);
+    for shown in [
+        "ask（ai_ask）",
+        "第 2 轮，共 3 轮",
+        "job",
+        "还不知道职业",
+        "敷衍",
+        "语气变冷",
+        "没有偏题",
+        "continue_needed",
+        "至少知道大致行业",
+        "2 次",
+        "起初愿意谈",
+    ] {
+        assert!(prompt.contains(shown), "{shown}: {prompt}");
+    }
+    assert!(analysed.analysis.intervention_needed);
+    assert_eq!(analysed.analysis.intervention_reason, InterventionReason::Blocked);
+    assert_eq!(analysed.analysis.metadata, MonitorMetadata { parse_error: false, parse_retry_count: 1 });
+    let call = analysed.call.unwrap();
+    assert_eq!((call.call_id.as_str(), call.purpose, call.model.as_str()), ("c12.m", "monitor", "seeded"));
+    assert_eq!(
+        (call.tokens_in, call.tokens_out, call.parse_retry_count, call.error),
+        (Some(7), Some(7), Some(1), None)
+    );
+    assert_eq!(analysed.debug_info["llm_response"], json!(BLOCKED));
+    let asked = provider.asked.lock().unwrap();
+    assert_eq!((asked[0].task.purpose, asked[0].task.action_id.as_str()), (Purpose::Monitor, "ask"));
+}
+
+#[tokio::test]
+async fn the_monitor_of_ai_say_sees_what_the_person_answered_and_gives_an_example() {
+    let reply = r#"好的：```json
+{"understanding_issue": "true", "issue_type": "too_abstract", "feedback_for_action": "概念太抽象", "example_suggestion": "换个角度看问题"}
+```"#;
+    let (analysed, provider) = analysed("ai_say", "say", 1, None, reply).await;
+    let prompt = provider.prompt(Role::User);
+    assert!(prompt.contains("不太想说") && prompt.contains("只听懂了一半"), "{prompt}");
+    assert_eq!(analysed.analysis.understanding_issue, Some(true));
+    assert_eq!(analysed.analysis.metadata.parse_retry_count, 3);
+    let monitor = monitor_of("ai_say");
+    insta::assert_snapshot!(monitor.build_feedback_prompt(&analysed.analysis, &analysed.words.unwrap()).unwrap(), @r"
+    【表达优化建议】
+    概念太抽象
+
+    【具体例子】
+    换个角度看问题
+
+    请调整你的表达方式，确保用户能够理解。
+    ");
+}
+
+#[tokio::test]
+async fn integration_5_a_monitor_that_fails_in_any_way_gives_the_empty_analysis() {
+    for (reply, metadata, error) in [
+        ("not { json", MonitorMetadata { parse_error: true, parse_retry_count: 3 }, Some("could not be read")),
+        ("", MonitorMetadata { parse_error: true, parse_retry_count: 3 }, Some("could not be read")),
+        ("unreachable", MonitorMetadata::default(), Some("no such server")),
+        ("{}", MonitorMetadata { parse_error: false, parse_retry_count: 1 }, None),
+        (
+            r#"{"intervention_needed": [], "feedback_for_action": 5}"#,
+            MonitorMetadata { parse_error: false, parse_retry_count: 1 },
+            None,
+        ),
+    ] {
+        let (analysed, _) = analysed("ai_ask", "ask", 0, None, reply).await;
+        let text = analysed.analysis.feedback_for_action.clone();
+        assert!(text.is_none() || text.as_deref() == Some("5"), "{reply}: {text:?}");
+        assert!(!analysed.analysis.intervention_needed && !analysed.analysis.orchestration_needed, "{reply}");
+        assert_eq!(analysed.analysis.metadata, metadata, "{reply}");
+        let told = analysed.call.unwrap().error;
+        assert_eq!(told.is_some(), error.is_some(), "{reply}: {told:?}");
+        assert!(told.unwrap_or_default().contains(error.unwrap_or_default()), "{reply}");
+    }
+}
+
+#[test]
+fn unit_8_feedback_is_built_whenever_there_is_some_whether_or_not_an_intervention_is_needed() {
+    let monitor = monitor_of("ai_ask");
+    let analysis = |feedback: Option<&str>, approach: Option<&str>| MonitorAnalysis {
+        feedback_for_action: feedback.map(str::to_owned),
+        modified_approach: approach.map(str::to_owned),
+        ..MonitorAnalysis::default()
+    };
+    let built = monitor.build_feedback_prompt(&analysis(Some("少问一点"), Some("先问气氛")), &monitor.words()).unwrap();
+    insta::assert_snapshot!(built, @r"
+    【Topic层策略建议】
+    少问一点
+
+    【建议调整方式】
+    先问气氛
+
+    请根据以上建议调整你的提问方式。
+    ");
+    let built = monitor.build_feedback_prompt(&analysis(Some("少问一点"), None), &monitor.words()).unwrap();
+    assert!(!built.contains("【建议调整方式】"), "{built}");
+    for nothing in [None, Some(" \n")] {
+        assert_eq!(monitor.build_feedback_prompt(&analysis(nothing, Some("先问气氛")), &monitor.words()), None);
+    }
+    let long = monitor.build_feedback_prompt(&analysis(Some(&"长".repeat(50_000)), None), &monitor.words()).unwrap();
+    assert!(long.chars().count() < 3_000);
+}
+
+#[tokio::test]
+async fn under_the_english_scheme_advice_is_worded_in_english() {
+    let (analysed, provider) = analysed("ai_ask", "ask", 0, Some("english"), BLOCKED).await;
+    assert!(provider.prompt(Role::System).contains("You supervise"));
+    let built = monitor_of("ai_ask").build_feedback_prompt(&analysed.analysis, &analysed.words.unwrap()).unwrap();
+    assert!(built.starts_with("[Advice from the topic level]\n") && built.ends_with("Adjust how you ask accordingly."));
+}
+
+#[test]
+fn unit_9_only_a_need_of_orchestration_triggers_the_second_path() {
+    for kind in ["ai_ask", "ai_say"] {
+        for needed in [false, true] {
+            let analysis = MonitorAnalysis {
+                orchestration_needed: needed,
+                intervention_needed: true,
+                ..MonitorAnalysis::default()
+            };
+            assert_eq!(monitor_of(kind).should_trigger_orchestration(&analysis), needed);
+        }
+    }
+}
+
+#[tokio::test]
+async fn integration_6_the_scheme_s_monitor_template_stands_before_the_default_one() {
+    let project = tempfile::tempdir().unwrap();
+    put(project.path(), "default/ai_ask_monitor_v1.md", "默认层 {{ metrics.user_engagement }}");
+    put(project.path(), "custom/cbt/ai_ask_monitor_v1.md", "CBT层 {{ metrics.user_engagement }}");
+    put(project.path(), "custom/other/part.md", "x");
+    for (scheme, expected) in [(Some("cbt"), "CBT层 敷衍"), (Some("other"), "默认层 敷衍"), (None, "默认层 敷衍")]
+    {
+        let program = program(project.path(), scheme);
+        let provider = Seeded::new("{}", 0);
+        let context = context(&program, 0, &provider, 1);
+        let analysed = monitor_of("ai_ask").analyze_with_llm(&watched("ai_ask", "ask", "敷衍"), &context).await;
+        assert_eq!(provider.prompt(Role::User), expected);
+        assert_eq!(analysed.words, None, "a template without words leaves them to the monitor");
+    }
+}
+
+#[tokio::test]
+async fn a_prompt_that_cannot_be_rendered_asks_no_model() {
+    let project = tempfile::tempdir().unwrap();
+    put(project.path(), "default/ai_ask_monitor_v1.md", "{{ metrics.user_engagement + 1 }}");
+    let program = program(project.path(), None);
+    let provider = Seeded::new(BLOCKED, 0);
+    let analysed = monitor_of("ai_ask")
+        .analyze_with_llm(&watched("ai_ask", "ask", "敷衍"), &context(&program, 0, &provider, 1))
+        .await;
+    assert_eq!((provider.count(), analysed.call.is_none()), (0, true));
+    assert!(!analysed.prompt_error.unwrap().contains("敷衍"));
+    assert_eq!(analysed.analysis, MonitorAnalysis::default());
+}
+
+#[test]
+fn monitor_off_is_kept_and_targets_are_reachable() {
+    let project = tempfile::tempdir().unwrap();
+    let program = program(project.path(), None);
+    let steps = &program.phases[0].topics[0].steps;
+    let ask = steps[0].action.watched().unwrap();
+    assert_eq!((ask.max_rounds, ask.targets.as_slice()), (3, ["job".to_owned()].as_slice()));
+    assert_eq!(steps[1].action.watched().unwrap().max_rounds, 3);
+    assert!(steps[2].action.watched().is_none());
+}
+
+#[test]
+fn a_monitor_template_of_a_project_is_checked_like_any_other() {
+    let project = tempfile::tempdir().unwrap();
+    put(project.path(), "default/ai_ask_monitor_v1.md", "{{ metrics }} {{ engagment_trend }} {{ tone }}");
+    let script = SCRIPT.replace("  template_scheme: SCHEME\n", "");
+    let found = checking::findings(project.path(), &script);
+    let unknown: Vec<&str> = found
+        .iter()
+        .filter(|found| found.rule == "unknown-template-name")
+        .map(|found| found.message.as_str())
+        .collect();
+    assert_eq!(unknown.len(), 2, "{}", checking::told(&found));
+    assert!(unknown[0].contains("`engagment_trend`") && unknown[1].contains("`tone`"), "{unknown:?}");
+}
+
+// ── the mailbox ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+struct Desk {
+    program: Arc<Program>,
+    mailbox: Mailbox,
+}
+
+impl Desk {
+    fn new() -> Self {
+        let project = tempfile::tempdir().unwrap();
+        Self { program: program(project.path(), None), mailbox: Mailbox::default() }
+    }
+
+    fn start(&self, provider: &Arc<Seeded>, id: &str, engagement: &str, seq: u64) {
+        let about = Unanswered { home: "p/t".into(), seq, watched: watched("ai_ask", id, engagement) };
+        let context = context(&self.program, 0, provider, seq);
+        self.mailbox.start(Job { about, monitor: monitor_of("ai_ask"), context });
+    }
+
+    fn pending(&self) -> Vec<u64> {
+        self.mailbox.pending().iter().map(|about| about.seq).collect()
+    }
+
+    fn taken(&self) -> Vec<u64> {
+        self.mailbox.take().iter().map(|arrival| arrival.about.seq).collect()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn unit_7_starting_an_analysis_takes_no_time_and_its_feedback_arrives_later() {
+    let (desk, provider) = (Desk::new(), Seeded::new(BLOCKED, 5));
+    let began = Instant::now();
+    desk.start(&provider, "ask", "敷衍", 4);
+    assert_eq!((began.elapsed(), desk.taken(), desk.pending()), (Duration::ZERO, vec![], vec![4]));
+    desk.mailbox.arrived().await;
+    assert_eq!(began.elapsed(), Duration::from_secs(5));
+    assert_eq!(desk.pending(), [4], "until it is taken, a resumed session would have to start it again");
+    let arrivals = desk.mailbox.take();
+    assert!(arrivals[0].feedback.as_deref().unwrap().starts_with("【Topic层策略建议】\n用户在回避"));
+    assert!(!arrivals[0].orchestrate);
+    assert_eq!((desk.pending(), desk.taken()), (vec![], vec![]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_analysis_of_an_action_runs_at_a_time_and_only_the_newest_waits() {
+    let (desk, provider) = (Desk::new(), Seeded::new(BLOCKED, 10));
+    for (seq, engagement) in [(1, "一"), (2, "二"), (3, "三")] {
+        desk.start(&provider, "ask", engagement, seq);
+        tokio::task::yield_now().await;
+    }
+    desk.start(&provider, "other", "一", 4);
+    tokio::task::yield_now().await;
+    assert_eq!((desk.pending(), provider.count()), (vec![1, 3, 4], 2));
+    sleep(Duration::from_secs(11)).await;
+    assert_eq!((desk.taken(), desk.pending(), provider.count()), (vec![1, 4], vec![3], 3));
+    desk.mailbox.arrived().await;
+    assert_eq!((desk.taken(), desk.pending()), (vec![3], vec![]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_same_metrics_are_not_analysed_twice_unless_the_analysis_failed() {
+    let (desk, provider) = (Desk::new(), Seeded::new(BLOCKED, 1));
+    desk.start(&provider, "ask", "敷衍", 1);
+    desk.start(&provider, "ask", "敷衍", 2);
+    desk.mailbox.arrived().await;
+    desk.start(&provider, "ask", "敷衍", 3);
+    assert_eq!((desk.taken(), desk.pending(), provider.count()), (vec![1], vec![], 1));
+    // Back to what is being analysed: what waited is out of date.
+    desk.start(&provider, "ask", "投入", 4);
+    desk.start(&provider, "ask", "走神", 5);
+    desk.start(&provider, "ask", "投入", 6);
+    assert_eq!(desk.pending(), [4]);
+    desk.mailbox.arrived().await;
+    desk.taken();
+    // Another visit of the topic knows nothing of this one.
+    desk.mailbox.forget("p/t");
+    desk.start(&provider, "ask", "投入", 7);
+    assert_eq!(desk.pending(), [7]);
+    let (desk, broken) = (Desk::new(), Seeded::new("rubbish", 1));
+    for seq in [1, 2] {
+        desk.start(&broken, "ask", "敷衍", seq);
+        desk.mailbox.arrived().await;
+        assert_eq!(desk.taken(), [seq]);
+    }
+    assert_eq!(broken.count(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_monitor_that_hangs_for_hours_ends_at_the_limit_and_one_that_panics_ends() {
+    let (desk, hanging) = (Desk::new(), Seeded::new(BLOCKED, 7200));
+    let began = Instant::now();
+    desk.start(&hanging, "ask", "敷衍", 1);
+    desk.mailbox.arrived().await;
+    assert_eq!(began.elapsed(), USUAL_LIMIT);
+    let arrival = desk.mailbox.take().remove(0);
+    assert_eq!((arrival.feedback, arrival.analysed.analysis), (None, MonitorAnalysis::default()));
+    assert_eq!(arrival.analysed.call.unwrap().error.as_deref(), Some("nothing came within 120 s"));
+    desk.start(&Seeded::new("panic", 0), "ask", "敷衍", 2);
+    desk.mailbox.arrived().await;
+    let arrival = desk.mailbox.take().remove(0);
+    assert_eq!((arrival.about.seq, arrival.feedback, desk.pending()), (2, None, vec![]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn dropping_the_mailbox_ends_what_runs_and_starts_nothing_that_waits() {
+    let (desk, provider) = (Desk::new(), Seeded::new(BLOCKED, 10));
+    desk.start(&provider, "ask", "一", 1);
+    desk.start(&provider, "ask", "二", 2);
+    tokio::task::yield_now().await;
+    assert_eq!(Arc::strong_count(&provider), 1 + 2 + 2, "each job holds it twice");
+    drop(desk);
+    sleep(Duration::from_secs(30)).await;
+    assert_eq!((provider.count(), Arc::strong_count(&provider)), (1, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_wait_that_is_dropped_loses_nothing() {
+    let (desk, provider) = (Desk::new(), Seeded::new(BLOCKED, 5));
+    desk.start(&provider, "ask", "一", 1);
+    for _ in 0..4 {
+        assert!(tokio::time::timeout(Duration::from_secs(1), desk.mailbox.arrived()).await.is_err());
+    }
+    sleep(Duration::from_secs(2)).await;
+    // Twice: to look is not to take.
+    desk.mailbox.arrived().await;
+    desk.mailbox.arrived().await;
+    assert_eq!(desk.taken(), [1]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_pending_is_stored_and_started_again() {
+    let (desk, provider) = (Desk::new(), Seeded::new(BLOCKED, 5));
+    desk.start(&provider, "ask", "一", 9);
+    let stored = serde_json::to_string(&desk.mailbox.pending()).unwrap();
+    drop(desk);
+    let (desk, again) = (Desk::new(), Seeded::new(BLOCKED, 5));
+    for about in serde_json::from_str::<Vec<Unanswered>>(&stored).unwrap() {
+        let context = context(&desk.program, 0, &again, about.seq);
+        desk.mailbox.start(Job { about, monitor: monitor_of("ai_ask"), context });
+    }
+    desk.mailbox.arrived().await;
+    assert_eq!((desk.taken(), again.count()), (vec![9], 1));
+}
+
+// ── advice in the prompt ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+const ADVICE: &str = "【Topic层策略建议】\n别问得太直接";
+
+/// The prompt of an opening turn that is lent this advice, by role, and whether the advice was used.
+async fn advised(project: &Path, action: usize, advice: Option<&str>) -> (String, bool) {
+    let program = program(project, None);
+    let provider = Seeded::new(r#"{"content": "好", "EXIT": "NO"}"#, 0);
+    let (models, clock) = (Arc::new(OneModel(provider.clone())), Arc::new(Still));
+    let services = Services { models, clock, observer: Arc::new(Nobody) };
+    let (recent, place) = (Recent::new(20, 8000), Place::default());
+    let topic = &program.phases[0].topics[0];
+    let lent = Lent {
+        program: &program,
+        phase: &program.phases[0],
+        topic,
+        place: &place,
+        session_id: "s",
+        kind: topic.steps[action].kind,
+        state: &Value::Null,
+        answer: None,
+        entered: None,
+        recent: &recent,
+        services: &services,
+        routed: &[],
+        resumed: false,
+        advice,
+        most_rounds: None,
+        calls_before: 0,
+        last_seq: 0,
+    };
+    let turn = Turn::new(lent, Scopes::default());
+    topic.steps[action].action.turn(&turn).await.unwrap();
+    (provider.prompt(Role::User), turn.into_work().advice_used)
+}
+
+#[tokio::test]
+async fn unit_8_advice_stands_where_the_template_puts_it_or_else_at_the_end() {
+    let project = tempfile::tempdir().unwrap();
+    for action in [0, 1] {
+        let (prompt, used) = advised(project.path(), action, Some(ADVICE)).await;
+        assert_eq!((prompt.matches(ADVICE).count(), used), (1, true), "{prompt}");
+        assert!(!prompt.ends_with(ADVICE), "{prompt}");
+    }
+    put(project.path(), "default/ai_ask_v1.md", "<!-- system -->\n规则\n<!-- user -->\n{{ task }}");
+    let (prompt, used) = advised(project.path(), 0, Some(ADVICE)).await;
+    assert_eq!((prompt.as_str(), used), (format!("父亲做什么工作？\n\n{ADVICE}").as_str(), true));
+    // A part that the template includes may give it its place.
+    put(project.path(), "default/ai_ask_v1.md", "{% include 'part.md' %}\n{{ task }}");
+    put(project.path(), "default/part.md", "[{{ strategy_suggestion }}]");
+    let (prompt, _) = advised(project.path(), 0, Some(ADVICE)).await;
+    assert_eq!(prompt, format!("[{ADVICE}]\n父亲做什么工作？"));
+    let (prompt, used) = advised(project.path(), 0, None).await;
+    assert_eq!((prompt.as_str(), used), ("[]\n父亲做什么工作？", false));
+}
