@@ -124,6 +124,7 @@ fn every_plan_changes_the_topic_as_its_case_says_or_is_refused_for_the_reason_gi
                 let topic = tree(&accepted.program).remove(0);
                 let steps: Vec<String> = topic.1.into_iter().map(|(id, _)| id).collect();
                 assert_eq!((topic.0.as_str(), steps), (FAMILY, ids), "{name}");
+                assert!(accepted.program.phases[0].topics[0].strategy.orchestration, "{name}: no further plan");
                 for (id, expected) in case["changed"].as_object().into_iter().flatten() {
                     let action = accepted.actions.iter().find(|action| id_of(action) == id);
                     assert_eq!(action, Some(expected), "{name}");
@@ -285,7 +286,7 @@ impl Models for One {
         self.0.clone().ok_or_else(|| ModelError::Config { message: "there is no such model".into() })
     }
 
-    fn monitor(&self) -> Option<Arc<dyn Provider>> {
+    fn monitor(&self, _action_id: &str) -> Option<Arc<dyn Provider>> {
         None
     }
 }
@@ -465,4 +466,16 @@ fn the_schema_of_the_reply_says_what_each_field_is_and_what_counts_without_it() 
     }
     let names: Vec<&str> = schema["properties"].as_object().unwrap().keys().map(String::as_str).collect();
     assert_eq!(schema["required"], json!(names));
+}
+
+#[test]
+fn what_a_script_does_in_an_order_of_its_own_is_not_the_fault_of_a_plan() {
+    let early = script().replace("说说今天想谈家庭", "{{ father_job }} {{ father_years }}");
+    let (_, recheck) = pinned(&early);
+    let skip = json!({ "at": 0, "plan": { "action": "skip", "target_position": "rest" } });
+    let accepted = run(&skip, &recheck).1.unwrap_or_else(|refused| panic!("{refused:?}"));
+    assert!(accepted.program.phases[0].topics[0].strategy.orchestration);
+    let worse = json!(["ask_father", "ask_detail", "check", "ask_mother", "rest"]);
+    let reorder = json!({ "at": 0, "plan": { "action": "reorder", "order": worse } });
+    assert_eq!(run(&reorder, &recheck).1.err().unwrap().code, "does-not-check");
 }

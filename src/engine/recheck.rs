@@ -35,17 +35,22 @@ impl Recheck for PinnedScript {
     fn recheck(&self, topic: &str, actions: &[Value]) -> Result<Program, Vec<String>> {
         let root = parse(&self.0.script).root.ok_or_else(|| vec!["the script cannot be read".to_owned()])?;
         let found = find(&root, topic).ok_or_else(|| vec![format!("the script has no topic `{topic}`")])?;
-        let program = self.checked(&root, &found, Some(actions), false)?;
         // Where a script allows plans, its check does not know in which order the actions of the topic will run. Here it is
         // known: what now stands before what gives it its value would fail when it runs.
-        if let Err(mut faults) = self.checked(&root, &found, Some(actions), true) {
-            let before = self.checked(&root, &found, None, true).err().unwrap_or_default();
-            faults.retain(|fault| !before.contains(fault));
-            if !faults.is_empty() {
-                return Err(faults);
+        let mut faults = match self.checked(&root, &found, Some(actions), true) {
+            Ok(mut program) => {
+                let topics = program.phases.iter_mut().flat_map(|phase| &mut phase.topics);
+                for topic in topics.filter(|found| found.id == topic) {
+                    topic.strategy.orchestration = found.to_orchestration.is_some();
+                }
+                return Ok(program);
             }
-        }
-        Ok(program)
+            Err(faults) => faults,
+        };
+        // What was wrong in that way before any plan is not the plan's fault.
+        let before = self.checked(&root, &found, None, true).err().unwrap_or_default();
+        faults.retain(|fault| !before.contains(fault));
+        if faults.is_empty() { self.checked(&root, &found, Some(actions), false) } else { Err(faults) }
     }
 }
 
@@ -88,7 +93,7 @@ struct Found<'n> {
     actions: &'n [Arc<Node>],
     /// The way to the list of them.
     to_actions: Vec<usize>,
-    /// The way to the `orchestration` of its strategy, when that is written.
+    /// The way to the `orchestration` of its strategy, when that is `on`.
     to_orchestration: Option<Vec<usize>>,
 }
 
@@ -105,7 +110,8 @@ fn find<'n>(root: &'n Node, topic: &str) -> Option<Found<'n>> {
             };
             let way = |below: &[usize]| [&[session, phases, phase, topics, index], below].concat();
             let orchestration = child(found, "strategy").and_then(|(strategy, inner)| {
-                child(inner, "orchestration").map(|(orchestration, _)| way(&[strategy, orchestration]))
+                let (orchestration, on) = child(inner, "orchestration")?;
+                on.as_scalar().filter(|on| on.text == "on").map(|_| way(&[strategy, orchestration]))
             });
             return Some(Found {
                 actions: list.as_sequence()?,
