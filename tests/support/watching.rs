@@ -1,0 +1,191 @@
+//! A script with monitors, a model that answers after a while of virtual time, and what an analysis needs.
+
+#![allow(dead_code, reason = "each test file takes what it needs")]
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bcc_script::actions::KINDS;
+use bcc_script::engine::files::TemplateFolders;
+use bcc_script::engine::pin::Pinned;
+use bcc_script::model::error::ModelError;
+use bcc_script::model::message::Role;
+use bcc_script::model::provider::{Live, Provider};
+use bcc_script::model::reply::ModelReply;
+use bcc_script::model::request::ModelRequest;
+use bcc_script::program::clock::Clock;
+use bcc_script::program::event::{Delta, Observer};
+use bcc_script::program::monitor::{Monitor, MonitorContext, USUAL_LIMIT, Watched, monitor_names};
+use bcc_script::program::program::Program;
+use bcc_script::program::recent::Recent;
+use bcc_script::program::services::Models;
+use bcc_script::prompt::layers::collect;
+use bcc_script::source::text::SourceFile;
+use bcc_script::source::yaml::parse;
+use bcc_script::value::scopes::Scopes;
+use serde_json::{Map, Value, json};
+use tokio::time::sleep;
+
+pub(crate) const SCRIPT: &str = "
+session:
+  session_id: s
+  template_scheme: SCHEME
+  phases:
+    - phase_id: p
+      topics:
+        - topic_id: t
+          actions:
+            - { action_type: ai_ask, action_id: ask, config: { content: 父亲做什么工作？, output: [ { get: job } ] } }
+            - { action_type: ai_say, action_id: say, config: { content: 讲讲认知重构。, max_rounds: 3 } }
+            - { action_type: ai_ask, action_id: quiet, config: { content: 还有吗？, monitor: off } }
+";
+
+/// The script, with the templates of a project and of a scheme.
+pub(crate) fn program(project: &Path, scheme: Option<&str>) -> Arc<Program> {
+    let text = match scheme {
+        Some(scheme) => SCRIPT.replace("SCHEME", scheme),
+        None => SCRIPT.replace("  template_scheme: SCHEME\n", ""),
+    };
+    let file = Arc::new(SourceFile::new("s.yaml", text));
+    let templates = collect(&TemplateFolders::of(project), scheme).unwrap();
+    let (program, found) = Pinned::new(Arc::clone(&file), templates, BTreeMap::new()).check(parse(&file)).unwrap();
+    Arc::new(program.unwrap_or_else(|| {
+        panic!("{}", found.iter().map(|found| found.message.as_str()).collect::<Vec<_>>().join("\n"))
+    }))
+}
+
+pub(crate) fn put(project: &Path, path: &str, text: &str) {
+    let path = project.join("_system/config").join(path);
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    std::fs::write(path, text).unwrap();
+}
+
+/// Answers with the same text after a while, and keeps what it was asked.
+pub(crate) struct Seeded {
+    text: String,
+    after: Duration,
+    pub(crate) asked: Mutex<Vec<ModelRequest>>,
+}
+
+impl Seeded {
+    pub(crate) fn new(reply: &str, after: u64) -> Arc<Self> {
+        Arc::new(Self { text: reply.to_owned(), after: Duration::from_secs(after), asked: Mutex::default() })
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.asked.lock().unwrap().len()
+    }
+
+    /// All that the last prompt says, by role.
+    pub(crate) fn prompt(&self, role: Role) -> String {
+        let asked = self.asked.lock().unwrap();
+        let messages = asked.last().unwrap().messages.iter().filter(|message| message.role == role);
+        messages.map(|message| message.content.clone()).collect::<Vec<_>>().join("\n---\n")
+    }
+}
+
+#[async_trait]
+impl Provider for Seeded {
+    fn name(&self) -> &str {
+        "seeded"
+    }
+
+    async fn complete(&self, request: &ModelRequest, _live: &mut dyn Live) -> Result<ModelReply, ModelError> {
+        self.asked.lock().unwrap().push(request.clone());
+        sleep(self.after).await;
+        match self.text.as_str() {
+            "unreachable" => Err(ModelError::Config { message: "no such server".into() }),
+            "panic" => panic!("a provider with a mistake"),
+            text => {
+                let (model, tokens) = ("seeded".to_owned(), Some(7));
+                Ok(ModelReply { text: text.to_owned(), model, tokens_in: tokens, tokens_out: tokens, attempts: 1 })
+            }
+        }
+    }
+}
+
+pub(crate) struct OneModel(pub(crate) Arc<Seeded>);
+
+impl Models for OneModel {
+    fn provider(&self, _name: Option<&str>) -> Result<Arc<dyn Provider>, ModelError> {
+        Ok(self.0.clone())
+    }
+
+    fn monitor(&self) -> Option<Arc<dyn Provider>> {
+        Some(self.0.clone())
+    }
+}
+
+pub(crate) struct Still;
+
+impl Clock for Still {
+    fn at(&self, _seq: u64) -> String {
+        "2026-11-21T12:00:00Z".into()
+    }
+
+    fn elapsed_ms(&self) -> u64 {
+        0
+    }
+
+    fn words(&self, _seq: u64) -> String {
+        "2026-11-21 20:00 (Saturday)".into()
+    }
+}
+
+pub(crate) struct Nobody;
+
+impl Observer for Nobody {
+    fn committed(&self, _kind: &str, _line: &str) {}
+
+    fn delta(&self, _delta: &Delta<'_>) {}
+}
+
+pub(crate) fn monitor_of(kind: &str) -> &'static dyn Monitor {
+    KINDS.iter().find(|of| of.name() == kind).unwrap().monitor().unwrap()
+}
+
+pub(crate) fn context(program: &Arc<Program>, action: usize, provider: &Arc<Seeded>, seq: u64) -> MonitorContext {
+    let (phase, recent) = (&program.phases[0], Recent::new(20, 8000));
+    let topic = &phase.topics[0];
+    MonitorContext {
+        program: Arc::clone(program),
+        names: monitor_names(program, phase, topic, &recent, Scopes::default(), "now".into()),
+        shape: topic.steps[action].action.watched().unwrap().shape.clone(),
+        provider: provider.clone(),
+        models: Arc::new(OneModel(provider.clone())),
+        clock: Arc::new(Still),
+        seq,
+        limit: USUAL_LIMIT,
+    }
+}
+
+pub(crate) fn metrics(engagement: &str) -> Map<String, Value> {
+    let metrics = json!({
+        "information_completeness": "还不知道职业", "user_engagement": engagement,
+        "emotional_intensity": "语气变冷", "reply_relevance": "没有偏题", "understanding_level": "只听懂了一半",
+    });
+    metrics.as_object().unwrap().clone()
+}
+
+pub(crate) fn watched(kind: &str, id: &str, engagement: &str) -> Watched {
+    Watched {
+        action_type: kind.into(),
+        action_id: id.into(),
+        round: 2,
+        max_rounds: 3,
+        metrics: metrics(engagement),
+        target_variables: vec!["job".into()],
+        engagement_trend: vec!["起初愿意谈".into(), engagement.into()],
+        user_feedback_history: vec!["不太想说".into()],
+        min_completeness_requirement: "至少知道大致行业".into(),
+        max_retry_count: 2,
+        ..Watched::default()
+    }
+}
+
+pub(crate) const BLOCKED: &str = r#"{"intervention_needed": true, "intervention_reason": "blocked", "intervention_level": "action_feedback",
+ "strategy_suggestion": "rephrase", "feedback_for_action": "用户在回避，降低提问的直接性", "modified_approach": "先问家里的气氛",
+ "orchestration_needed": false, "orchestration_reason": null, "suggested_orchestration": null}"#;
