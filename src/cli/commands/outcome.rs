@@ -110,7 +110,8 @@ fn reading(outcome: &Value, call: &Value) -> Vec<String> {
             items.filter_map(Value::as_str).collect::<Vec<_>>().join(join)
         };
         lines.push("the model's reply could not be read, so the fallback was said".to_owned());
-        lines.push(label("  tried", &format!("{} ways: {}", text(error.get("retry_count")), list("strategies", " → "))));
+        lines
+            .push(label("  tried", &format!("{} ways: {}", text(error.get("retry_count")), list("strategies", " → "))));
         lines.push(label("  errors", &list("errors", "; ")));
         lines.push(label("  final error", &text(error.get("final_error"))));
     }

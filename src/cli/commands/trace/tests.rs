@@ -51,10 +51,12 @@ fn feedback_of_a_monitor_tells_whether_a_turn_used_it() {
     };
     let unread = json!({ "type": "monitor_feedback", "seq": 9, "action_id": "ask", "round": 3,
         "analysis": { "metadata": { "parse_error": true, "parse_retry_count": 3 } } });
-    let used = json!({ "type": "monitor_feedback", "seq": 12, "action_id": "ask", "round": 1, "used": true, "feedback": 1 });
+    let used =
+        json!({ "type": "monitor_feedback", "seq": 12, "action_id": "ask", "round": 1, "used": true, "feedback": 1 });
     let of_before = json!({ "type": "monitor_feedback", "seq": 13, "action_id": "ask", "round": 1, "used": true,
         "feedback": 700, "analysis": { "feedback_for_action": "换个说法" } });
-    let events = [feedback(1, json!("先安慰")), feedback(2, json!("别急")), feedback(3, Value::Null), unread, used, of_before];
+    let events =
+        [feedback(1, json!("先安慰")), feedback(2, json!("别急")), feedback(3, Value::Null), unread, used, of_before];
     insta::assert_snapshot!(told(&events));
 }
 
@@ -74,9 +76,7 @@ fn plans_and_budgets_are_told_with_their_reasons() {
 #[test]
 fn a_variable_is_told_once_and_a_long_value_is_cut() {
     let at = json!({ "path": "t/ask" });
-    let set = |name: &str, value: &str| {
-        json!({ "type": "variable_set", "name": name, "scope": "topic", "value": value, "source": "ask", "location": at })
-    };
+    let set = |name: &str, value: &str| json!({ "type": "variable_set", "name": name, "scope": "topic", "value": value, "source": "ask", "location": at });
     let outcome = json!({ "type": "outcome", "action_type": "set", "completed": true, "exit_reason": "exit_criteria_met",
         "extracted_variables": { "name": "小林" }, "metadata": {}, "location": at });
     let lines = told(&[set("name", "小林"), set("father_info", "未完成"), set("long", &"长".repeat(300)), outcome]);
