@@ -109,7 +109,7 @@ fn reading(outcome: &Value, call: &Value) -> Vec<String> {
             let items = error.get(name).and_then(Value::as_array).into_iter().flatten();
             items.filter_map(Value::as_str).collect::<Vec<_>>().join(join)
         };
-        lines.push("the model's reply could not be read, so the fallback was said".to_owned());
+        lines.push("the model's reply could not be read".to_owned());
         lines
             .push(label("  tried", &format!("{} ways: {}", text(error.get("retry_count")), list("strategies", " → "))));
         lines.push(label("  errors", &list("errors", "; ")));

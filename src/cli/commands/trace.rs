@@ -196,7 +196,7 @@ pub fn field<'e>(event: &'e Value, name: &str) -> &'e str {
 
 /// A line: what it is about, and what is told.
 pub fn label(name: &str, told: &str) -> String {
-    format!("{name:13}{told}")
+    format!("{name:12} {told}")
 }
 
 /// A value as a person reads it; a dash for none.
