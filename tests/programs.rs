@@ -4,6 +4,8 @@
 
 #[path = "programs/budgets.rs"]
 mod budgets;
+#[path = "programs/detours.rs"]
+mod detours;
 #[path = "programs/exit_codes.rs"]
 mod exit_codes;
 #[path = "programs/json_lines.rs"]

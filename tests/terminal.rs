@@ -15,7 +15,7 @@ use std::time::Instant;
 use rustix::process::Signal;
 use serde_json::Value;
 
-use process::{GLANCE, Home, PATIENCE};
+use process::{GLANCE, Home, PATIENCE, fixture};
 use server::{Behaviour, Server};
 use terminal::{BACKSPACE, CTRL_C, CTRL_D, HOME, LEFT, Terminal, UP};
 
@@ -117,7 +117,7 @@ fn commands_tell_what_the_author_wants_to_know_and_say_nothing_to_the_ai() {
     terminal.answers("/vars");
     terminal.until("no variable has a value yet");
     terminal.answers("/help");
-    for command in ["/vars", "/where", "/why", "/why raw", "/prompt", "/quit"] {
+    for command in ["/vars", "/where", "/why", "/why raw", "/plan", "/prompt", "/quit"] {
         terminal.until(command);
     }
     terminal.answers("/nothing");
@@ -172,6 +172,70 @@ fn why_tells_how_a_reply_was_read_and_prompt_what_was_sent() {
     terminal.until("怎么称呼你？");
     terminal.answers("/quit");
     assert_eq!(terminal.end(), Some(3));
+}
+
+/// A terminal with the conversation of `detours.yaml`, which takes a route into a skill, a trigger and a list.
+fn detours(home: &Home) -> Terminal {
+    let script = home.script("detours.yaml");
+    let replies = std::fs::read_to_string(fixture("detours.replies.json")).unwrap();
+    let model = format!("replay:{}", home.file("replies.json", &replies).display());
+    Terminal::start(home, &["run", script.to_str().unwrap(), "--session", "t", "--model", &model], false)
+}
+
+#[test]
+fn why_where_and_plan_tell_the_author_what_was_decided_and_notices_only_what_leads_elsewhere() {
+    let home = Home::new();
+    let mut terminal = detours(&home);
+    terminal.answers("芝麻开门");
+    terminal.until("今天怎么样？");
+    let straight = terminal.everything();
+    assert!(!straight.contains("/why"), "a plain next is no news: {straight}");
+    terminal.answers("说不出来");
+    terminal.until("(user_blocked at ask_mood: insert: comfort, then: resume; /why tells more)");
+    terminal.until("先深呼吸一下，好吗？");
+    terminal.answers("/why");
+    terminal.until("── your answer at start/ask_mood, round 1: \"说不出来\" ──");
+    terminal.until("completed    no, exit reason user_blocked");
+    terminal.until("user_engagement: 很低，提到***");
+    terminal.until("set          father_info = \"未完成\"");
+    terminal.until("route        user_blocked → insert: comfort, then: resume   (on_exit of the action `ask_mood`)");
+    terminal.until("begins       start/ask_mood/comfort/breathe (ai_ask)");
+    terminal.answers("/where");
+    terminal.until("family › start › breathe, round 1 of 1   (path start/ask_mood/comfort/breathe, session t)");
+    terminal.until("outside    ask_mood (ai_ask), round 1 of 3; waits for what is inside");
+    terminal.until("skill        comfort, inserted for user_blocked of ask_mood, then: resume");
+    terminal.until("routes       1 of at most 100 since your last answer");
+    terminal.answers("嗯");
+    terminal.until("还能多说一点吗？");
+    terminal.answers("我不想活了");
+    terminal.until("(trigger crisis: insert: safety, then: resume; /why tells more)");
+    terminal.until("你现在安全吗？");
+    terminal.answers("/where");
+    terminal.until("ask_mood (ai_ask), round 2 of 3, your answer is kept for it");
+    terminal.until("inserted by the trigger crisis, then: resume");
+    terminal.answers("/why 2");
+    terminal.until("── your answer at start/ask_mood/comfort/breathe, round 1: \"嗯\" ──");
+    terminal.until("trigger      crisis → insert: safety, then: resume   (`when` holds: last_user_message is regex");
+    terminal.answers("安全");
+    terminal.until("── 家庭 › 照料者 (母亲) ──");
+    terminal.answers("她做饭");
+    terminal.until("── 家庭 › 照料者 (外婆) ──");
+    terminal.answers("/why");
+    terminal.until("skipped      rest: its condition does not hold: tired");
+    terminal.answers("/where");
+    terminal.until("topic        people (照料者), element 2: 外婆");
+    terminal.answers("/plan");
+    terminal.until("the topic people@外婆:");
+    terminal.until("▸ ask_story (ai_ask)");
+    terminal.until("no plan was made for it");
+    terminal.answers("/why all");
+    terminal.until("enters       the phase 家庭 [family]");
+    terminal.until("── your answer at start/ask_secret, round 1: \"***\" ──");
+    terminal.answers("/why nonsense");
+    terminal.until("/why knows no `nonsense`");
+    terminal.answers("她种花");
+    terminal.until("is complete");
+    assert_eq!(terminal.end(), Some(0));
 }
 
 /// How a person leaves, and with which exit code.

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use crate::archive::contract::Archive;
-use crate::cli::commands::command;
+use crate::cli::commands::commands::command;
 use crate::cli::exit::Exit;
 use crate::cli::front::Front;
 use crate::cli::input::Input;

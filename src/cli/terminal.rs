@@ -33,7 +33,17 @@ impl Observer for Terminal {
     fn committed(&self, kind: &str, line: &str) {
         if !matches!(
             kind,
-            "phase_entered" | "topic_entered" | "message" | "message_discarded" | "outcome" | "error" | "waiting"
+            "phase_entered"
+                | "topic_entered"
+                | "message"
+                | "message_discarded"
+                | "outcome"
+                | "routed"
+                | "triggered"
+                | "orchestrated"
+                | "budget_reached"
+                | "error"
+                | "waiting"
         ) {
             return;
         }
@@ -50,11 +60,22 @@ impl Observer for Terminal {
         }
         match kind {
             "phase_entered" => name_of(&event, place("phase_id")).clone_into(&mut shown.phase),
-            "topic_entered" => name_of(&event, place("topic_id")).clone_into(&mut shown.topic),
+            "topic_entered" => {
+                name_of(&event, place("topic_id")).clone_into(&mut shown.topic);
+                if let Some(element) = element(place("path")) {
+                    shown.topic.push_str(&format!(" ({element})"));
+                }
+            }
             "message" if text("role") == "ai" => shown.whole(text("message_id"), text("text")),
             "message_discarded" => shown.discard(text("message_id")),
             "outcome" if event.pointer("/metadata/parse_error") == Some(&Value::Bool(true)) => {
                 quiet("(the model's reply could not be read; /why tells more)");
+            }
+            "routed" | "triggered" | "orchestrated" | "budget_reached" => {
+                if let Some(notice) = notice(kind, &event) {
+                    shown.end_line();
+                    quiet(&plain(&notice));
+                }
             }
             "error" => {
                 shown.end_line();
@@ -127,6 +148,29 @@ impl Shown {
     }
 }
 
+/// What is told of a decision while the conversation goes on; nothing where it simply goes on.
+fn notice(kind: &str, event: &Value) -> Option<String> {
+    let text = |name: &str| event.get(name).and_then(Value::as_str).unwrap_or_default();
+    match kind {
+        "triggered" => Some(format!("(trigger {}: {}; /why tells more)", text("reason"), text("route"))),
+        "orchestrated" if event.get("accepted") == Some(&Value::Bool(true)) => {
+            Some("(a plan changed what is to come in this topic; /plan shows it)".to_owned())
+        }
+        "budget_reached" => Some(format!("({}: {})", text("route"), text("why"))),
+        // A failure is told as an error.
+        "routed" if !matches!(text("route"), "next" | "resume" | "fail" | "error") => {
+            Some(format!("({} at {}: {}; /why tells more)", text("reason"), text("from"), text("route")))
+        }
+        _ => None,
+    }
+}
+
+/// The element that a topic runs for, from its instance path: `topic@element#2`.
+fn element(path: &str) -> Option<&str> {
+    let (_, element) = path.split('/').next()?.split_once('@')?;
+    element.split('#').next()
+}
+
 fn name_of<'e>(event: &'e Value, id: &'e str) -> &'e str {
     event.get("name").and_then(Value::as_str).filter(|name| !name.is_empty()).unwrap_or(id)
 }
@@ -159,6 +203,28 @@ pub fn color() -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_a_decision_that_leads_elsewhere_is_told_while_people_talk() {
+        let event = |reason: &str, route: &str| serde_json::json!({ "reason": reason, "route": route, "from": "ask" });
+        let blocked = event("user_blocked", "insert: comfort, then: resume");
+        let told = Some("(user_blocked at ask: insert: comfort, then: resume; /why tells more)".to_owned());
+        assert_eq!(notice("routed", &blocked), told);
+        for route in ["next", "resume", "fail", "error"] {
+            assert_eq!(notice("routed", &event("error", route)), None, "{route}");
+        }
+        assert!(notice("triggered", &event("crisis", "insert: help")).unwrap().contains("trigger crisis"));
+        assert_eq!(notice("orchestrated", &serde_json::json!({ "accepted": false })), None);
+        assert!(notice("orchestrated", &serde_json::json!({ "accepted": true })).unwrap().contains("/plan"));
+    }
+
+    #[test]
+    fn the_element_of_a_topic_stands_in_its_path() {
+        let table = [("care@母亲", Some("母亲")), ("care@2#3/ask", Some("2")), ("care#2/ask", None), ("", None)];
+        for (path, expected) in table {
+            assert_eq!(element(path), expected, "{path}");
+        }
+    }
 
     #[test]
     fn control_characters_of_a_reply_do_not_reach_the_terminal() {

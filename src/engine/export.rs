@@ -1,11 +1,14 @@
 //! `sessions export` as JSON (INTERFACES.md, "Export"). Sensitive values are masked; prompts and raw replies are left out
 //! unless they are asked for.
 
+use std::collections::HashMap;
+
 use serde_json::{Map, Value, json};
 
 use crate::archive::contract::Archive;
 use crate::archive::rows::{SessionRow, VariableRow};
 use crate::engine::error::EngineError;
+use crate::engine::history;
 use crate::engine::used::used;
 use crate::program::event::OWN_FIELDS;
 use crate::value::mask::{MASK, Masker};
@@ -31,22 +34,16 @@ pub async fn export(archive: &dyn Archive, id: &str, calls: bool) -> Result<Valu
     let mut metrics = Vec::new();
     let mut suggestions = Vec::new();
     for event in events_of(archive, id, "outcome").await? {
-        let place = event.get("location").cloned().unwrap_or_default();
-        let action = place.get("action_id").cloned().unwrap_or_default();
-        let round = place.get("round").cloned().unwrap_or_default();
-        let at = event.get("at").cloned().unwrap_or_default();
-        let kind = event.get("action_type").cloned().unwrap_or_default();
-        if event.get("metrics").and_then(Value::as_object).is_some_and(|metrics| !metrics.is_empty()) {
-            let suggestion = event.get("progress_suggestion").cloned().unwrap_or_default();
-            metrics.push(json!({
-                "action_id": action, "action_type": kind, "round": round, "metrics": event.get("metrics"),
-                "progress_suggestion": suggestion, "timestamp": at,
-            }));
-            suggestions.push(json!({
-                "action_id": action, "action_type": kind, "round": round, "progress_suggestion": suggestion, "timestamp": at,
-            }));
+        if let Some((metric, suggestion)) = history::metrics(&event) {
+            metrics.push(metric);
+            suggestions.push(suggestion);
         }
         outcomes.push(if calls { event } else { without_calls(event) });
+    }
+    let mut feedback = history::feedback(&events_of(archive, id, "monitor_feedback").await?);
+    let mut plans: Vec<Value> = events_of(archive, id, "orchestrated").await?.iter().map(history::plan).collect();
+    if !calls {
+        feedback.iter_mut().chain(&mut plans).for_each(|row| *row = without_calls(std::mem::take(row)));
     }
     let mut export = json!({
         "version": 1,
@@ -55,7 +52,8 @@ pub async fn export(archive: &dyn Archive, id: &str, calls: bool) -> Result<Valu
         "variables": scopes(&variables, &user_variables)?,
         "action_metrics_history": metrics,
         "progress_suggestion_history": suggestions,
-        "monitor_feedback": [],
+        "monitor_feedback": feedback,
+        "plans": plans,
         "outcomes": outcomes,
         "model_calls": events_of(archive, id, "model_call").await?,
     });
@@ -91,6 +89,12 @@ fn session(row: &SessionRow) -> Value {
 }
 
 async fn transcript(archive: &dyn Archive, id: &str) -> Result<Vec<Value>, EngineError> {
+    // A message tells its action and round; the event that it came with tells the whole place.
+    let mut places = HashMap::new();
+    for event in events_of(archive, id, "message").await? {
+        let message_id = event.get("message_id").and_then(Value::as_str).unwrap_or_default().to_owned();
+        places.insert(message_id, event.get("location").cloned().unwrap_or_default());
+    }
     let mut transcript = Vec::new();
     let mut after = 0;
     loop {
@@ -98,7 +102,12 @@ async fn transcript(archive: &dyn Archive, id: &str) -> Result<Vec<Value>, Engin
         let Some(last) = rows.last() else { return Ok(transcript) };
         after = last.number;
         transcript.extend(rows.iter().map(|row| {
-            json!({ "role": row.role, "text": row.text, "at": row.at, "action_id": row.action_id, "round": row.round })
+            let place = places.get(&row.message_id);
+            let part = |name: &str| place.and_then(|place| place.get(name)).cloned().unwrap_or_default();
+            json!({
+                "role": row.role, "text": row.text, "at": row.at, "action_id": row.action_id, "round": row.round,
+                "phase_id": part("phase_id"), "topic_id": part("topic_id"), "path": part("path"),
+            })
         }));
     }
 }

@@ -16,23 +16,30 @@ pub fn markdown(export: &Value) -> String {
     };
     let _ = writeln!(document, "# {name}\n");
     let _ = writeln!(document, "- session: {} ({})", text("/session/id"), text("/session/status"));
-    let place: Vec<String> = ["phase_id", "topic_id", "action_id"]
-        .iter()
-        .map(|part| text(&format!("/session/location/{part}")))
-        .filter(|part| !part.is_empty())
-        .collect();
-    if !place.is_empty() {
-        let _ = writeln!(document, "- at: {}", place.join(" › "));
+    if let Some(place) = export.pointer("/session/location").map(place).filter(|place| !place.is_empty()) {
+        let round = export.pointer("/session/location/round").and_then(Value::as_u64);
+        let round = round.map(|round| format!(", round {round}")).unwrap_or_default();
+        let _ = writeln!(document, "- at: {}{round}", place.join(" › "));
     }
     let _ = writeln!(document, "- user: {}", text("/session/user"));
     let _ = writeln!(document, "- used: {}", export.get("session").map(told).unwrap_or_default());
     let _ = writeln!(document, "- from {} to {}\n", text("/session/started_at"), text("/session/updated_at"));
     let _ = writeln!(document, "## Conversation\n");
-    for message in export.pointer("/transcript").and_then(Value::as_array).into_iter().flatten() {
+    let mut shown_place = Vec::new();
+    for message in list(export, "transcript") {
         let field = |name: &str| message.get(name).map(shown).unwrap_or_default();
+        let mut place = place(message);
+        // The action itself is not worth a heading.
+        place.pop();
+        if place != shown_place && !place.is_empty() {
+            let _ = writeln!(document, "{}### {}\n", if shown_place.is_empty() { "" } else { "\n" }, place.join(" › "));
+            shown_place = place;
+        }
         let words = field("text").replace('\n', "\n  ");
         let _ = writeln!(document, "- **{}** {words}", field("role"));
     }
+    advice(&mut document, export);
+    plans(&mut document, export);
     let _ = writeln!(document, "\n## Variables\n");
     for (scope, values) in export.pointer("/variables").and_then(Value::as_object).into_iter().flatten() {
         let nested = matches!(scope.as_str(), "phase" | "topic");
@@ -47,6 +54,47 @@ pub fn markdown(export: &Value) -> String {
         }
     }
     document.trim_end().to_owned()
+}
+
+/// The whole way to a place: the phase, the topic with its element, what was inserted, the action.
+fn place(location: &Value) -> Vec<String> {
+    let part = |name: &str| location.get(name).and_then(Value::as_str).filter(|part| !part.is_empty());
+    let phase = part("phase_id").into_iter().map(str::to_owned);
+    let way = match part("path") {
+        Some(path) => path.split('/').map(str::to_owned).collect(),
+        None => ["topic_id", "action_id"].into_iter().filter_map(part).map(str::to_owned).collect::<Vec<_>>(),
+    };
+    phase.chain(way).collect()
+}
+
+/// What monitors advised.
+fn advice(document: &mut String, export: &Value) {
+    let advice = |row: &&Value| row.pointer("/analysis/feedback_for_action").is_some_and(Value::is_string);
+    for (number, row) in list(export, "monitor_feedback").filter(advice).enumerate() {
+        if number == 0 {
+            let _ = writeln!(document, "\n## What monitors advised\n");
+        }
+        let field = |pointer: &str| row.pointer(pointer).map(shown).unwrap_or_default().replace('\n', " ");
+        let used = if row.get("used") == Some(&Value::Bool(true)) { "used" } else { "not used" };
+        let (action, round) = (field("/action_id"), field("/round"));
+        let _ = writeln!(document, "- {action}, round {round} ({used}): {}", field("/analysis/feedback_for_action"));
+    }
+}
+
+/// What plans changed.
+fn plans(document: &mut String, export: &Value) {
+    for (number, row) in list(export, "plans").enumerate() {
+        if number == 0 {
+            let _ = writeln!(document, "\n## Plans\n");
+        }
+        let field = |name: &str| row.get(name).map(shown).unwrap_or_default().replace('\n', " ");
+        let accepted = if row.get("accepted") == Some(&Value::Bool(true)) { "accepted" } else { "refused" };
+        let _ = writeln!(document, "- {} {accepted}: {} {}", field("change"), field("reason"), field("why"));
+    }
+}
+
+fn list<'e>(export: &'e Value, name: &str) -> impl Iterator<Item = &'e Value> {
+    export.get(name).and_then(Value::as_array).into_iter().flatten()
 }
 
 fn line(document: &mut String, scope: &str, name: &str, variable: &Value) {

@@ -8,6 +8,7 @@ pub mod error;
 pub mod export;
 pub mod files;
 pub mod given;
+pub mod history;
 pub mod markdown;
 pub mod models;
 pub mod pin;

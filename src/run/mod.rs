@@ -21,3 +21,4 @@ pub mod time;
 pub mod triggers;
 pub mod turns;
 pub mod watch;
+pub mod whereabouts;

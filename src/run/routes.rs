@@ -12,7 +12,7 @@ use crate::run::session::Session;
 use crate::script::routes::Go;
 
 /// How many routes that may lead in a circle are followed without an answer of the person between them.
-const MOST_HOPS: u32 = 100;
+pub(crate) const MOST_HOPS: u32 = 100;
 
 /// How many of them an error names.
 const HOPS_TOLD: usize = 8;

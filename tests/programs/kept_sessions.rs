@@ -51,6 +51,7 @@ fn an_export_holds_what_the_interface_names_and_prompts_only_with_calls() {
         "action_metrics_history",
         "progress_suggestion_history",
         "monitor_feedback",
+        "plans",
         "outcomes",
         "model_calls",
     ];

@@ -273,8 +273,8 @@ replies:
         let with = Replay::parse("r.yaml", WRITTEN).unwrap();
         let without = Replay::parse("r.yaml", "replies: { a: [x] }").unwrap();
         for purpose in [Purpose::Action, Purpose::Monitor, Purpose::Orchestrator] {
-            assert_eq!(with.answers(purpose), purpose != Purpose::Orchestrator, "{purpose}");
-            assert_eq!(without.answers(purpose), purpose == Purpose::Action, "{purpose}");
+            assert_eq!(with.answers(purpose, "ask_name"), purpose != Purpose::Orchestrator, "{purpose}");
+            assert_eq!(without.answers(purpose, "a"), purpose == Purpose::Action, "{purpose}");
         }
     }
 

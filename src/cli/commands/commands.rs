@@ -1,0 +1,48 @@
+//! The commands of the terminal: what the author wants to know in the middle of a conversation.
+
+use serde_json::Value;
+
+use crate::archive::contract::Archive;
+use crate::cli::commands::why::Asked;
+use crate::cli::commands::{place, plan, prompt, variables, why};
+use crate::cli::terminal::{plain, quiet};
+use crate::engine::error::EngineError;
+use crate::run::session::Session;
+
+const HELP: &str = "\
+/vars     the variables, and who set them
+/where    phase, topic, element, skill, action and round; what waits for what; what is left of the budget
+/why      what was decided since your last answer, and why: how the reply was read, routes, triggers, what was skipped
+/why 3    the same since your third-last answer; /why all since the beginning
+/why raw  the same with the raw replies
+/plan     the actions of this topic, and what plans changed of them
+/prompt   what was sent to the model last
+/quit     save and leave (so does Ctrl-D; Ctrl-C too)
+//…       say a line that begins with a slash; a line that ends in \\ goes on in the next";
+
+/// Carries out a command.
+///
+/// # Errors
+/// When the store cannot be read.
+pub async fn command(words: &str, session: &Session, archive: &dyn Archive) -> Result<(), EngineError> {
+    let (name, rest) = words.split_once(char::is_whitespace).unwrap_or((words, ""));
+    let text = match (name, rest.trim()) {
+        ("help" | "h" | "?", _) => HELP.to_owned(),
+        ("vars", "") => variables::variables(session),
+        ("where", "") => place::place(session, &last(archive, &session.id, "outcome").await?),
+        ("why", rest) => match Asked::read(rest) {
+            Some(asked) => why::why(session, archive, asked).await?,
+            None => format!("/why knows no `{rest}`: write /why, /why 3, /why all, each with or without raw"),
+        },
+        ("plan", "") => plan::plan(session, archive).await?,
+        ("prompt", "") => prompt::prompt(&last(archive, &session.id, "outcome").await?),
+        _ => format!("there is no command /{words}; /help lists them, and //{words} says it to the AI"),
+    };
+    quiet(&plain(&text));
+    Ok(())
+}
+
+async fn last(archive: &dyn Archive, id: &str, kind: &str) -> Result<Value, EngineError> {
+    let Some(row) = archive.last_of(id, kind).await? else { return Ok(Value::Null) };
+    why::parse(&row.body)
+}

@@ -1,0 +1,10 @@
+//! The commands of the terminal, one file each.
+
+pub mod commands;
+pub mod outcome;
+pub mod place;
+pub mod plan;
+pub mod prompt;
+pub mod trace;
+pub mod variables;
+pub mod why;

@@ -1,0 +1,119 @@
+//! One turn in the trace of `/why`: what came of it, and how the model's reply was read.
+
+use serde_json::Value;
+
+use crate::cli::commands::trace::{label, short, text};
+use crate::reply::strategies::Strategy;
+
+/// The lines about `outcome`. `call` is the model call whose reply it read, or null.
+pub fn outcome(outcome: &Value, call: &Value, raw: bool) -> Vec<String> {
+    let at = |pointer: &str| text(outcome.pointer(pointer));
+    let path = at("/location/path");
+    // Only a conversation counts rounds.
+    let talks = outcome.pointer("/metadata/current_round").is_some_and(|round| !round.is_null());
+    let mut lines = vec![label(
+        "action",
+        &if talks {
+            format!("{path} (round {} of {})", at("/metadata/current_round"), at("/metadata/max_rounds"))
+        } else {
+            format!("{path} ({})", at("/action_type"))
+        },
+    )];
+    lines.push(label("completed", &completed(outcome)));
+    // Before an answer, no reply suggests anything about it.
+    if talks && fields(outcome, "metrics").next().is_some() {
+        lines.push(label("suggestion", &at("/progress_suggestion")));
+    }
+    if let Some(message) = outcome.pointer("/metadata/error_message").and_then(Value::as_str)
+        && outcome.pointer("/debug_info/parse_error").is_none()
+    {
+        lines.push(label("went wrong", message));
+    }
+    if let Some(reason) = outcome.pointer("/metadata/held_back").and_then(Value::as_str) {
+        lines.push(label("held back", &format!("the reply called itself unsafe and was not said: {reason}")));
+    }
+    for (name, metric) in fields(outcome, "metrics") {
+        lines.push(label("metric", &format!("{name}: {}", metric.as_str().unwrap_or_default())));
+    }
+    for (name, value) in fields(outcome, "extracted_variables") {
+        lines.push(label("extracted", &format!("{name} = {}", short(value))));
+    }
+    lines.extend(reading(outcome, call));
+    if raw && outcome.pointer("/debug_info/llm_response").is_some() {
+        lines.push(format!("raw reply:\n{}", at("/debug_info/llm_response")));
+    } else if outcome.pointer("/debug_info/parse_error").is_some() {
+        lines.push("  /why raw shows what the model wrote, /prompt what it was sent".to_owned());
+    }
+    lines
+}
+
+fn fields<'v>(outcome: &'v Value, name: &str) -> impl Iterator<Item = (&'v String, &'v Value)> {
+    outcome.get(name).and_then(Value::as_object).into_iter().flatten()
+}
+
+fn completed(outcome: &Value) -> String {
+    let done = if outcome.get("completed") == Some(&Value::Bool(true)) { "yes" } else { "no" };
+    match outcome.get("exit_reason").and_then(Value::as_str) {
+        Some(reason) => format!("{done}, exit reason {reason}: {}", in_words(reason)),
+        None if done == "yes" => done.to_owned(),
+        None if fields(outcome, "metrics").next().is_none() => format!("{done}: it waits for an answer"),
+        None => format!("{done}: nothing ended it, so it has another round"),
+    }
+}
+
+/// What an exit reason means, for people.
+fn in_words(reason: &str) -> &'static str {
+    match reason {
+        "exit_criteria_met" => "what it was for is done",
+        "max_rounds_reached" => "the answered round was its last",
+        "user_blocked" => "the model says that the person cannot go on with this",
+        "off_topic" => "the model says that the person talks about something else",
+        "approved" => "somebody approved",
+        "rejected" => "somebody rejected",
+        "timed_out" => "nobody decided in time",
+        "branch_failed" => "a branch came to a bad end",
+        _ => "it could not do its work",
+    }
+}
+
+/// How the reply was read: by which strategy, what was bent; or why it could not be.
+fn reading(outcome: &Value, call: &Value) -> Vec<String> {
+    let mut lines = Vec::new();
+    if let Some(attempts) = call.get("attempts").and_then(Value::as_u64).filter(|attempts| *attempts > 1) {
+        lines.push(label("model", &format!("answered at the {attempts}. try")));
+    }
+    let error = outcome.pointer("/debug_info/parse_error");
+    let count = outcome.pointer("/metadata/parse_retry_count").and_then(Value::as_u64);
+    if let (Some(count), None) = (count, error) {
+        let strategy = Strategy::ALL.into_iter().find(|strategy| u64::from(strategy.number()) == count);
+        let name = strategy.map(|strategy| format!(", {}", strategy.name())).unwrap_or_default();
+        lines.push(label("reply read", &format!("by strategy {count}{name}")));
+    }
+    for bend in call.get("bent").and_then(Value::as_array).into_iter().flatten() {
+        let field = |name: &str| bend.get(name).and_then(Value::as_str).unwrap_or_default();
+        let became = match field("bending") {
+            "coerced" => "read as what was wanted",
+            _ => "left out or given its default",
+        };
+        let told = format!(
+            "{}: {}, {became} (expected {}, found {})",
+            field("path"),
+            field("bending"),
+            field("expected"),
+            field("found")
+        );
+        lines.push(label("bent", &told));
+    }
+    if let Some(error) = error {
+        let list = |name: &str, join: &str| {
+            let items = error.get(name).and_then(Value::as_array).into_iter().flatten();
+            items.filter_map(Value::as_str).collect::<Vec<_>>().join(join)
+        };
+        lines.push("the model's reply could not be read".to_owned());
+        lines
+            .push(label("  tried", &format!("{} ways: {}", text(error.get("retry_count")), list("strategies", " → "))));
+        lines.push(label("  errors", &list("errors", "; ")));
+        lines.push(label("  final error", &text(error.get("final_error"))));
+    }
+    lines
+}

@@ -1,0 +1,14 @@
+//! `/prompt`: what was sent to the model last.
+
+use serde_json::Value;
+
+/// The messages that the turn of `outcome` sent.
+pub fn prompt(outcome: &Value) -> String {
+    let messages = outcome.pointer("/debug_info/llm_prompt").and_then(Value::as_array);
+    let Some(messages) = messages else { return "the last turn asked no model".into() };
+    let shown = messages.iter().map(|message| {
+        let field = |name: &str| message.get(name).and_then(Value::as_str).unwrap_or_default();
+        format!("[{}]\n{}", field("role"), field("content"))
+    });
+    shown.collect::<Vec<_>>().join("\n\n")
+}

@@ -1,0 +1,222 @@
+//! The trace of `/why`: the events of a session as lines for its author.
+
+use std::collections::HashSet;
+
+use serde_json::Value;
+
+use crate::cli::commands::outcome::outcome;
+use crate::engine::history::used_feedback;
+
+/// The longest value, in characters, that is shown whole.
+const LONGEST: usize = 200;
+
+/// What these events tell of decisions, in order. With `raw`, turns show the raw reply.
+pub fn trace(events: &[Value], raw: bool) -> Vec<String> {
+    let trace = Trace { events, raw, used: events.iter().filter_map(used_feedback).collect() };
+    let mut lines = Vec::new();
+    for (number, event) in events.iter().enumerate() {
+        let told = trace.told(number, event);
+        // A turn begins a paragraph.
+        if !lines.is_empty() && !told.is_empty() && matches!(field(event, "type"), "outcome" | "message") {
+            lines.push(String::new());
+        }
+        lines.extend(told);
+    }
+    lines
+}
+
+struct Trace<'e> {
+    events: &'e [Value],
+    raw: bool,
+    /// The seqs of the feedback that some turn used.
+    used: HashSet<u64>,
+}
+
+impl Trace<'_> {
+    fn told(&self, number: usize, event: &Value) -> Vec<String> {
+        let get = |name: &str| field(event, name);
+        let here = || place(event);
+        let one = |name: &str, told: String| vec![label(name, &told)];
+        match get("type") {
+            "message" if get("role") == "user" => {
+                vec![format!("── your answer at {}: {} ──", here(), short(event.get("text").unwrap_or(&Value::Null)))]
+            }
+            "session_resumed" => one("resumed", "by another process or at another time".into()),
+            "phase_entered" => one("enters", format!("the phase {}", named(event, "phase_id"))),
+            "topic_entered" => one("enters", format!("the topic {} ({})", named(event, "topic_id"), here())),
+            "action_started" => one("begins", format!("{} ({})", here(), get("name"))),
+            "skipped" => one("skipped", format!("{}: {}", get("name"), get("why"))),
+            "message_discarded" => one("taken back", "words that were shown do not count".into()),
+            "variable_set" if !self.is_extracted(event) => {
+                let value = short(event.get("value").unwrap_or(&Value::Null));
+                one("set", format!("{} = {value} ({}, by {})", get("name"), get("scope"), get("source")))
+            }
+            "model_call" => call(event),
+            "outcome" => outcome(event, self.call_of(number, event), self.raw),
+            "routed" => one("route", decision(event)),
+            "triggered" => one("trigger", decision(event)),
+            "monitor_feedback" => match used_feedback(event) {
+                Some(seq) => one("advice used", self.advice(seq, event)),
+                None => self.feedback(event),
+            },
+            "orchestrated" => plan(event),
+            "budget_reached" => one("budget", decision(event)),
+            // The turn whose reply was bent tells of it.
+            "warning" if get("code") == "reply-bent" => Vec::new(),
+            "warning" | "error" => {
+                let mut lines = one(get("type"), get("message").to_owned());
+                if !get("help").is_empty() {
+                    lines.push(label("  help", get("help")));
+                }
+                lines
+            }
+            "waiting" => one("waits", "for your answer".into()),
+            "session_completed" => one("ended", "the session is complete".into()),
+            "session_failed" => one("ended", "the session failed".into()),
+            "session_stopped" => one("stopped", text(event.pointer("/summary/reason"))),
+            _ => Vec::new(),
+        }
+    }
+
+    /// The call whose reply an outcome read: the last one of its action before it.
+    fn call_of(&self, number: usize, outcome: &Value) -> &Value {
+        let read = outcome.pointer("/metadata/parse_retry_count").is_some();
+        let path = outcome.pointer("/location/path");
+        let its = |event: &&Value| {
+            read && field(event, "type") == "model_call"
+                && field(event, "purpose") == "action"
+                && event.pointer("/location/path") == path
+        };
+        self.events.iter().take(number).rev().find(its).unwrap_or(&Value::Null)
+    }
+
+    /// Whether the outcome of the same turn tells of this variable anyway.
+    fn is_extracted(&self, set: &Value) -> bool {
+        let path = set.pointer("/location/path");
+        self.events.iter().any(|event| {
+            let value = event.get("extracted_variables").and_then(|variables| variables.get(field(set, "name")));
+            value.is_some() && value == set.get("value") && event.pointer("/location/path") == path
+        })
+    }
+
+    fn feedback(&self, event: &Value) -> Vec<String> {
+        let analysis = |name: &str| event.pointer(&format!("/analysis/{name}")).and_then(Value::as_str);
+        let of = format!("of {}, round {}", field(event, "action_id"), text(event.get("round")));
+        if event.pointer("/analysis/metadata/parse_error") == Some(&Value::Bool(true)) {
+            return vec![label("monitor", &format!("{of}: it gave nothing that could be read, so it advises nothing"))];
+        }
+        let (reason, strategy) = (analysis("intervention_reason"), analysis("strategy_suggestion"));
+        let mut lines = vec![label(
+            "monitor",
+            &format!("{of}: {}, suggests {}", reason.unwrap_or("normal"), strategy.unwrap_or("continue")),
+        )];
+        for name in ["feedback_for_action", "modified_approach", "example_suggestion", "orchestration_reason"] {
+            if let Some(words) = analysis(name).filter(|words| !words.is_empty()) {
+                lines.push(label("  says", &format!("{words} ({name})")));
+            }
+        }
+        let seq = event.get("seq").and_then(Value::as_u64).unwrap_or_default();
+        let used = match analysis("feedback_for_action") {
+            None | Some("") => "it advises the action nothing",
+            Some(_) if self.used.contains(&seq) => "used by a turn below",
+            Some(_) => "not used by any turn so far",
+        };
+        lines.push(label("  used", used));
+        lines
+    }
+
+    fn advice(&self, seq: u64, event: &Value) -> String {
+        let here = self.events.iter().any(|event| event.get("seq").and_then(Value::as_u64) == Some(seq));
+        let (action, round) = (field(event, "action_id"), text(event.get("round")));
+        let words = event.pointer("/analysis/feedback_for_action").map(short).filter(|_| !here);
+        let words = words.map(|words| format!(": {words}")).unwrap_or_default();
+        format!("this turn was told what the monitor said of {action}, round {round}{words}")
+    }
+}
+
+fn decision(event: &Value) -> String {
+    format!("{} → {}   ({})", field(event, "reason"), field(event, "route"), field(event, "why"))
+}
+
+/// A call tells of itself only when it went wrong or was not an action's.
+fn call(event: &Value) -> Vec<String> {
+    let purpose = field(event, "purpose");
+    let unread = event.get("parse_retry_count").is_some_and(|count| !count.is_null());
+    match event.get("error").and_then(Value::as_str) {
+        // The outcome of an action tells why its reply could not be read.
+        Some(_) if unread && purpose == "action" => Vec::new(),
+        Some(error) => vec![label("model", &format!("asked for the {purpose}: {error}"))],
+        None => Vec::new(),
+    }
+}
+
+fn plan(event: &Value) -> Vec<String> {
+    let why = field(event, "why");
+    if event.get("accepted") != Some(&Value::Bool(true)) {
+        let told = format!("{} refused, and nothing changed: {why}", field(event, "route"));
+        return vec![label("plan", &told)];
+    }
+    vec![
+        label("plan", &format!("{} accepted: {}", field(event, "route"), reasons(field(event, "reason"), why))),
+        label("  before", &ids(event, "original")),
+        label("  now", &ids(event, "now")),
+    ]
+}
+
+fn reasons(reason: &str, why: &str) -> String {
+    [reason, why].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("; ")
+}
+
+/// The ids in the list `name`, as text.
+pub fn ids(event: &Value, name: &str) -> String {
+    let ids = event.get(name).and_then(Value::as_array).into_iter().flatten();
+    ids.filter_map(Value::as_str).collect::<Vec<_>>().join(", ")
+}
+
+fn named(event: &Value, id: &str) -> String {
+    let id = event.pointer(&format!("/location/{id}")).and_then(Value::as_str).unwrap_or("–");
+    match field(event, "name") {
+        "" => id.to_owned(),
+        name if name == id => id.to_owned(),
+        name => format!("{name} [{id}]"),
+    }
+}
+
+fn place(event: &Value) -> String {
+    let path = event.pointer("/location/path").and_then(Value::as_str).filter(|path| !path.is_empty());
+    let round = event.pointer("/location/round").and_then(Value::as_u64);
+    let round = round.map(|round| format!(", round {round}")).unwrap_or_default();
+    format!("{}{round}", path.unwrap_or("the beginning"))
+}
+
+/// The text under `name`; nothing when there is none.
+pub fn field<'e>(event: &'e Value, name: &str) -> &'e str {
+    event.get(name).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// A line: what it is about, and what is told.
+pub fn label(name: &str, told: &str) -> String {
+    format!("{name:12} {told}")
+}
+
+/// A value as a person reads it; a dash for none.
+pub fn text(value: Option<&Value>) -> String {
+    match value {
+        None | Some(Value::Null) => "–".to_owned(),
+        Some(Value::String(text)) => text.clone(),
+        Some(other) => other.to_string(),
+    }
+}
+
+/// A value as JSON on one line, cut when it is long.
+pub fn short(value: &Value) -> String {
+    let text = value.to_string();
+    if text.chars().count() <= LONGEST {
+        return text;
+    }
+    let cut: String = text.chars().take(LONGEST).collect();
+    format!("{cut}…")
+}
+
+#[cfg(test)]
+mod tests;
