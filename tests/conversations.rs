@@ -43,6 +43,8 @@ pub(crate) struct Expect {
     variables: Option<BTreeMap<String, Value>>,
     /// The types of all events, in order.
     events: Option<Vec<String>>,
+    /// Every decision that was not simply to go on: `action reason → route (why)`.
+    routes: Option<Vec<String>>,
     /// `name: why` of everything skipped.
     #[serde(default)]
     skipped: Vec<String>,
@@ -156,6 +158,9 @@ fn check(name: &str, expect: &Expect, record: &Record) {
     for (part, told) in expect.budget.iter().zip(&budget) {
         assert!(told.contains(part), "{name}: {part:?} is not in {told:?}");
     }
+    if let Some(routes) = &expect.routes {
+        assert_eq!(*routes, decisions(&record.events), "{name}: routes");
+    }
     if let Some(events) = &expect.events {
         let kinds: Vec<String> = record.events.iter().map(|event| words(&event["type"])).collect();
         assert_eq!(events, &kinds, "{name}: events");
@@ -182,6 +187,21 @@ fn check(name: &str, expect: &Expect, record: &Record) {
         }
     }
     check_hidden(name, expect, record);
+}
+
+/// What was decided and why, but for completed actions that go on because nobody wrote anything else.
+fn decisions(events: &[Value]) -> Vec<String> {
+    let words = |event: &Value, key: &str| event[key].as_str().unwrap_or_default().to_owned();
+    let decided = |event: &&Value| {
+        let usual = words(event, "why") == "no route is written for it, and a completed action goes on";
+        event["type"] == "triggered" || (event["type"] == "routed" && !usual)
+    };
+    let told = |event: &Value| {
+        let [from, reason, route, why] = ["from", "reason", "route", "why"].map(|key| words(event, key));
+        let from = if from.is_empty() { "session".to_owned() } else { from };
+        format!("{from} {reason} → {route} ({why})")
+    };
+    events.iter().filter(decided).map(told).collect()
 }
 
 fn check_hidden(name: &str, expect: &Expect, record: &Record) {

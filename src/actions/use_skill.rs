@@ -124,8 +124,14 @@ impl Action for Calling {
             return Ok(Flow::Call(Call { skill: self.skill.clone(), inputs: inputs.into_iter().collect() }));
         };
         if end.exit_reason == Some(ExitReason::Error) {
-            let failed = Outcome::failed(&format!("the skill `{}` ended with an error", self.skill));
-            return Ok(Flow::done(failed));
+            let inner = end.metadata.get("error_message").and_then(Value::as_str).unwrap_or_default();
+            // Of skills inside one another the innermost says what went wrong.
+            let message = match inner {
+                "" => format!("the skill `{}` ended with an error", self.skill),
+                inner if inner.starts_with("the skill `") => inner.to_owned(),
+                inner => format!("the skill `{}` ended with an error: {inner}", self.skill),
+            };
+            return Ok(Flow::done(Outcome::failed(&message)));
         }
         let mut extracted_variables = Map::new();
         for (ours, theirs) in &self.outputs {

@@ -72,7 +72,10 @@ impl Session {
         if let Some(frame) = self.frames.change(above) {
             frame.taken += 1;
         }
-        let component = element_component(&topic.id, &name_of(&element, taken));
+        // A path is shown wherever something is told of the topic.
+        let name = Some(name_of(&element, taken)).filter(|name| self.masker.text(name) == *name);
+        let name = name.unwrap_or_else(|| (taken + 1).to_string());
+        let component = element_component(&topic.id, &name);
         let key = self.visit("topic", &component, above, draft);
         self.enter_topic(topic, key.clone(), place, draft)?;
         self.give_element(&key, each, element, draft)

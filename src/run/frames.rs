@@ -78,6 +78,9 @@ pub struct Frame {
     /// Of an action: whether something else ran since its last turn.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub resumed: bool,
+    /// Of an action: whether its condition could not be evaluated, so that it has not begun.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub barred: bool,
     /// Of a skill or single action: what brought it here, and what follows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub insertion: Option<Insertion>,
@@ -117,8 +120,11 @@ pub enum Insertion {
         reason: ExitReason,
         /// Whether the action was done.
         completed: bool,
-        /// Where it goes on.
-        then: Go,
+        /// Where the route says that it goes on; else it goes where it would have gone without a route.
+        then: Option<Go>,
+        /// What went wrong with the action, if anything did.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        failure: Option<String>,
     },
     /// A trigger inserted it.
     Triggered {
@@ -268,6 +274,11 @@ pub fn public_path(key: &str) -> String {
     let phases = usize::from(!key.starts_with(INSERTED));
     let parts = key.split('/').skip(phases).filter(|part| !part.starts_with(BLOCK));
     parts.map(|part| part.trim_start_matches(INSERTED)).collect::<Vec<_>>().join("/")
+}
+
+/// The path under which the variables of a skill are kept. After the last phase a skill could have the name of a topic.
+pub fn skill_path(key: &str) -> String {
+    if key.starts_with(INSERTED) { key.to_owned() } else { public_path(key) }
 }
 
 #[cfg(test)]

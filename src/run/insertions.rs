@@ -1,5 +1,7 @@
 //! What is inserted: skills that an action calls, and skills or actions that a route or a trigger brings in.
 
+use std::sync::Arc;
+
 use serde_json::{Map, Value};
 
 use crate::program::event::Event;
@@ -7,12 +9,12 @@ use crate::program::outcome::{ExitReason, Outcome};
 use crate::program::program::{Program, Skill};
 use crate::program::turn::fitting;
 use crate::run::draft::Draft;
-use crate::run::frames::{At, Frame, Insertion, child, inserted_component, lineage, parent, public_path};
+use crate::run::frames::{At, Frame, Insertion, child, inserted_component, lineage, parent, skill_path};
 use crate::run::moves::Lost;
 use crate::run::position::single;
 use crate::run::session::Session;
 use crate::value::mask::MASK;
-use crate::value::scopes::{Scope, Scopes, Stored};
+use crate::value::scopes::{Layer, Scope, Scopes, Stored};
 
 /// How deep insertions may stand in one another, called skills among them.
 const MOST_INSERTIONS: usize = 16;
@@ -29,7 +31,9 @@ impl Session {
         draft: &mut Draft,
     ) -> Result<(), Lost> {
         let inserted = |key: &&str| self.frames.get(key).is_some_and(|frame| frame.insertion.is_some());
-        if lineage(key).filter(inserted).count() >= MOST_INSERTIONS {
+        // What is there for a person's safety comes in however deep it is; a trigger is off inside of itself, which bounds it.
+        let triggered = matches!(insertion, Insertion::Triggered { .. });
+        if !triggered && lineage(key).filter(inserted).count() >= MOST_INSERTIONS {
             let message = format!("`{id}` cannot run: {MOST_INSERTIONS} skills stand inside one another already");
             let help = "skills that call each other must come to an end: give one of them a condition";
             return Err(Lost { code: "too-deep", message, help: Some(help.into()) });
@@ -38,6 +42,7 @@ impl Session {
         let below = child(key, &inserted_component(id, count));
         let frame = |at| Frame { at, insertion: Some(insertion.clone()), ..Frame::default() };
         if let Some(skill) = program.skills.get(id) {
+            let inputs = fitting_inputs(skill, inputs)?;
             self.frames.put(below.clone(), frame(At::Skill(id.to_owned())));
             return self.enter_skill(skill, &below, inputs, draft);
         }
@@ -58,17 +63,12 @@ impl Session {
         inputs: Map<String, Value>,
         draft: &mut Draft,
     ) -> Result<(), Lost> {
-        let mut layer = self.fresh_layer(Scope::Topic, public_path(key), &skill.inputs, draft)?;
+        let mut layer = self.fresh_layer(Scope::Topic, skill_path(key), &skill.inputs, draft)?;
         let at = self.services.clock.at(self.last_seq + 1);
         let place = self.place_of(key);
         let source = place.action_id.clone().unwrap_or_default();
         let unwritable = |error: serde_json::Error| Lost::new(error.to_string());
         for (name, value) in inputs {
-            let value = fitting(Some(&layer), &name, value).map_err(|error| Lost {
-                code: "type-misfit",
-                message: format!("the skill `{}` cannot be given this: {error}", skill.id),
-                help: None,
-            })?;
             let sensitive = layer.declaration(&name).is_some_and(|declaration| declaration.sensitive);
             if sensitive {
                 self.hide(&value, draft).map_err(unwritable)?;
@@ -120,7 +120,9 @@ impl Session {
                 }
                 Ok(())
             }
-            Some(Insertion::Routed { completed, then, .. }) => self.go(program, &above, &then, completed, draft),
+            Some(Insertion::Routed { reason, completed, then, failure }) => {
+                self.go_on(program, &above, (reason, completed), then, failure, draft)
+            }
             Some(Insertion::Triggered { ends, .. }) => {
                 if ends {
                     self.end(program);
@@ -159,4 +161,18 @@ impl Session {
         let output = |name: &String| Some((name.clone(), self.scopes.get(name)?.value.clone()));
         skill.outputs.iter().filter_map(output).collect()
     }
+}
+
+/// What a skill is given, as it declares it.
+fn fitting_inputs(skill: &Skill, inputs: Map<String, Value>) -> Result<Map<String, Value>, Lost> {
+    let layer = Layer::new(Scope::Topic, "", Arc::clone(&skill.inputs));
+    let fits = |(name, value): (String, Value)| match fitting(Some(&layer), &name, value) {
+        Ok(value) => Ok((name, value)),
+        Err(error) => Err(Lost {
+            code: "type-misfit",
+            message: format!("the skill `{}` cannot be given this: {error}", skill.id),
+            help: None,
+        }),
+    };
+    inputs.into_iter().map(fits).collect()
 }

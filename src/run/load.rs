@@ -11,7 +11,7 @@ use crate::program::recent::{Recent, Said};
 use crate::program::turn::message_id;
 use crate::run::draft::Draft;
 use crate::run::error::RunError;
-use crate::run::frames::{At, Frames, ROOT, lineage, public_path};
+use crate::run::frames::{At, Frames, ROOT, lineage, public_path, skill_path};
 use crate::run::head::{Head, Status};
 use crate::run::mailbox::Mailbox;
 use crate::run::orchestrate::replanned;
@@ -172,7 +172,7 @@ fn open_scopes(
             }
             At::Skill(id) => {
                 let skill = program.skills.get(id).ok_or_else(|| format!("no skill `{id}`"))?;
-                let inside = Scopes::isolated(of(Scope::Topic, &public_path(key), &skill.inputs)?);
+                let inside = Scopes::isolated(of(Scope::Topic, &skill_path(key), &skill.inputs)?);
                 outer.push(std::mem::replace(&mut scopes, inside));
             }
             At::Session | At::Block(_) | At::Single(_) | At::Action => {}

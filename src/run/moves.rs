@@ -164,17 +164,7 @@ impl Session {
     /// Enters an action, unless its condition is false.
     fn begin(&mut self, program: &Program, step: &Step, container: &str, draft: &mut Draft) -> Result<(), Lost> {
         let key = child(container, &step.id);
-        let mut place = self.place_of(container);
-        place.action_id = Some(step.id.clone());
-        place.round = None;
-        place.path = public_path(&key);
-        // An action that was inserted runs because of that, whatever would let it run at its own place.
-        let single = self.frames.get(container).is_some_and(|frame| matches!(frame.at, At::Single(_)));
-        let condition = step.condition.as_ref().filter(|_| !single);
-        let phase = self.frames.get(ROOT).and_then(|root| program.phases.get(root.next));
-        let is_topic = |topic: &&Topic| Some(&topic.id) == place.topic_id.as_ref();
-        let within = (phase, phase.and_then(|phase| phase.topics.iter().find(is_topic)));
-        let lost = match self.skipped(program, within, condition, &step.id, &place, draft) {
+        let lost = match self.keeps_out(program, step, &key, draft) {
             Ok(true) => {
                 self.next_child(container);
                 return Ok(());
@@ -183,11 +173,64 @@ impl Session {
             Err(lost) => Some(lost),
         };
         self.frames.put(key.clone(), Frame { at: At::Action, ..Frame::default() });
+        self.begun(program, step, &key, lost, draft)
+    }
+
+    /// Begins an action again whose frame is there already. A condition that could not be evaluated is asked again.
+    pub(crate) fn begin_again(
+        &mut self,
+        program: &Program,
+        step: &Step,
+        key: &str,
+        draft: &mut Draft,
+    ) -> Result<(), Lost> {
+        let barred = self.frames.get(key).is_some_and(|frame| frame.barred);
+        let lost = match if barred { self.keeps_out(program, step, key, draft) } else { Ok(false) } {
+            Ok(true) => {
+                self.frames.remove(key);
+                self.next_child(parent(key));
+                return Ok(());
+            }
+            Ok(false) => None,
+            Err(lost) => Some(lost),
+        };
+        self.begun(program, step, key, lost, draft)
+    }
+
+    /// An action begins, or ends at once because its condition could not be evaluated.
+    fn begun(
+        &mut self,
+        program: &Program,
+        step: &Step,
+        key: &str,
+        lost: Option<Lost>,
+        draft: &mut Draft,
+    ) -> Result<(), Lost> {
+        if let Some(frame) = self.frames.change(key) {
+            frame.barred = lost.is_some();
+        }
+        let place = Place { round: None, ..self.place_of(key) };
         draft.event(&place, Event::ActionStarted { name: step.kind.to_owned() });
         let Some(lost) = lost else { return Ok(()) };
         let outcome = Outcome::failed(&lost.message);
         draft.event(&place, Event::Outcome { action_type: step.kind, outcome: Box::new(outcome.clone()) });
-        self.decide(program, &key, outcome, Some(lost), draft)
+        self.decide(program, key, outcome, Some(lost), draft)
+    }
+
+    /// Whether the condition of an action keeps the session from entering it.
+    fn keeps_out(&mut self, program: &Program, step: &Step, key: &str, draft: &mut Draft) -> Result<bool, Lost> {
+        let container = parent(key);
+        let mut place = self.place_of(container);
+        place.action_id = Some(step.id.clone());
+        place.round = None;
+        place.path = public_path(key);
+        // An action that was inserted runs because of that, whatever would let it run at its own place.
+        let single = self.frames.get(container).is_some_and(|frame| matches!(frame.at, At::Single(_)));
+        let condition = step.condition.as_ref().filter(|_| !single);
+        let phase = self.frames.get(ROOT).and_then(|root| program.phases.get(root.next));
+        let is_topic = |topic: &&Topic| Some(&topic.id) == place.topic_id.as_ref();
+        let within = (phase, phase.and_then(|phase| phase.topics.iter().find(is_topic)));
+        self.skipped(program, within, condition, &step.id, &place, draft)
     }
 
     /// The frame of an action is done: its outcome goes up, and what holds it goes on to its next child.

@@ -64,6 +64,14 @@ pub(crate) fn single<'p>(program: &'p Program, skill: Option<&'p Skill>, id: &st
     }
 }
 
+/// The last action of the script: where something stands that comes after it.
+pub(crate) fn last_of(program: &Program) -> Option<Position<'_>> {
+    let phase = program.phases.last()?;
+    let topic = phase.topics.last()?;
+    let step = topic.steps.last()?;
+    Some(Position { phase, topic, step, inserted: false, home: String::new() })
+}
+
 impl Session {
     /// The place of the frame `key`.
     pub(crate) fn place_of(&self, key: &str) -> Place {

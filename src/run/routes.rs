@@ -33,6 +33,7 @@ impl Session {
     ) -> Result<(), Lost> {
         let reason = outcome.exit_reason.unwrap_or(ExitReason::ExitCriteriaMet);
         let completed = outcome.completed;
+        let lost = lost.or_else(|| told_by(&outcome));
         let place = self.place_of(key);
         let from = place.action_id.clone().unwrap_or_default();
         let position = self.position(program, key);
@@ -44,13 +45,7 @@ impl Session {
                 table: format!("on_exit of the session `{}`", program.id),
             }),
         };
-        let usual = if reason.fails() {
-            Go::Fail
-        } else if completed {
-            Go::Next
-        } else {
-            Go::Resume
-        };
+        let usual = usual(reason, completed);
         let Some(found) = found else {
             if usual == Go::Fail && self.inside(key).is_some() {
                 return self.raise(program, key, reason, lost, draft);
@@ -67,15 +62,15 @@ impl Session {
             }
             return self.follow(program, key, &usual, completed, reason, lost, draft);
         };
-        match &position {
-            Some(_) if !found.route.set.is_empty() => self.set_aside(program, key, &found.route.set, draft)?,
-            None if !found.route.set.is_empty() => {
-                let message = format!("`set` in {} cannot be done after the last action", found.table);
-                draft.event(&place, Event::Warning { code: "set-not-done", message, help: None });
-            }
-            _ => {}
+        if !found.route.set.is_empty() {
+            self.set_aside(program, key, &found.route.set, draft)?;
         }
-        let then = found.route.then.clone().unwrap_or(usual);
+        let written = found.route.then.clone();
+        // A route that says not where leaves it at what would have been without one.
+        if written.is_none() && found.route.insert.is_none() && usual == Go::Fail && self.inside(key).is_some() {
+            return self.raise(program, key, reason, lost, draft);
+        }
+        let then = written.clone().unwrap_or(usual);
         let mut why = found.table;
         if let Some(id) = &found.route.insert {
             let id = id.clone();
@@ -85,7 +80,8 @@ impl Session {
             if let Some(frame) = self.frames.change(key) {
                 frame.last = Some(Box::new(outcome.brief()));
             }
-            let insertion = Insertion::Routed { reason, completed, then };
+            let failure = lost.map(|lost| lost.message);
+            let insertion = Insertion::Routed { reason, completed, then: written, failure };
             return self.insert(program, key, &id, insertion, serde_json::Map::new(), draft);
         }
         let then = match then {
@@ -154,6 +150,27 @@ impl Session {
         self.go(program, key, go, completed, draft)
     }
 
+    /// Goes on after what a route inserted: where the route says, or where the action `key` would have gone without it.
+    pub(crate) fn go_on(
+        &mut self,
+        program: &Program,
+        key: &str,
+        (reason, completed): (ExitReason, bool),
+        then: Option<Go>,
+        failure: Option<String>,
+        draft: &mut Draft,
+    ) -> Result<(), Lost> {
+        let then = match then {
+            Some(then) => return self.go(program, key, &then, completed, draft),
+            None => usual(reason, completed),
+        };
+        let lost = failure.map(|message| Lost { code: "action-error", message, help: None });
+        if then == Go::Fail && self.inside(key).is_some() {
+            return self.raise(program, key, reason, lost, draft);
+        }
+        self.follow(program, key, &then, completed, reason, lost, draft)
+    }
+
     /// Goes where a route says, from the action `key`. Frames change; nothing is entered yet.
     pub(crate) fn go(
         &mut self,
@@ -204,7 +221,7 @@ impl Session {
     /// Begins an action again, unless that was done often enough.
     fn retry(&mut self, program: &Program, key: &str, draft: &mut Draft) -> Result<(), Lost> {
         let position = self.position(program, key).ok_or_else(|| Lost::new(format!("no action for `{key}`")))?;
-        let (most, kind) = (position.topic.strategy.retries(), position.step.kind);
+        let (most, step) = (position.topic.strategy.retries(), position.step);
         let retried = self.frames.get(key).map_or(0, |frame| frame.retries);
         if retried >= most {
             return self.go(program, key, &Go::Next, true, draft);
@@ -218,9 +235,7 @@ impl Session {
             frame.held = None;
             frame.resumed = false;
         }
-        let place = self.place_of(key);
-        draft.event(&place, Event::ActionStarted { name: kind.to_owned() });
-        Ok(())
+        self.begin_again(program, step, key, draft)
     }
 
     /// Leaves the innermost frame above `key` that is like this, with all that it holds; everything when there is none.
@@ -361,4 +376,22 @@ impl Session {
         let help = "give one of these routes another target, or let an action between them wait for an answer";
         Err(Lost { code: "endless-routes", message, help: Some(help.into()) })
     }
+}
+
+/// Where an action goes that has no route for this reason (LANGUAGE.md section 6).
+fn usual(reason: ExitReason, completed: bool) -> Go {
+    match () {
+        () if reason.fails() => Go::Fail,
+        () if completed => Go::Next,
+        () => Go::Resume,
+    }
+}
+
+/// What an outcome says of what went wrong; nothing when a reply could not be read, of which it holds more than a person
+/// should be told.
+fn told_by(outcome: &Outcome) -> Option<Lost> {
+    let unreadable = outcome.metadata.get("parse_error").and_then(serde_json::Value::as_bool).unwrap_or(false);
+    let fails = outcome.exit_reason.is_some_and(ExitReason::fails) && !unreadable;
+    let message = outcome.metadata.get("error_message").filter(|_| fails)?.as_str()?.to_owned();
+    Some(Lost { code: "action-error", message, help: Some("`/why` tells what was tried".into()) })
 }

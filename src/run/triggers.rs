@@ -26,7 +26,7 @@ impl Session {
         let key = self.frames.leaf();
         let place = self.place_of(&key);
         // A trigger is the session's: it sees the same names wherever the session stands.
-        let scopes = self.outer.first().unwrap_or(&self.scopes).clone();
+        let scopes = self.outer.first().unwrap_or(&self.scopes).of_session();
         let mut names = crate::program::turn::base_names(program, None, None, &self.recent, scopes);
         names.give_text("time", self.services.clock.words(self.last_seq));
         names.give("current_round", json!(place.round.unwrap_or(1)));

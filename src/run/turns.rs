@@ -15,6 +15,7 @@ use crate::run::error::RunError;
 use crate::run::frames::{At, Frame, Insertion, block_component, child};
 use crate::run::head::Status;
 use crate::run::moves::{Arrived, Lost};
+use crate::run::position::last_of;
 use crate::run::session::{Pause, Session, next_answer_id};
 use crate::script::routes::Go;
 
@@ -284,7 +285,7 @@ impl Session {
     ) -> Result<(), Lost> {
         let lost = || Lost::new(format!("no action for `{key}`"));
         let frame = self.frames.get(key).ok_or_else(lost)?;
-        let position = self.position(program, key).ok_or_else(lost)?;
+        let position = self.position(program, key).or_else(|| last_of(program)).ok_or_else(lost)?;
         let place = self.place_of(key);
         let lent = Lent {
             program,

@@ -155,9 +155,10 @@ fn component_above(key: &str) -> &str {
 fn brought_by(insertion: &Insertion, above: &str) -> String {
     match insertion {
         Insertion::Called => format!("called by {above}"),
-        Insertion::Routed { reason, then, .. } => {
+        Insertion::Routed { reason, then: Some(then), .. } => {
             format!("inserted for {} of {above}, then: {then}", reason.name())
         }
+        Insertion::Routed { reason, then: None, .. } => format!("inserted for {} of {above}", reason.name()),
         Insertion::Triggered { trigger, ends } => {
             let then = if *ends { "end" } else { "resume" };
             format!("inserted by the trigger {trigger}, then: {then}")

@@ -153,6 +153,12 @@ impl Scopes {
         Self { layers: vec![Arc::new(layer)], isolated: true }
     }
 
+    /// Only what lives as long as the session, or longer.
+    pub fn of_session(&self) -> Self {
+        let wide = |layer: &&Arc<Layer>| matches!(layer.scope, Scope::Global | Scope::Session);
+        Self { layers: self.layers.iter().filter(wide).map(Arc::clone).collect(), isolated: self.isolated }
+    }
+
     /// Enters a scope: its layer is now the narrowest.
     pub fn push(&mut self, layer: Layer) {
         self.layers.push(Arc::new(layer));

@@ -114,7 +114,7 @@ impl Models for OneModel {
         Ok(self.0.clone())
     }
 
-    fn monitor(&self) -> Option<Arc<dyn Provider>> {
+    fn monitor(&self, _action_id: &str) -> Option<Arc<dyn Provider>> {
         Some(self.0.clone())
     }
 }
