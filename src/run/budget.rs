@@ -31,7 +31,8 @@ impl Head {
     pub(crate) fn widen(&mut self, asked: Budget) -> Result<(), String> {
         let budget = asked.or(self.budget);
         let wider = Self { budget, ..self.clone() };
-        for spent in wider.spent().iter().filter(|spent| asked.get(spent.resource).is_some() && spent.is_all()) {
+        let used_up = |spent: &Spent| asked.get(spent.resource).is_some() && spent.is_all();
+        if let Some(spent) = wider.spent().into_iter().find(used_up) {
             return Err(spent.told());
         }
         self.budget = budget;
@@ -115,5 +116,41 @@ impl Session {
     pub(crate) fn take_budget(&mut self, asked: Budget) -> Result<(), RunError> {
         self.head.budget = self.head.budget.or(self.program.budget);
         self.head.widen(asked).map_err(|what| RunError::BudgetTooSmall { id: self.id.clone(), what })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_of_prompts_and_replies_count_together() {
+        let head = Head { tokens_in: 70, tokens_out: 30, ms: 90_000, turns: 2, model_calls: 3, ..Head::default() };
+        let told = head.spent().map(|spent| spent.told());
+        assert_eq!(told, ["2 turns", "3 model calls", "100 tokens", "1.5 minutes"]);
+        let budget = Budget { tokens: Some(100), ..Budget::default() };
+        assert!(
+            Head { budget, ..head }.spent().iter().any(|spent| spent.resource == Resource::Tokens && spent.is_all())
+        );
+    }
+
+    #[test]
+    fn a_larger_budget_leaves_the_limits_that_it_does_not_name() {
+        let budget = Budget { turns: Some(5), tokens: Some(9), ..Budget::default() };
+        let mut head = Head { turns: 5, tokens_in: 20, budget, ..Head::default() };
+        let asked = |turns| Budget { turns: Some(turns), ..Budget::default() };
+        assert_eq!(head.widen(asked(5)), Err("5 of 5 turns".into()));
+        assert_eq!(head.budget, budget);
+        // That the tokens are used up too is told by the stop, not by what was asked for.
+        assert_eq!(head.widen(asked(6)), Ok(()));
+        assert_eq!(head.budget, Budget { turns: Some(6), ..budget });
+    }
+
+    #[test]
+    fn the_head_of_an_older_release_has_no_budget_and_no_time() {
+        let older =
+            r#"{"waiting":null,"pending":false,"messages":0,"turns":1,"model_calls":1,"tokens_in":0,"tokens_out":0}"#;
+        let head: Head = serde_json::from_str(older).unwrap();
+        assert_eq!((head.ms, head.budget), (0, Budget::default()));
     }
 }
