@@ -229,7 +229,7 @@ fn a_monitor_template_of_a_project_is_checked_like_any_other() {
     let project = tempfile::tempdir().unwrap();
     put(project.path(), "default/ai_ask_monitor_v1.md", "{{ metrics }} {{ engagment_trend }} {{ tone }}");
     let script = SCRIPT.replace("  template_scheme: SCHEME\n", "");
-    let found = checking::findings(project.path(), &script);
+    let found = checking::findings(project.path(), &script, &[]);
     let unknown: Vec<&str> = found
         .iter()
         .filter(|found| found.rule == "unknown-template-name")
@@ -248,7 +248,7 @@ async fn advised(project: &Path, action: usize, advice: Option<&str>) -> (String
     let program = program(project, None);
     let provider = Seeded::new(r#"{"content": "好", "EXIT": "NO"}"#, 0);
     let (models, clock) = (Arc::new(OneModel(provider.clone())), Arc::new(Still));
-    let services = Services { models, clock, observer: Arc::new(Nobody) };
+    let services = Services { models, clock, observer: Arc::new(Nobody), recheck: Arc::new(Nobody) };
     let (recent, place) = (Recent::new(20, 8000), Place::default());
     let topic = &program.phases[0].topics[0];
     let lent = Lent {

@@ -21,6 +21,7 @@ use bcc_script::program::event::{Delta, Observer};
 use bcc_script::program::monitor::{Monitor, MonitorContext, USUAL_LIMIT, Watched, monitor_names};
 use bcc_script::program::program::Program;
 use bcc_script::program::recent::Recent;
+use bcc_script::program::recheck::Recheck;
 use bcc_script::program::services::Models;
 use bcc_script::prompt::layers::collect;
 use bcc_script::source::text::SourceFile;
@@ -136,6 +137,16 @@ impl Clock for Still {
 }
 
 pub(crate) struct Nobody;
+
+impl Recheck for Nobody {
+    fn actions(&self, _topic: &str) -> Option<Vec<Value>> {
+        None
+    }
+
+    fn recheck(&self, _topic: &str, _actions: &[Value]) -> Result<Program, Vec<String>> {
+        Err(vec!["nothing is changed here".into()])
+    }
+}
 
 impl Observer for Nobody {
     fn committed(&self, _kind: &str, _line: &str) {}

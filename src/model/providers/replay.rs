@@ -272,9 +272,14 @@ replies:
     fn it_answers_for_monitors_only_when_something_is_written_for_them() {
         let with = Replay::parse("r.yaml", WRITTEN).unwrap();
         let without = Replay::parse("r.yaml", "replies: { a: [x] }").unwrap();
-        for purpose in [Purpose::Action, Purpose::Monitor, Purpose::Orchestrator] {
-            assert_eq!(with.answers(purpose, "ask_name"), purpose != Purpose::Orchestrator, "{purpose}");
-            assert_eq!(without.answers(purpose, "a"), purpose == Purpose::Action, "{purpose}");
+        for (purpose, action_id, expected) in [
+            (Purpose::Action, "ask_name", true),
+            (Purpose::Monitor, "ask_name", true),
+            (Purpose::Monitor, "问候", false),
+            (Purpose::Orchestrator, "ask_name", false),
+        ] {
+            assert_eq!(with.answers(purpose, action_id), expected, "{purpose}:{action_id}");
+            assert_eq!(without.answers(purpose, action_id), purpose == Purpose::Action, "{purpose}:{action_id}");
         }
     }
 
