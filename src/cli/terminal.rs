@@ -156,7 +156,7 @@ fn notice(kind: &str, event: &Value) -> Option<String> {
         "orchestrated" if event.get("accepted") == Some(&Value::Bool(true)) => {
             Some("(a plan changed what is to come in this topic; /plan shows it)".to_owned())
         }
-        "budget_reached" => Some(format!("({}: {})", text("route"), text("why"))),
+        "budget_reached" => Some(format!("(budget: {}; /why tells more)", text("why"))),
         // A failure is told as an error.
         "routed" if !matches!(text("route"), "next" | "resume" | "fail" | "error") => {
             Some(format!("({} at {}: {}; /why tells more)", text("reason"), text("from"), text("route")))

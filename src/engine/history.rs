@@ -43,6 +43,7 @@ pub fn feedback(events: &[Value]) -> Vec<Value> {
 /// A row of `plans`.
 pub fn plan(event: &Value) -> Value {
     let mut row = stamp(event, ["accepted", "reason", "plan", "original", "now", "why"]);
+    row.insert("action_id".into(), event.get("from").cloned().unwrap_or_default());
     row.insert("change".into(), event.get("route").cloned().unwrap_or_default());
     Value::Object(row)
 }

@@ -89,7 +89,7 @@ fn plans(document: &mut String, export: &Value) {
         }
         let field = |name: &str| row.get(name).map(shown).unwrap_or_default().replace('\n', " ");
         let accepted = if row.get("accepted") == Some(&Value::Bool(true)) { "accepted" } else { "refused" };
-        let _ = writeln!(document, "- {} {accepted}: {} {}", field("change"), field("reason"), field("why"));
+        let _ = writeln!(document, "- {} {accepted}: {}", field("change"), field("why"));
     }
 }
 

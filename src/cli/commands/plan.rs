@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::archive::contract::Archive;
-use crate::cli::commands::trace::{field, ids, label};
+use crate::cli::commands::trace::{ids, label, plan_told};
 use crate::engine::error::EngineError;
 use crate::engine::export::events_of;
 use crate::run::session::Session;
@@ -26,14 +26,20 @@ pub async fn plan(session: &Session, archive: &dyn Archive) -> Result<String, En
     let mut lines = vec![format!("the topic {}:", outline.path)];
     let first = plans.iter().find(|plan| accepted(plan));
     let written = |id: &str| first.is_none_or(|plan| names(plan, "original").any(|original| original == id));
+    let last = plans.iter().rev().find(|plan| accepted(plan));
+    let runs = |id: &str| last.is_none_or(|plan| names(plan, "now").any(|now| now == id));
     for (number, (id, kind)) in outline.actions.iter().enumerate() {
         let mark = match number.cmp(&outline.next) {
             std::cmp::Ordering::Less => "✓",
             std::cmp::Ordering::Equal => "▸",
             std::cmp::Ordering::Greater => " ",
         };
-        let new = if written(id) { "" } else { ", put in by a plan" };
-        lines.push(format!("  {mark} {id} ({kind}{new})"));
+        let changed = match (written(id), runs(id)) {
+            (false, _) => ", put in by a plan",
+            (true, false) => ", left out by a plan",
+            (true, true) => "",
+        };
+        lines.push(format!("  {mark} {id} ({kind}{changed})"));
     }
     if let Some(first) = first {
         lines.push(label("as written", &ids(first, "original")));
@@ -41,12 +47,7 @@ pub async fn plan(session: &Session, archive: &dyn Archive) -> Result<String, En
     if plans.is_empty() {
         lines.push("no plan was made for it: these are the actions of the script".to_owned());
     }
-    for plan in &plans {
-        let what = if accepted(plan) { "accepted" } else { "refused" };
-        let told = [field(plan, "reason"), field(plan, "why")];
-        let told = told.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("; ");
-        lines.push(label("plan", &format!("{} {what}: {told}", field(plan, "route"))));
-    }
+    lines.extend(plans.iter().map(|plan| label("plan", &plan_told(plan))));
     Ok(lines.join("\n"))
 }
 

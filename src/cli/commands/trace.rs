@@ -45,6 +45,8 @@ impl Trace<'_> {
             "phase_entered" => one("enters", format!("the phase {}", named(event, "phase_id"))),
             "topic_entered" => one("enters", format!("the topic {} ({})", named(event, "topic_id"), here())),
             "action_started" => one("begins", format!("{} ({})", here(), get("name"))),
+            // The decision about the budget says so already.
+            "skipped" if self.before(number).is_some_and(|before| is_same_decision(before, event)) => Vec::new(),
             "skipped" => one("skipped", format!("{}: {}", get("name"), get("why"))),
             "message_discarded" => one("taken back", "words that were shown do not count".into()),
             "variable_set" if !self.is_extracted(event) => {
@@ -76,6 +78,10 @@ impl Trace<'_> {
             "session_stopped" => one("stopped", text(event.pointer("/summary/reason"))),
             _ => Vec::new(),
         }
+    }
+
+    fn before(&self, number: usize) -> Option<&Value> {
+        self.events.get(number.checked_sub(1)?)
     }
 
     /// The call whose reply an outcome read: the last one of its action before it.
@@ -134,6 +140,10 @@ impl Trace<'_> {
     }
 }
 
+fn is_same_decision(before: &Value, event: &Value) -> bool {
+    field(before, "type") == "budget_reached" && before.get("why") == event.get("why")
+}
+
 fn decision(event: &Value) -> String {
     format!("{} → {}   ({})", field(event, "reason"), field(event, "route"), field(event, "why"))
 }
@@ -151,20 +161,25 @@ fn call(event: &Value) -> Vec<String> {
 }
 
 fn plan(event: &Value) -> Vec<String> {
-    let why = field(event, "why");
-    if event.get("accepted") != Some(&Value::Bool(true)) {
-        let told = format!("{} refused, and nothing changed: {why}", field(event, "route"));
-        return vec![label("plan", &told)];
+    let mut lines = vec![label("plan", &plan_told(event))];
+    if event.get("accepted") == Some(&Value::Bool(true)) {
+        lines.push(label("  as written", &ids(event, "original")));
+        lines.push(label("  now", &ids(event, "now")));
     }
-    vec![
-        label("plan", &format!("{} accepted: {}", field(event, "route"), reasons(field(event, "reason"), why))),
-        label("  before", &ids(event, "original")),
-        label("  now", &ids(event, "now")),
-    ]
+    lines
 }
 
-fn reasons(reason: &str, why: &str) -> String {
-    [reason, why].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("; ")
+/// What became of a plan, in one line: its change, its reason or why it was refused, and what asked for it.
+pub fn plan_told(event: &Value) -> String {
+    let became = match event.get("accepted") {
+        Some(Value::Bool(true)) => "accepted",
+        _ => "refused, and nothing changed",
+    };
+    let asked = match field(event, "reason") {
+        "" => String::new(),
+        reason => format!("   (asked for because of {reason})"),
+    };
+    format!("{} {became}: {}{asked}", field(event, "route"), field(event, "why"))
 }
 
 /// The ids in the list `name`, as text.

@@ -63,10 +63,11 @@ fn feedback_of_a_monitor_tells_whether_a_turn_used_it() {
 #[test]
 fn plans_and_budgets_are_told_with_their_reasons() {
     let events = [
-        json!({ "type": "orchestrated", "accepted": true, "route": "insert", "reason": "需要先放松", "why": "",
+        json!({ "type": "orchestrated", "accepted": true, "route": "insert", "reason": "blocked", "why": "需要先放松",
             "original": ["a", "b"], "now": ["a", "x", "b"] }),
-        json!({ "type": "orchestrated", "accepted": false, "route": "skip", "reason": "r", "why": "there is no action `z`" }),
+        json!({ "type": "orchestrated", "accepted": false, "route": "skip", "reason": "off_topic", "why": "there is no action `z`" }),
         json!({ "type": "budget_reached", "reason": "minutes", "route": "skip_topic", "why": "3 minutes are left" }),
+        json!({ "type": "skipped", "name": "talk", "why": "3 minutes are left" }),
         json!({ "type": "model_call", "purpose": "monitor", "error": "timed out" }),
         json!({ "type": "session_stopped", "summary": { "reason": "the budget is used up" } }),
     ];
