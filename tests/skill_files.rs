@@ -78,7 +78,8 @@ fn a_broken_skill_keeps_a_script_that_reaches_it_from_running() {
     let broken = skill("breathe", "{% if %}");
     let unread = "skill:\n  skill_id: comfort\n  actions: [\n";
     let (mended, sound) = (skill("comfort", "好"), skill("breathe", "好"));
-    let table: [(&[(&str, &str)], &[&str]); 7] = [
+    type Files<'a> = &'a [(&'a str, &'a str)];
+    let table: [(Files<'_>, &[&str]); 7] = [
         (&[("skills/a.yaml", &unknown_name)], &["unknown-name", "skills/a.yaml"]),
         // However far away.
         (&[("skills/a.yaml", through), ("skills/b.yaml", &broken)], &["skills/b.yaml"]),

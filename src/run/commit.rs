@@ -60,7 +60,8 @@ impl Session {
         }
         self.head.monitors = self.mailbox.pending();
         self.head.monitors.extend(self.next_job.as_ref().map(|job| job.about.clone()));
-        self.head.planning = self.planner.pending();
+        self.head.monitors.extend(self.shelved.0.iter().cloned());
+        self.head.planning = self.planner.pending().or_else(|| self.shelved.1.clone());
         let (frames_put, frames_removed) = self.frames.take_changes().map_err(unwritable)?;
         let commit = Commit {
             revision: self.revision,

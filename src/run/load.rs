@@ -58,6 +58,7 @@ impl Session {
             mailbox: Mailbox::default(),
             planner: Planner::default(),
             next_job: None,
+            shelved: (vec![], None),
             services,
             archive,
             status,
@@ -80,10 +81,10 @@ impl Session {
             model,
             _lock: lock,
         };
+        session.take_budget(budget)?;
         // Before the first commit, which writes down what is still unanswered.
         session.watch_again();
         session.plan_again();
-        session.take_budget(budget)?;
         session.tell_resumed(&row).await?;
         Ok(session)
     }

@@ -17,6 +17,10 @@ use crate::run::session::Session;
 impl Session {
     /// Asks for a plan, when the topic allows it and nothing speaks against it. It is made beside the session.
     pub(crate) fn ask_for_plan(&mut self, asked: Asked) {
+        // What nobody has a budget for is not asked.
+        if self.larger_budget().is_some() {
+            return;
+        }
         let program = Arc::clone(&self.program);
         let Some((phase, topic)) = self.topic_at(&program, &asked.home) else { return };
         let Some(frame) = self.frames.get(&asked.home) else { return };

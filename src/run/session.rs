@@ -17,8 +17,8 @@ use crate::run::draft::Draft;
 use crate::run::error::RunError;
 use crate::run::frames::Frames;
 use crate::run::head::{Head, Status};
-use crate::run::mailbox::{Job, Mailbox};
-use crate::run::planner::Planner;
+use crate::run::mailbox::{Job, Mailbox, Unanswered};
+use crate::run::planner::{Asked, Planner};
 use crate::value::mask::Masker;
 use crate::value::scopes::Scopes;
 
@@ -37,6 +37,8 @@ pub struct Session {
     pub(crate) mailbox: Mailbox,
     /// What a monitor looks at once the turn that is under way is committed.
     pub(crate) next_job: Option<Job>,
+    /// What monitors and planners were asked, where there is no budget to ask again.
+    pub(crate) shelved: (Vec<Unanswered>, Option<Asked>),
     /// Where a plan comes in.
     pub(crate) planner: Planner,
     pub(crate) services: Services,

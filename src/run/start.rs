@@ -97,6 +97,7 @@ impl Session {
             mailbox: Mailbox::default(),
             planner: Planner::default(),
             next_job: None,
+            shelved: (vec![], None),
         };
         session.take_budget(budget)?;
         let mut draft = Draft::default();

@@ -139,7 +139,7 @@ impl Session {
             if self.look_at_triggers(&program, &mut draft)? { self.settled(&mut draft) } else { Ok(then) }
         });
         if answered {
-            self.next_job = self.to_watch(&program, &position, &here.place, &draft);
+            self.next_job = self.next_job(&program, &position, &here.place, &draft);
         }
         self.conclude(then, &here.place, &mut draft);
         self.commit(draft).await

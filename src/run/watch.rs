@@ -140,7 +140,7 @@ impl Session {
     }
 
     /// What a monitor will look at once the turn in this draft is committed.
-    pub(crate) fn to_watch(
+    pub(crate) fn next_job(
         &mut self,
         program: &Arc<Program>,
         position: &Position<'_>,
@@ -165,6 +165,10 @@ impl Session {
         let config = position.step.action.watched()?;
         let metrics = shortened(config.monitor.parse_metrics(outcome)?);
         let moods = self.remember_mood(&position.home, &metrics);
+        // What nobody has a budget for is not asked.
+        if self.larger_budget().is_some() {
+            return None;
+        }
         self.services.models.monitor(&position.step.id)?;
         let names = self.names_of_monitor(program, position);
         let strategy = &position.topic.strategy;
@@ -210,6 +214,11 @@ impl Session {
 
     /// Starts again what had no answer when the session came to rest.
     pub(crate) fn watch_again(&mut self) {
+        if self.larger_budget().is_some() {
+            // It is still noted when there is a budget for it.
+            self.shelved = (std::mem::take(&mut self.head.monitors), self.head.planning.take());
+            return;
+        }
         let program = Arc::clone(&self.program);
         let leaf = self.frames.leaf();
         let Some(position) = self.position(&program, &leaf) else { return };
