@@ -203,16 +203,15 @@ fn short_answer(answer_id: &str) -> String {
     texts[number - 1].to_owned()
 }
 
-#[test]
-fn killed_after_any_line_that_it_wrote_a_conversation_comes_to_the_same_end() {
-    let arguments = ["--clock", CLOCK].map(str::to_owned).to_vec();
-    let expected = undisturbed_run("short_talk.yaml", &arguments, short_answer);
+/// Kills a conversation once after each line that it writes, and looks whether it comes to the same end.
+fn killed_after_any_line(script_name: &str, arguments: &[String], answer: fn(&str) -> String) {
+    let expected = undisturbed_run(script_name, arguments, answer);
     let mut lines = 0;
     loop {
         lines += 1;
         let home = Home::new();
-        let script = home.script("short_talk.yaml");
-        let mut client = Client::new(&home, script, arguments.clone(), short_answer);
+        let script = home.script(script_name);
+        let mut client = Client::new(&home, script, arguments.to_vec(), answer);
         client.loses_what_it_had_not_read = lines % 2 == 0;
         client.by_run = lines % 3 == 0;
         let first = client.live(&Plan::AfterLines(lines, Duration::ZERO));
@@ -231,6 +230,50 @@ fn killed_after_any_line_that_it_wrote_a_conversation_comes_to_the_same_end() {
         }
     }
     assert!(lines > 50, "only {lines} lines");
+}
+
+#[test]
+fn killed_after_any_line_that_it_wrote_a_conversation_comes_to_the_same_end() {
+    killed_after_any_line("short_talk.yaml", &["--clock", CLOCK].map(str::to_owned), short_answer);
+}
+
+/// What is answered in the conversation with routes: a person who is stuck, then in danger, then well again.
+fn routed_answer(answer_id: &str) -> String {
+    let texts = ["小林", "不想说", "好吧", "有时候不想活了", "安全", "母亲还好", "父亲也好", "很好", "谢谢"];
+    let number: usize = answer_id.strip_prefix('a').unwrap().parse().unwrap();
+    texts[number - 1].to_owned()
+}
+
+/// What the model writes in it.
+fn routed_replies() -> Value {
+    let reply = |content: &str, exit: bool, suggestion: &str| {
+        json!({
+            "safety_risk": { "detected": false }, "content": content, "EXIT": if exit { "YES" } else { "NO" }, "BRIEF": "",
+            "metrics": { "information_completeness": "一般", "user_engagement": "投入", "emotional_intensity": "平静", "reply_relevance": "切题" },
+            "progress_suggestion": suggestion, "metadata": { "emotional_tone": "平静", "crisis_signal": false },
+        })
+    };
+    let go_on = "continue_needed";
+    let named = |name: &str| {
+        let mut reply = reply("记下了", true, go_on);
+        reply["name"] = json!(name);
+        reply
+    };
+    json!({ "replies": {
+        "ask_name": [named("小林")],
+        "ask_family": [reply("没关系，慢慢来", false, "blocked"), reply("谢谢", true, go_on)],
+        "ask_person": [reply("嗯", false, go_on), reply("好", true, go_on)],
+        "ask_safe": [reply("我们在这里", true, go_on)],
+        "ask_last": [reply("再见", true, go_on)],
+    }})
+}
+
+#[test]
+fn killed_after_any_line_a_conversation_with_routes_skills_triggers_and_lists_comes_to_the_same_end() {
+    let files = Home::new();
+    let model = files.file("replies.json", &routed_replies().to_string());
+    let model = format!("replay:{}", model.display());
+    killed_after_any_line("routed_talk.yaml", &["--clock", CLOCK, "--model", &model].map(str::to_owned), routed_answer);
 }
 
 #[test]
