@@ -6,6 +6,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, missing_docs)]
 
 #[path = "support/conversation.rs"]
+#[allow(dead_code)] // what a case expects is read by tests/conversations.rs
 mod conversation;
 #[path = "support/mortal.rs"]
 mod mortal;

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, missing_docs)]
 
 #[path = "support/conversation.rs"]
+#[allow(dead_code)] // what a case expects is read by tests/conversations.rs
 mod conversation;
 #[path = "support/mortal.rs"]
 mod mortal;
@@ -85,16 +86,16 @@ fn every_word_of_a_route_does_the_same_on_the_action_the_topic_the_phase_and_the
         (json!("fail"), once, ""),
     ];
     for (route, answers, expected) in &table {
-        for level in 0..LEVELS.len() {
+        for (level, name) in LEVELS.into_iter().enumerate() {
             let case = blocked(level, route, answers);
             let record = run(&case, Death::Never);
-            let what = format!("{route} on the {}", LEVELS[level]);
+            let what = format!("{route} on the {name}");
             let said: Vec<&str> = record.said.iter().skip(2).map(|line| line.split_once(": ").unwrap().1).collect();
             assert_eq!(said.join(" | "), *expected, "{what}");
             let failed = *route == json!("fail");
             assert_eq!(record.status, if failed { "failed" } else { "completed" }, "{what}");
             let decision = record.events.iter().find(|event| event["type"] == "routed").unwrap();
-            assert!(decision["why"].as_str().unwrap().contains(&format!("of the {} ", LEVELS[level])), "{decision}");
+            assert!(decision["why"].as_str().unwrap().contains(&format!("of the {name} ")), "{decision}");
             for death in [Death::Before, Death::After] {
                 let again = run(&case, death);
                 assert_eq!(again.said, record.said, "{what}, {death:?}");
