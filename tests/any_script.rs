@@ -238,7 +238,7 @@ fn comes_to_an_end(seed: u64) -> Option<String> {
         }
         // A long loop dies too often to be run twice more.
         if record.events.len() < MOST_EVENTS {
-            let death = if seed % 2 == 0 { Death::Before } else { Death::After };
+            let death = if seed.is_multiple_of(2) { Death::Before } else { Death::After };
             let again = run(&case, death).unwrap_or_else(|refused| panic!("{}", refused.0));
             assert_eq!(again.said, record.said, "{death:?}");
             assert_eq!(again.events, record.events, "{death:?}");
