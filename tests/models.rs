@@ -34,6 +34,7 @@ session:
               config:
                 content: 怎么称呼您？
                 output: [{ get: 姓名 }]
+                monitor: 'off'
             - action_type: ai_say
               action_id: greet
               config: { content: '很高兴认识您，{{ 姓名 }}。' }

@@ -47,7 +47,7 @@ pub struct Task {
     pub inputs: Vec<(String, Value)>,
     /// The round that the call belongs to, from 1.
     pub round: u32,
-    /// How many model calls this instance of the action made before this one, from 0.
+    /// How many model calls the action made in the session before this one, from 0.
     pub call: u32,
     /// Whether nothing was said in this action yet (LANGUAGE.md section 5, "Rounds").
     pub opening: bool,

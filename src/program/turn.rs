@@ -65,7 +65,7 @@ pub struct Turn<'a> {
     pub advice: Option<&'a str>,
     /// The most rounds that there is time for.
     pub most_rounds: Option<u32>,
-    /// How many model calls this visit of the action made before this turn.
+    /// How many model calls the action made before this turn, in this visit and earlier ones.
     pub calls_before: u32,
     /// The last sequence number before this turn, from which ids are made that no other turn can have.
     pub last_seq: u64,

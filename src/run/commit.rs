@@ -74,7 +74,11 @@ impl Session {
             frames_removed,
             variables_put: draft.variables,
             user_variables_put: draft.user_variables,
-            counters_put: draft.counters.into_iter().map(|(name, count)| CounterRow { name, count }).collect(),
+            counters_put: std::mem::take(&mut self.counted)
+                .into_iter()
+                .chain(draft.counters)
+                .map(|(name, count)| CounterRow { name, count })
+                .collect(),
             journal,
             messages,
             answer_ids: draft.answer_ids,

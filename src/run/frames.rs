@@ -59,7 +59,7 @@ pub struct Frame {
     /// The round that its action is in, when it counts rounds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub round: Option<u32>,
-    /// Model calls that its action made in earlier turns.
+    /// Model calls that its action made in earlier turns and visits.
     #[serde(default)]
     pub calls: u32,
     /// Turns in a row without a wait.

@@ -57,6 +57,7 @@ impl Session {
             base,
             mailbox: Mailbox::default(),
             planner: Planner::default(),
+            counted: vec![],
             next_job: None,
             shelved: (vec![], None),
             services,

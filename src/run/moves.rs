@@ -13,7 +13,7 @@ use crate::program::turn::base_names;
 use crate::prompt::expr::parse::Expr;
 use crate::prompt::names::Names;
 use crate::run::draft::Draft;
-use crate::run::frames::{At, Frame, ROOT, child, parent, public_path};
+use crate::run::frames::{At, Frame, ROOT, child, component, id_of, parent, public_path};
 use crate::run::session::Session;
 use crate::value::scopes::{Declarations, Layer, Scope, Stored};
 
@@ -172,7 +172,9 @@ impl Session {
             Ok(false) => None,
             Err(lost) => Some(lost),
         };
-        self.frames.put(key.clone(), Frame { at: At::Action, ..Frame::default() });
+        let calls = self.counters.get(&calls_of(&step.id)).copied().unwrap_or_default();
+        let calls = u32::try_from(calls).unwrap_or(u32::MAX);
+        self.frames.put(key.clone(), Frame { at: At::Action, calls, ..Frame::default() });
         self.begun(program, step, &key, lost, draft)
     }
 
@@ -238,13 +240,25 @@ impl Session {
         if key == ROOT {
             return;
         }
-        self.frames.remove(key);
+        self.action_over(key);
         let container = parent(key);
         if let Some(frame) = self.frames.change(container) {
             frame.next += 1;
             if matches!(frame.at, At::Block(_)) {
                 frame.last = Some(Box::new(outcome.brief()));
             }
+        }
+    }
+
+    /// Takes away the frame of an action. How often it asked a model is kept for its next visit, so that written replies go
+    /// on where they were.
+    pub(crate) fn action_over(&mut self, key: &str) {
+        let Some(frame) = self.frames.remove(key) else { return };
+        let name = calls_of(id_of(component(key)));
+        let before = self.counters.get(&name).copied().unwrap_or_default();
+        if frame.at == At::Action && u64::from(frame.calls) > before {
+            self.counters.insert(name.clone(), u64::from(frame.calls));
+            self.counted.push((name, u64::from(frame.calls)));
         }
     }
 
@@ -364,4 +378,9 @@ impl Session {
             count => child(above, &format!("{id}#{count}")),
         }
     }
+}
+
+/// The counter of the model calls of an action.
+fn calls_of(id: &str) -> String {
+    format!("calls:{id}")
 }

@@ -92,7 +92,7 @@ impl Session {
                     why = format!("{why}; retry {} of {most}", retried + 1);
                     Go::Retry
                 } else {
-                    why = format!("{why} says retry, which was done {retried} times");
+                    why = format!("{why} says retry, and {retried} of {most} retries are used");
                     Go::Next
                 }
             }
@@ -161,6 +161,13 @@ impl Session {
         draft: &mut Draft,
     ) -> Result<(), Lost> {
         let then = match then {
+            Some(Go::Retry) if self.retries_left(program, key) == 0 => {
+                let place = self.place_of(key);
+                let from = place.action_id.clone().unwrap_or_default();
+                let why = "the route says retry after what it inserted, which was done as often as may be";
+                self.routed(&place, reason, Go::Next.to_string(), &from, why.into(), draft);
+                return self.go(program, key, &Go::Next, completed, draft);
+            }
             Some(then) => return self.go(program, key, &then, completed, draft),
             None => usual(reason, completed),
         };
@@ -216,6 +223,12 @@ impl Session {
                 Err(Lost { code: "routed-to-fail", message, help: None })
             }
         }
+    }
+
+    /// How often a route may still begin an action again.
+    fn retries_left(&self, program: &Program, key: &str) -> u32 {
+        let most = self.position(program, key).map_or(0, |position| position.topic.strategy.retries());
+        most.saturating_sub(self.frames.get(key).map_or(0, |frame| frame.retries))
     }
 
     /// Begins an action again, unless that was done often enough.
@@ -309,7 +322,7 @@ impl Session {
                     self.scopes.pop();
                 }
                 _ => {
-                    self.frames.remove(&below);
+                    self.action_over(&below);
                 }
             }
         }

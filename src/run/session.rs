@@ -35,6 +35,8 @@ pub struct Session {
     pub(crate) base: Arc<Program>,
     /// Where monitors put what they have to say.
     pub(crate) mailbox: Mailbox,
+    /// Counters that changed since the last commit.
+    pub(crate) counted: Vec<(String, u64)>,
     /// What a monitor looks at once the turn that is under way is committed.
     pub(crate) next_job: Option<Job>,
     /// What monitors and planners were asked, where there is no budget to ask again.

@@ -96,6 +96,7 @@ impl Session {
             program: Arc::clone(&program),
             mailbox: Mailbox::default(),
             planner: Planner::default(),
+            counted: vec![],
             next_job: None,
             shelved: (vec![], None),
         };

@@ -138,10 +138,10 @@ impl Session {
         let then = then.and_then(|then| {
             if self.look_at_triggers(&program, &mut draft)? { self.settled(&mut draft) } else { Ok(then) }
         });
-        if answered {
-            self.next_job = self.next_job(&program, &position, &here.place, &draft);
-        }
+        let job = if answered { self.next_job(&program, &position, &here.place, &draft) } else { None };
         self.conclude(then, &here.place, &mut draft);
+        // Monitors end with the session.
+        self.next_job = job.filter(|_| !self.status.is_final());
         self.commit(draft).await
     }
 
