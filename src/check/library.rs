@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::check::paths_of_documents::Refused;
 use crate::script::findings::Findings;
 use crate::script::read::{Document, document};
-use crate::script::routes::WrittenRoute;
+use crate::script::routes::Go;
 use crate::script::script::RawAction;
 use crate::script::skill::WrittenSkill;
 use crate::source::diagnostic::Diagnostic;
@@ -65,6 +65,8 @@ pub struct SkillOutline {
     pub outputs: Vec<Spanned<String>>,
     /// The skills that it calls or inserts itself, or what looks like one.
     pub calls: Vec<SkillCall>,
+    /// Where its own routes lead.
+    pub leaves: Leaves,
 }
 
 /// A skill that another one calls.
@@ -74,6 +76,35 @@ pub struct SkillCall {
     pub id: Spanned<String>,
     /// For an insertion: the exit reason at which it happens.
     pub reason: Option<String>,
+    /// Whether it stands in no case and under no condition.
+    pub sure: bool,
+}
+
+/// Where the routes of a skill's actions lead out of what called it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Leaves {
+    /// One says `skip_topic`.
+    pub topic: bool,
+    /// One says `skip_phase`.
+    pub phase: bool,
+    /// One says `end`.
+    pub session: bool,
+}
+
+impl Leaves {
+    /// Where a route leads.
+    pub fn of(go: &Go) -> Self {
+        Self { topic: *go == Go::SkipTopic, phase: *go == Go::SkipPhase, session: *go == Go::End }
+    }
+
+    /// Where one of both leads.
+    pub fn or(self, other: Self) -> Self {
+        Self {
+            topic: self.topic || other.topic,
+            phase: self.phase || other.phase,
+            session: self.session || other.session,
+        }
+    }
 }
 
 /// An input of a skill.
@@ -155,15 +186,16 @@ impl SkillOutline {
             declared: input.declaration.declared,
             span: input.span,
         };
-        let mut calls = Vec::new();
-        skill.actions.iter().for_each(|action| of_action(action, &mut calls));
+        let mut collected = Collected::default();
+        skill.actions.iter().for_each(|action| collected.action(action));
         Self {
             id: skill.id.value.clone(),
             file: Arc::clone(file),
             span: skill.id.span,
             inputs: skill.inputs.iter().map(input).collect(),
             outputs: skill.outputs.clone(),
-            calls,
+            calls: collected.calls,
+            leaves: collected.leaves,
         }
     }
 
@@ -173,51 +205,77 @@ impl SkillOutline {
     }
 }
 
-fn of_action(action: &RawAction, calls: &mut Vec<SkillCall>) {
-    if let Some(config) = &action.config {
-        of_config(config, calls);
-    }
-    let routes = action.on_exit.iter().flat_map(|table| &table.routes);
-    let insert = |route: &WrittenRoute| {
-        let id = route.insert.clone()?;
-        Some(SkillCall { id, reason: Some(route.reason.value.clone()) })
-    };
-    calls.extend(routes.filter_map(insert));
+/// What is collected of the actions of a skill.
+#[derive(Default)]
+struct Collected {
+    calls: Vec<SkillCall>,
+    leaves: Leaves,
 }
 
-/// The skill that a config names, and those of the actions that stand inside of it.
-fn of_config(config: &Node, calls: &mut Vec<SkillCall>) {
-    for entry in config.as_mapping().unwrap_or_default() {
-        if let Some(scalar) = entry.value.as_scalar().filter(|_| entry.key.value == "skill") {
-            calls.push(SkillCall { id: Spanned::new(scalar.text.clone(), entry.value.span), reason: None });
+impl Collected {
+    fn action(&mut self, action: &RawAction) {
+        if let Some(config) = &action.config {
+            self.config(config, action.condition.is_none());
         }
-    }
-    nested(config, calls);
-}
-
-/// Goes down to whatever looks like an action.
-fn nested(node: &Node, calls: &mut Vec<SkillCall>) {
-    let entries = node.as_mapping().unwrap_or_default();
-    let is_action = entries.iter().any(|entry| entry.key.value == "action_type");
-    for entry in entries {
-        match entry.key.value.as_str() {
-            "config" if is_action => of_config(&entry.value, calls),
-            "on_exit" if is_action => inserts(&entry.value, calls),
-            _ => nested(&entry.value, calls),
-        }
-    }
-    for item in node.as_sequence().unwrap_or_default() {
-        nested(item, calls);
-    }
-}
-
-fn inserts(table: &Node, calls: &mut Vec<SkillCall>) {
-    for route in table.as_mapping().unwrap_or_default() {
-        for entry in route.value.as_mapping().unwrap_or_default() {
-            if let Some(scalar) = entry.value.as_scalar().filter(|_| entry.key.value == "insert") {
-                let id = Spanned::new(scalar.text.clone(), entry.value.span);
-                calls.push(SkillCall { id, reason: Some(route.key.value.clone()) });
+        for route in action.on_exit.iter().flat_map(|table| &table.routes) {
+            if let Some(go) = &route.then {
+                self.leaves = self.leaves.or(Leaves::of(&go.value));
             }
+            if let Some(id) = route.insert.clone() {
+                let sure = action.condition.is_none();
+                self.calls.push(SkillCall { id, reason: Some(route.reason.value.clone()), sure });
+            }
+        }
+    }
+
+    /// The skill that a config names, and those of the actions that stand inside of it.
+    fn config(&mut self, config: &Node, sure: bool) {
+        for entry in config.as_mapping().unwrap_or_default() {
+            if let Some(scalar) = entry.value.as_scalar().filter(|_| entry.key.value == "skill") {
+                let id = Spanned::new(scalar.text.clone(), entry.value.span);
+                self.calls.push(SkillCall { id, reason: None, sure });
+            }
+        }
+        self.nested(config);
+    }
+
+    /// Goes down to whatever looks like an action.
+    fn nested(&mut self, node: &Node) {
+        let entries = node.as_mapping().unwrap_or_default();
+        let is_action = entries.iter().any(|entry| entry.key.value == "action_type");
+        for entry in entries {
+            match entry.key.value.as_str() {
+                "config" if is_action => self.config(&entry.value, false),
+                "on_exit" if is_action => self.table(&entry.value),
+                _ => self.nested(&entry.value),
+            }
+        }
+        for item in node.as_sequence().unwrap_or_default() {
+            self.nested(item);
+        }
+    }
+
+    fn table(&mut self, table: &Node) {
+        for route in table.as_mapping().unwrap_or_default() {
+            self.word(&route.value);
+            for entry in route.value.as_mapping().unwrap_or_default() {
+                match (entry.key.value.as_str(), entry.value.as_scalar()) {
+                    ("insert", Some(scalar)) => {
+                        let id = Spanned::new(scalar.text.clone(), entry.value.span);
+                        let reason = Some(route.key.value.clone());
+                        self.calls.push(SkillCall { id, reason, sure: false });
+                    }
+                    ("then", _) => self.word(&entry.value),
+                    _ => {}
+                }
+            }
+        }
+    }
+
+    /// A route of one word.
+    fn word(&mut self, node: &Node) {
+        if let Some(go) = node.as_scalar().and_then(|scalar| Go::word(scalar.text.trim())) {
+            self.leaves = self.leaves.or(Leaves::of(&go));
         }
     }
 }

@@ -3,6 +3,7 @@
 pub mod allow;
 pub mod allow_comments;
 pub mod callables;
+pub mod calls;
 pub mod check;
 pub mod checker;
 pub mod components;
@@ -14,6 +15,7 @@ pub mod facts;
 pub mod graph;
 pub mod known;
 pub mod leads;
+pub mod leaving;
 pub mod levels;
 pub mod library;
 pub mod listing;

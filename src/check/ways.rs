@@ -4,8 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::check::facts::{ActionFact, Body, Facts};
 use crate::check::graph::{Node, Nodes, Sure, Way, Work};
-use crate::check::reasons::{ERROR, REASONS, Table, Usual, possible, usual};
+use crate::check::leaving::Leaving;
+use crate::check::library::Leaves;
+use crate::check::reasons::{ERROR, Table, Usual, possible, usual};
 use crate::script::routes::{Go, WrittenRoute};
+use crate::script::script::{Script, WrittenTopic};
 use crate::source::span::Span;
 
 /// What was drawn.
@@ -15,7 +18,7 @@ pub struct Drawn {
     pub ways: Vec<(Node, Way)>,
     /// The actions that a trigger inserts: they may run at any time.
     pub inserted: Vec<usize>,
-    /// Where the routes lead that a skill inserted by a trigger might take.
+    /// Where the session's route leads when what a trigger inserted fails after the last action.
     pub anytime: Vec<Node>,
 }
 
@@ -31,6 +34,8 @@ pub fn draw(facts: &Facts<'_>, nodes: &Nodes) -> Drawn {
         lists: BTreeMap::new(),
         blocks: BTreeMap::new(),
         calls: facts.seen.calls.iter().filter_map(|call| call.at.action).collect(),
+        leaving: None,
+        anywhere: Leaves::default(),
         tables: Tables::default(),
     };
     drawing.index();
@@ -67,6 +72,10 @@ struct Drawing<'a, 'f> {
     blocks: BTreeMap<usize, BTreeMap<usize, Vec<usize>>>,
     /// The actions that call skills.
     calls: BTreeSet<usize>,
+    /// Where what is called or inserted leads; none where nothing is.
+    leaving: Option<Leaving<'a, 'f>>,
+    /// Where what a trigger inserts leads, from wherever it fires.
+    anywhere: Leaves,
     tables: Tables<'a>,
 }
 
@@ -93,16 +102,21 @@ impl Drawing<'_, '_> {
                 self.targets.entry(topic.id.value.as_str()).or_default().push(self.nodes.topic_in(number, inner));
             }
         }
-        let inserted = facts.seen.triggers.iter().filter_map(|trigger| trigger.insert.as_ref());
+        let inserted = || facts.seen.triggers.iter().filter_map(|trigger| trigger.insert.as_ref());
         if !facts.seen.triggers.is_empty() {
-            let tables = facts.seen.routes.iter().filter(|table| table.at.action.is_none());
-            for route in tables.flat_map(|table| &table.on_exit.routes) {
-                if let Some(Go::Goto(id)) = route.then.as_ref().map(|then| &then.value) {
-                    self.drawn.anytime.extend(self.targets.get(id.as_str()).into_iter().flatten());
-                }
+            let session = facts.script.and_then(|script| script.on_exit.as_ref());
+            let then = Table::of(session).route(ERROR).and_then(|route| route.then.as_ref());
+            if let Some(Go::Goto(id)) = then.map(|then| &then.value) {
+                self.drawn.anytime.extend(self.targets.get(id.as_str()).into_iter().flatten());
             }
         }
-        self.drawn.inserted = inserted.filter_map(|id| self.ids.get(id.value.as_str()).copied()).collect();
+        if !facts.seen.calls.is_empty() || !facts.inserts().is_empty() {
+            let leaving = Leaving::of(facts);
+            let leaves = inserted().map(|id| leaving.inserted(id, Body::Session));
+            self.anywhere = Leaves { session: false, ..leaves.fold(Leaves::default(), Leaves::or) };
+            self.leaving = Some(leaving);
+        }
+        self.drawn.inserted = inserted().filter_map(|id| self.ids.get(id.value.as_str()).copied()).collect();
     }
 
     fn script(&mut self) {
@@ -131,6 +145,10 @@ impl Drawing<'_, '_> {
                 }
                 if topic.for_each.is_some() || topic.condition.is_some() {
                     self.plain(enter, out);
+                }
+                self.left_out(script, topic, (enter, body, last, out));
+                if topic.strategy.as_ref().is_some_and(|strategy| strategy.orchestration) {
+                    self.in_any_order(&list, body, last);
                 }
                 let follows = inner + 1 < phase.topics.len();
                 self.plain(out, if follows { nodes.topic_in(number, inner + 1) } else { leave });
@@ -168,13 +186,17 @@ impl Drawing<'_, '_> {
         }
         let described = action.described.as_ref();
         if !described.is_some_and(|described| described.always_branches) {
-            let at_once = described.is_some_and(|described| !described.listens);
+            // A skill may wait for an answer.
+            let at_once = described.is_some_and(|described| !described.listens) && !self.calls.contains(&number);
             let sure = if at_once && action.sound { Sure::Yes } else { Sure::No };
             self.way(act, Way { to: exit, sure, work: Work::Action(number), by: None });
         }
-        if self.calls.contains(&number) {
-            self.around(number, action, act);
+        if self.calls.contains(&number)
+            && let Some(leaving) = &self.leaving
+        {
+            self.out(action, act, leaving.action(number));
         }
+        self.out(action, act, self.anywhere);
         let own = Table::of(action.on_exit.as_ref());
         let Tables { topic, phase, session } = self.tables;
         for reason in possible(facts, action) {
@@ -184,8 +206,8 @@ impl Drawing<'_, '_> {
             match route {
                 Some(route) => {
                     self.route(number, action, route, from, sure);
-                    if route.insert.is_some() {
-                        self.around(number, action, from);
+                    if let (Some(id), Some(leaving)) = (&route.insert, &self.leaving) {
+                        self.out(action, from, leaving.inserted(id, action.body));
                     }
                 }
                 None => {
@@ -206,28 +228,18 @@ impl Drawing<'_, '_> {
         let mut unsure = route.insert.is_some();
         let targets = match route.then.as_ref().map(|then| &then.value) {
             Some(Go::Next) => vec![after],
-            None if usual(&route.reason.value) == Usual::Again => vec![after, act],
-            None => vec![after],
+            None => vec![match usual(&route.reason.value) {
+                Usual::Next => after,
+                Usual::Again => act,
+                Usual::Fail => Nodes::FAIL,
+            }],
             Some(Go::Resume | Go::Retry) => {
                 unsure = true;
                 vec![act, after]
             }
-            Some(Go::SkipTopic) => match action.body {
-                Body::Topic(phase, topic) if self.repeats(phase, topic) => {
-                    vec![nodes.topic_last(phase, topic), nodes.topic_out(phase, topic)]
-                }
-                Body::Topic(phase, topic) => vec![nodes.topic_out(phase, topic)],
-                Body::Skill(skill) => vec![nodes.skill_out(skill)],
-                Body::Session | Body::Phase(_) => vec![after],
-            },
-            Some(Go::SkipPhase) => match action.body {
-                Body::Topic(phase, _) => vec![nodes.phase_out(phase)],
-                Body::Skill(skill) => vec![nodes.skill_out(skill)],
-                Body::Session | Body::Phase(_) => vec![after],
-            },
+            Some(go @ (Go::SkipTopic | Go::SkipPhase | Go::End)) => vec![self.behind(action, go)],
             // One that leads nowhere is reported; what stands behind it is not held against it.
             Some(Go::Goto(id)) => self.targets.get(id.as_str()).cloned().unwrap_or_else(|| vec![after]),
-            Some(Go::End) => vec![Nodes::END],
             Some(Go::Fail) => vec![Nodes::FAIL],
         };
         let sure = if unsure && sure == Sure::Yes { Sure::No } else { sure };
@@ -248,13 +260,45 @@ impl Drawing<'_, '_> {
         }
     }
 
-    /// The routes of the tables around an action that calls a skill: the skill's own actions might take them.
-    fn around(&mut self, number: usize, action: &ActionFact, from: Node) {
-        let Tables { topic, phase, session } = self.tables;
-        for reason in REASONS {
-            if let Some(route) = [topic, phase, session].iter().find_map(|table| table.route(reason)) {
-                self.route(number, action, route, from, Sure::No);
+    /// The ways out of where an action stands that what runs inside of it may take.
+    fn out(&mut self, action: &ActionFact, from: Node, leaves: Leaves) {
+        let goes = [(leaves.topic, Go::SkipTopic), (leaves.phase, Go::SkipPhase), (leaves.session, Go::End)];
+        for (_, go) in goes.into_iter().filter(|(leaves, _)| *leaves) {
+            let to = self.behind(action, &go);
+            self.way(from, Way { to, sure: Sure::No, work: Work::Nothing, by: None });
+        }
+    }
+
+    /// What stands behind the topic, the phase or the session of an action.
+    fn behind(&self, action: &ActionFact, go: &Go) -> Node {
+        let nodes = self.nodes;
+        match (go, action.body) {
+            (Go::End, _) => Nodes::END,
+            (_, Body::Skill(skill)) => nodes.skill_out(skill),
+            (Go::SkipPhase, Body::Topic(phase, _)) => nodes.phase_out(phase),
+            // One that repeats goes on with its next element.
+            (_, Body::Topic(phase, topic)) if self.repeats(phase, topic) => nodes.topic_last(phase, topic),
+            (_, Body::Topic(phase, topic)) => nodes.topic_out(phase, topic),
+            (_, Body::Session | Body::Phase(_)) => Nodes::END,
+        }
+    }
+
+    /// A topic of low priority is skipped when time is short, or what is left of it is.
+    fn left_out(&mut self, script: &Script, topic: &WrittenTopic, (enter, body, last, out): (Node, Node, Node, Node)) {
+        let low = topic.priority.as_ref().is_some_and(|priority| priority.value == "low");
+        let minutes = script.budget.as_ref().is_some_and(|budget| budget.minutes.is_some());
+        if low && (minutes || topic.time_budget.is_some()) {
+            for (from, to) in [(enter, out), (body, last)] {
+                self.way(from, Way { to, sure: Sure::No, work: Work::Nothing, by: None });
             }
+        }
+    }
+
+    /// A plan may leave out actions of a topic, or put them into another order.
+    fn in_any_order(&mut self, list: &[usize], body: Node, last: Node) {
+        let gates = list.iter().map(|action| self.nodes.gate(*action));
+        for to in gates.chain([last]).collect::<Vec<_>>() {
+            self.way(body, Way { to, sure: Sure::No, work: Work::Nothing, by: None });
         }
     }
 

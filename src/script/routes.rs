@@ -74,7 +74,8 @@ impl fmt::Display for Go {
 }
 
 impl Go {
-    fn word(text: &str) -> Option<Self> {
+    /// The route of one word.
+    pub fn word(text: &str) -> Option<Self> {
         Some(match text {
             "next" => Self::Next,
             "resume" => Self::Resume,

@@ -1,11 +1,12 @@
 //! `impossible-exit-reason`: a route for a reason that no action under it ever gives.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use crate::check::facts::{Body, Facts};
 use crate::check::reasons::{ERROR, REASONS, possible};
 use crate::check::rules::rule::Rule;
 use crate::script::findings::Findings;
+use crate::script::script::WrittenTopic;
 use crate::source::diagnostic::Diagnostic;
 
 /// The rule.
@@ -40,17 +41,10 @@ impl Rule for ImpossibleExitReason {
                 session |= given;
             }
         }
-        let mut around: BTreeSet<Body> = BTreeSet::new();
-        // What a skill that runs there would give is not known.
-        let calls = facts.seen.calls.iter().map(|call| call.at.body);
-        for body in calls.chain(facts.inserts().into_iter().map(|(_, body)| body)) {
-            if let Body::Topic(phase, topic) = body {
-                topics.insert((phase, topic), Reasons::MAX);
-            }
-            if let Body::Topic(phase, _) | Body::Phase(phase) = body {
-                phases.insert(phase, Reasons::MAX);
-            }
-            around.insert(body);
+        // A plan may put other actions into a topic. Skills ask no table around them: their callers do, as every action.
+        for (phase, topic) in orchestrated(facts) {
+            topics.insert((phase, topic), Reasons::MAX);
+            phases.insert(phase, Reasons::MAX);
             session = Reasons::MAX;
         }
         for table in &facts.seen.routes {
@@ -62,8 +56,6 @@ impl Rule for ImpossibleExitReason {
                 }
                 (Some(_), _) | (None, Body::Skill(_)) => continue,
                 (None, _) if !facts.whole() => continue,
-                (None, _) if around.contains(&Body::Session) => continue,
-                (None, Body::Topic(phase, _)) if around.contains(&Body::Phase(phase)) => continue,
                 (None, Body::Topic(phase, topic)) => {
                     (topics.get(&(phase, topic)).copied().unwrap_or(Reasons::MAX), "no action of this topic".into())
                 }
@@ -83,6 +75,10 @@ impl Rule for ImpossibleExitReason {
                 let message = format!("{what} {ever} ends with `{reason}`");
                 let ends = match action {
                     Some(_) if !others.is_empty() => format!("; this one ends with {}", others.join(" or ")),
+                    // Who writes such a route may well think of what is called.
+                    None if !facts.seen.calls.is_empty() => {
+                        "; the actions of a skill have routes of their own".to_owned()
+                    }
                     _ => String::new(),
                 };
                 let help = format!("{}{ends}; remove the route, or move it to where it can be taken", why(reason));
@@ -90,6 +86,16 @@ impl Rule for ImpossibleExitReason {
             }
         }
     }
+}
+
+/// The topics that may be changed while they run.
+fn orchestrated(facts: &Facts<'_>) -> Vec<(usize, usize)> {
+    let phases = facts.script.map(|script| script.phases.as_slice()).unwrap_or_default();
+    let topics = phases.iter().enumerate().flat_map(|(phase, written)| {
+        written.topics.iter().enumerate().map(move |(topic, written)| (phase, topic, written))
+    });
+    let changes = |topic: &WrittenTopic| topic.strategy.as_ref().is_some_and(|strategy| strategy.orchestration);
+    topics.filter(|(.., topic)| changes(topic)).map(|(phase, topic, _)| (phase, topic)).collect()
 }
 
 /// When the reason is given.
