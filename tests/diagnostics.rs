@@ -16,7 +16,6 @@ use bcc_script::engine::error::EngineError;
 use bcc_script::engine::project::Project;
 use bcc_script::engine::validate::request::ValidateRequest;
 use bcc_script::engine::validate::validate::validate;
-use bcc_script::script::findings::LATER;
 use bcc_script::source::diagnostic::Diagnostic;
 use bcc_script::source::render::human::human;
 use regex::Regex;
@@ -51,8 +50,6 @@ fn findings(slug: &str, example: &Example) -> Vec<Diagnostic> {
     let request =
         ValidateRequest { paths, project: Some(directory.path().to_path_buf()), ..ValidateRequest::default() };
     let mut found = validate(&request, &Environment::default()).unwrap().diagnostics;
-    // The language has more than this release runs, and its pages show it.
-    found.retain(|diagnostic| diagnostic.rule != LATER || slug == LATER);
     if slug == NOT_A_SESSION {
         found.extend(refused_by_run(directory.path()));
     }

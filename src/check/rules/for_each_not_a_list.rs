@@ -1,11 +1,15 @@
-//! `for-each-not-a-list`: what `for_each` goes through is declared as something else.
+//! `for-each-not-a-list`: what `for_each` goes through is something else.
 
-use crate::check::facts::{Facts, Role};
+use std::cell::OnceCell;
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::check::facts::{Facts, OutputFact, Role};
 use crate::check::rules::rule::Rule;
 use crate::prompt::expr::tree::Kind;
 use crate::script::fields::shortened;
 use crate::script::findings::Findings;
 use crate::source::diagnostic::Diagnostic;
+use crate::source::span::Span;
 use crate::value::declared::DeclaredType;
 
 /// The rule.
@@ -19,12 +23,22 @@ impl Rule for ForEachNotAList {
     }
 
     fn check(&self, facts: &Facts<'_>, findings: &Findings) {
+        let others = OnceCell::new();
         for list in facts.seen.expressions.iter().filter(|expression| expression.role == Role::List) {
             let root = list.expression.root();
             let span = || list.span(facts.file, &root.range);
             match &root.kind {
                 Kind::Name(name) => {
                     let declared = list.declared.get(name).and_then(|(declared, _)| *declared);
+                    if let Some(output) = others.get_or_init(|| other_types(facts)).get(name.as_str()) {
+                        let declared = output.output.declared.map_or("text", DeclaredType::name);
+                        let name = shortened(name);
+                        let message =
+                            format!("`for_each` goes through a list, but `{name}` is extracted as {declared}");
+                        let help = "write `type: list` at its output, or name the variable that holds the list";
+                        let diagnostic = Diagnostic::error(SLUG, message, facts.file, span()).with_help(help);
+                        findings.report(diagnostic.with_related("extracted here", facts.file, output.span));
+                    }
                     let Some(declared) = declared.filter(|declared| *declared != DeclaredType::List) else { continue };
                     let message = format!(
                         "`for_each` goes through a list, but `{}` is declared as {}",
@@ -43,4 +57,23 @@ impl Rule for ForEachNotAList {
             }
         }
     }
+}
+
+/// The name of an output, with one that extracts it, where nothing declares it and every place that gives it a value extracts
+/// it as something else than a list.
+fn other_types<'f>(facts: &'f Facts<'_>) -> BTreeMap<&'f str, &'f OutputFact> {
+    let mut outputs: BTreeMap<&str, Vec<&OutputFact>> = BTreeMap::new();
+    for fact in facts.seen.outputs.iter().filter(|_| facts.whole()) {
+        outputs.entry(&fact.output.get).or_default().push(fact);
+    }
+    let other = |fact: &&OutputFact| {
+        !fact.output.append && fact.output.declared.is_some_and(|declared| declared != DeclaredType::List)
+    };
+    outputs.retain(|name, outputs| {
+        let places = facts.names().places(name);
+        let mut given = places.into_iter().flat_map(|places| places.defined(&facts.seen));
+        let known: BTreeSet<Span> = outputs.iter().map(|fact| fact.span).collect();
+        outputs.iter().all(other) && given.all(|definition| known.contains(&definition.span))
+    });
+    outputs.into_iter().filter_map(|(name, outputs)| Some((name, *outputs.first()?))).collect()
 }

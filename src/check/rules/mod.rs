@@ -18,6 +18,7 @@ pub mod shadowed_variable;
 pub mod shared_ids;
 pub mod skill_bodies;
 pub mod skill_calls;
+pub mod skill_scopes;
 pub mod template_language;
 pub mod text_cut_by_comment;
 pub mod unknown_exit_reason;
@@ -51,6 +52,7 @@ pub static RULES: &[&dyn Rule] = &[
     &shared_ids::SharedIds,
     &skill_bodies::SkillBodies,
     &skill_calls::SkillCalls,
+    &skill_scopes::SkillScopes,
     &template_language::TemplateLanguage,
     &text_cut_by_comment::TextCutByComment,
     &unknown_exit_reason::UnknownExitReason,

@@ -26,7 +26,9 @@ impl Rule for ShadowedVariable {
         }
         for (name, places) in facts.names().iter().filter(|(_, places)| places.definitions.len() > 1) {
             let declarations = places.declarations(seen);
-            for fact in outputs.get(name).into_iter().flatten() {
+            // In a skill there is one scope, whatever an output says.
+            let wide = |fact: &&&OutputFact| !matches!(fact.at.body, Body::Skill(_));
+            for fact in outputs.get(name).into_iter().flatten().filter(wide) {
                 past(facts, fact, &declarations, findings);
             }
             let name = shortened(name);

@@ -1,0 +1,93 @@
+//! Skills have a scope of their own: `scope-in-skill`, for an output that seems to be meant for outside, and
+//! `input-left-empty`, for an insertion, which gives a skill none of its inputs.
+
+use std::collections::BTreeSet;
+
+use crate::check::facts::{Body, Facts};
+use crate::check::library::{Input, SkillOutline};
+use crate::check::listing::and;
+use crate::check::rules::rule::Rule;
+use crate::script::fields::shortened;
+use crate::script::findings::Findings;
+use crate::source::diagnostic::Diagnostic;
+use crate::source::span::Spanned;
+use crate::value::scopes::Scope;
+
+/// The rule.
+pub struct SkillScopes;
+
+impl Rule for SkillScopes {
+    fn slugs(&self) -> &'static [&'static str] {
+        &["input-left-empty", "scope-in-skill"]
+    }
+
+    fn check(&self, facts: &Facts<'_>, findings: &Findings) {
+        for fact in &facts.seen.outputs {
+            let Body::Skill(number) = fact.at.body else { continue };
+            let Some(scope) = fact.output.scope.filter(|scope| *scope != Scope::Topic) else { continue };
+            let name = shortened(&fact.output.get);
+            let message = format!("`scope: {scope}` does nothing in a skill: what a skill sets stays inside of it");
+            let listed = facts
+                .skills
+                .get(number)
+                .is_some_and(|skill| skill.outputs.iter().any(|output| output.value == fact.output.get));
+            let help = match listed {
+                true => format!("remove `scope`; a caller takes `{name}` with `output:` of its `use_skill`"),
+                false => format!(
+                    "remove `scope`, list `{name}` under `outputs:` of the skill, and take it with `output:` of a `use_skill`"
+                ),
+            };
+            findings.report(Diagnostic::warning("scope-in-skill", message, facts.file, fact.span).with_help(help));
+        }
+        let inserts = facts.inserts();
+        if inserts.is_empty() {
+            return;
+        }
+        let idle = idle_inputs(facts);
+        for (id, _) in inserts {
+            let Some(skill) = facts.callables().skill(&id.value) else { continue };
+            let own = facts.skills.iter().position(|own| skill.is_at(facts.file, own.id.span));
+            let empty = skill.inputs.iter().filter(|input| input.needed);
+            let empty: Vec<&Input> =
+                empty.filter(|input| own.is_none_or(|own| !idle.contains(&(own, input.name.as_str())))).collect();
+            if !empty.is_empty() {
+                findings.report(left_empty(id, skill, &empty, facts));
+            }
+        }
+    }
+}
+
+/// Those of the inputs of the document's skills that nothing needs to have a value.
+fn idle_inputs<'f>(facts: &'f Facts<'_>) -> BTreeSet<(usize, &'f str)> {
+    let skill = |body| match body {
+        Body::Skill(number) => Some(number),
+        _ => None,
+    };
+    let needed = facts.seen.uses.iter().filter(|used| !used.optional);
+    let needed: BTreeSet<(usize, &str)> =
+        needed.filter_map(|used| Some((skill(used.at.body)?, used.name.as_str()))).collect();
+    let skills = facts.skills.iter().enumerate();
+    let inputs = skills
+        .flat_map(|(number, skill)| skill.inputs.iter().map(move |input| (number, input.declaration.name.as_str())));
+    // What could not be read may need it.
+    inputs.filter(|input| facts.whole() && !needed.contains(input)).collect()
+}
+
+fn left_empty(id: &Spanned<String>, skill: &SkillOutline, empty: &[&Input], facts: &Facts<'_>) -> Diagnostic {
+    let names = || empty.iter().map(|input| input.name.as_str());
+    let (inputs, are, them) = match empty {
+        [_] => ("input", "is", "it"),
+        _ => ("inputs", "are", "them"),
+    };
+    let message = format!(
+        "the {inputs} {} of the skill `{}` {are} empty here: what inserts a skill gives it nothing",
+        and(names()),
+        shortened(&skill.id)
+    );
+    let help = format!("give {them} a `value` in the skill, or call it with `use_skill`, which has `input:`");
+    let mut diagnostic = Diagnostic::warning("input-left-empty", message, facts.file, id.span).with_help(help);
+    for input in empty.iter().take(3) {
+        diagnostic = diagnostic.with_related("the input", &skill.file, input.span);
+    }
+    diagnostic
+}
