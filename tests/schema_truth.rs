@@ -40,8 +40,8 @@ const SHAPE: [&str; 11] = [
     "unknown-kind",
 ];
 
-/// Faults of which a schema sees some: a list where a text should be, but not a value that its own `type` refuses; a topic's
-/// `on_exit`, but not a kind's own field that comes later.
+/// Faults of which a schema sees some: a list where a text should be, but not a value that its own `type` refuses; a kind
+/// that comes later, but not a kind's own field that does.
 const SOMETIMES: [&str; 5] = ["wrong-type", "reserved-output", "reply-shape", "unknown-scheme", "not-supported-yet"];
 
 /// Cases with a fault of [`SHAPE`] that the schema lets pass. A case of a page is called by its slug and its number.

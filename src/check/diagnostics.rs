@@ -142,6 +142,7 @@ pub static DIAGNOSTICS: &[Page] = &[
     page!(Error "unknown-template-name"),
     page!(Error "unknown-test"),
     page!(Error "unknown-test-target"),
+    page!(Warning "unknown-where-inserted"),
     page!(Warning "unreachable"),
     page!(Error "unreadable-file"),
     page!(Warning "unused-skill"),

@@ -47,6 +47,7 @@ impl Rule for ImpossibleExitReason {
             phases.insert(phase, Reasons::MAX);
             session = Reasons::MAX;
         }
+        let talks = ["max_rounds_reached", "user_blocked", "off_topic"];
         for table in &facts.seen.routes {
             let action = table.at.action.and_then(|number| facts.seen.actions.get(number));
             let (given, what) = match (action, table.at.body) {
@@ -76,7 +77,7 @@ impl Rule for ImpossibleExitReason {
                 let ends = match action {
                     Some(_) if !others.is_empty() => format!("; this one ends with {}", others.join(" or ")),
                     // Who writes such a route may well think of what is called.
-                    None if !facts.seen.calls.is_empty() => {
+                    None if !facts.seen.calls.is_empty() && talks.contains(&reason) => {
                         "; the actions of a skill have routes of their own".to_owned()
                     }
                     _ => String::new(),

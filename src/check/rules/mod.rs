@@ -9,6 +9,7 @@ pub mod for_each_not_a_list;
 pub mod hidden_variable;
 pub mod impossible_exit_reason;
 pub mod insert_itself;
+pub mod inserted_elsewhere;
 pub mod never_set;
 pub mod nothing_to_resume;
 pub mod output_type_conflict;
@@ -44,6 +45,7 @@ pub static RULES: &[&dyn Rule] = &[
     &hidden_variable::HiddenVariable,
     &impossible_exit_reason::ImpossibleExitReason,
     &insert_itself::InsertItself,
+    &inserted_elsewhere::InsertedElsewhere,
     &never_set::NeverSet,
     &nothing_to_resume::NothingToResume,
     &output_type_conflict::OutputTypeConflict,
