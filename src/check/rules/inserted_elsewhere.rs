@@ -1,14 +1,14 @@
 //! `unknown-where-inserted`: an action that is inserted elsewhere uses what only its own topic or phase knows.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::check::callables::can_insert;
-use crate::check::facts::{Body, By, Definition, Facts, Use};
+use crate::check::facts::{Body, By, Definition, Facts, How, Use};
 use crate::check::rules::rule::Rule;
 use crate::script::fields::shortened;
 use crate::script::findings::Findings;
 use crate::source::diagnostic::Diagnostic;
-use crate::source::span::Spanned;
+use crate::source::span::{Span, Spanned};
 
 /// The rule.
 pub struct InsertedElsewhere;
@@ -25,7 +25,12 @@ impl Rule for InsertedElsewhere {
             return;
         }
         let callables = facts.callables();
+        let triggers = facts.seen.triggers.iter().filter_map(|trigger| trigger.insert.as_ref());
+        let triggers: BTreeSet<Span> = triggers.map(|insert| insert.span).collect();
+        // What was found out is kept: one action may be inserted at thousands of places.
         let mut needs: BTreeMap<usize, Vec<(&Use, &Definition)>> = BTreeMap::new();
+        let mut others: BTreeMap<Body, Vec<Body>> = BTreeMap::new();
+        let mut holders: BTreeMap<&str, BTreeSet<Body>> = BTreeMap::new();
         // What the table of a phase or of the session inserts may never come elsewhere; what a trigger inserts does.
         for (id, from) in facts.inserts().into_iter().filter(|(_, from)| !matches!(from, Body::Phase(_))) {
             if callables.skill(&id.value).is_some() {
@@ -37,18 +42,24 @@ impl Rule for InsertedElsewhere {
                 continue;
             }
             let places = match from {
-                Body::Session if is_trigger(facts, id) => listening(facts, action.body),
+                Body::Session if triggers.contains(&id.span) => {
+                    others.entry(action.body).or_insert_with(|| listening(facts, action.body)).clone()
+                }
                 Body::Topic(..) => vec![from],
                 _ => continue,
             };
             let needs = needs.entry(number).or_insert_with(|| needed(facts, number));
-            let missing = needs.iter().find_map(|(used, definition)| {
-                let known = |place: Body| {
+            for (used, _) in needs.iter() {
+                holders.entry(&used.name).or_insert_with(|| {
                     let places = facts.names().places(&used.name);
-                    places
-                        .into_iter()
-                        .flat_map(|places| places.defined(&facts.seen))
-                        .any(|known| known.seen_from(place))
+                    places.into_iter().flat_map(|places| places.defined(&facts.seen)).map(Definition::holder).collect()
+                });
+            }
+            let missing = needs.iter().find_map(|(used, definition)| {
+                let holders = holders.get(used.name.as_str())?;
+                let known = |place: Body| {
+                    let around = [Some(Body::Session), place.phase().map(Body::Phase), Some(place)];
+                    around.into_iter().flatten().any(|holder| holders.contains(&holder))
                 };
                 places.iter().find(|place| !known(**place)).map(|place| (*used, *definition, *place))
             });
@@ -57,12 +68,6 @@ impl Rule for InsertedElsewhere {
             }
         }
     }
-}
-
-/// Whether it is a trigger that inserts this.
-fn is_trigger(facts: &Facts<'_>, id: &Spanned<String>) -> bool {
-    let inserts = facts.seen.triggers.iter().filter_map(|trigger| trigger.insert.as_ref());
-    inserts.into_iter().any(|insert| insert.span == id.span)
 }
 
 /// The first topic of each phase, besides this one, in which an answer is waited for: there a trigger may fire.
@@ -107,9 +112,12 @@ fn report(facts: &Facts<'_>, id: &Spanned<String>, used: &Use, definition: &Defi
         facts.part_name(place),
         facts.part_name(definition.holder())
     );
-    let help = format!(
-        "declare `{name}` in the session, so that it is known wherever the action is inserted; or insert another action here"
-    );
+    let help = match definition.how {
+        How::Element => "an element is known in its topic alone: insert another action here, or a skill".to_owned(),
+        _ => format!(
+            "declare `{name}` in the session, so that it is known wherever the action is inserted; or insert another action here"
+        ),
+    };
     let diagnostic = Diagnostic::warning(SLUG, message, facts.file, id.span).with_help(help);
     let diagnostic = diagnostic.with_related("it is needed here", facts.file, used.place.span(facts.file));
     diagnostic.with_related("it is known from here on", facts.file, definition.span)

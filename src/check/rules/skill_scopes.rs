@@ -1,7 +1,7 @@
 //! Skills have a scope of their own: `scope-in-skill`, for an output that seems to be meant for outside, and
 //! `input-left-empty`, for an insertion, which gives a skill none of its inputs.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::check::facts::{Body, Facts};
 use crate::check::library::{Input, SkillOutline};
@@ -10,7 +10,7 @@ use crate::check::rules::rule::Rule;
 use crate::script::fields::shortened;
 use crate::script::findings::Findings;
 use crate::source::diagnostic::Diagnostic;
-use crate::source::span::Spanned;
+use crate::source::span::{Span, Spanned};
 use crate::value::scopes::Scope;
 
 /// The rule.
@@ -44,14 +44,18 @@ impl Rule for SkillScopes {
             return;
         }
         let idle = idle_inputs(facts);
+        let own: BTreeMap<Span, usize> =
+            facts.skills.iter().enumerate().map(|(number, skill)| (skill.id.span, number)).collect();
+        let mut empty: BTreeMap<&str, Vec<&Input>> = BTreeMap::new();
         for (id, _) in inserts {
             let Some(skill) = facts.callables().skill(&id.value) else { continue };
-            let own = facts.skills.iter().position(|own| skill.is_at(facts.file, own.id.span));
-            let empty = skill.inputs.iter().filter(|input| input.needed);
-            let empty: Vec<&Input> =
-                empty.filter(|input| own.is_none_or(|own| !idle.contains(&(own, input.name.as_str())))).collect();
+            let empty = empty.entry(&id.value).or_insert_with(|| {
+                let own = own.get(&skill.span).filter(|_| skill.is_at(facts.file, skill.span));
+                let needed = skill.inputs.iter().filter(|input| input.needed);
+                needed.filter(|input| own.is_none_or(|own| !idle.contains(&(*own, input.name.as_str())))).collect()
+            });
             if !empty.is_empty() {
-                findings.report(left_empty(id, skill, &empty, facts));
+                findings.report(left_empty(id, skill, empty, facts));
             }
         }
     }
