@@ -37,7 +37,7 @@ pub(crate) struct Expect {
     calls: usize,
     /// Every outcome: `at: action/round`, and parts of it by dotted path.
     outcomes: Option<Vec<Map<String, Value>>>,
-    /// Every entry of the export's history of metrics: `at`, and some metrics.
+    /// Every entry of the export's history of metrics: `at`, and some metrics, or the `action_type`.
     metrics: Option<Vec<Map<String, Value>>>,
     /// Every variable that has a value: as it is, or `{ is, by, round }`.
     variables: Option<BTreeMap<String, Value>>,
@@ -57,6 +57,10 @@ pub(crate) struct Expect {
     /// `code: message` of all errors, each in part.
     #[serde(default)]
     errors: Vec<String>,
+    /// Every `monitor_feedback`: `at: action/round` of the turn that it is about, and parts of it by dotted path.
+    monitors: Option<Vec<Map<String, Value>>>,
+    /// Every plan: `from: route (why)`, then ` → ` and the ids of the topic's actions as they will run, or `refused`.
+    plans: Option<Vec<String>>,
     /// What stands in no event, outcome or export.
     #[serde(default)]
     hidden: Vec<String>,
@@ -101,7 +105,7 @@ fn is_the_same(name: &str, case: &Case, death: Death) {
 }
 
 fn run(case: &Case, death: Death) -> Result<Record, Refused> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
     runtime.block_on(converse(case, death))
 }
 
@@ -182,9 +186,29 @@ fn check(name: &str, expect: &Expect, record: &Record) {
             let at = format!("{}/{}", words(&found["action_id"]), found["round"]);
             assert_eq!(expected["at"], at, "{name}: history of metrics");
             for (metric, words) in expected.iter().filter(|(key, _)| *key != "at") {
-                assert_eq!(words, &found["metrics"][metric], "{name}: {metric} at {at}");
+                let of = if metric == "action_type" { found } else { &found["metrics"] };
+                assert_eq!(words, &of[metric], "{name}: {metric} at {at}");
             }
         }
+    }
+    if let Some(monitors) = &expect.monitors {
+        let told: Vec<&Value> = of("monitor_feedback").collect();
+        let at = |event: &&Value| format!("{}/{}", words(&event["action_id"]), event["round"]);
+        let expected: Vec<String> = monitors.iter().map(|monitor| words(&monitor["at"])).collect();
+        assert_eq!(expected, told.iter().map(at).collect::<Vec<_>>(), "{name}: monitors {told:#?}");
+        for (parts, event) in monitors.iter().zip(&told) {
+            check_outcome(&format!("{name}, monitor of {}", at(event)), parts, event);
+        }
+    }
+    if let Some(plans) = &expect.plans {
+        let told: Vec<String> = of("orchestrated")
+            .map(|event| {
+                let now: Vec<String> = event["now"].as_array().unwrap().iter().map(words).collect();
+                let now = if event["accepted"] == true { now.join(" ") } else { "refused".to_owned() };
+                format!("{}: {} ({}) → {now}", words(&event["from"]), words(&event["route"]), words(&event["reason"]))
+            })
+            .collect();
+        assert_eq!(*plans, told, "{name}: plans");
     }
     check_hidden(name, expect, record);
 }

@@ -101,15 +101,20 @@ impl Bench {
         self.directory.path().join(name)
     }
 
-    /// A session that has asked its first question.
+    /// A session that has asked its first question, on the offline responder.
     pub(crate) fn session(&self, archive: Arc<dyn Archive>, id: &str) -> Session {
+        self.session_on(archive, id, "offline")
+    }
+
+    /// A session on this model that has asked its first question.
+    pub(crate) fn session_on(&self, archive: Arc<dyn Archive>, id: &str, model: &str) -> Session {
         let environment = Environment::default();
         let project = Project::of(&self.file, Some(self.directory.path()), false, &environment).expect("a project");
         let engine = Engine::new(project, environment, archive);
         let request = RunRequest {
             file: self.file.clone(),
             session: Some(id.to_owned()),
-            model: Some("offline".to_owned()),
+            model: Some(model.to_owned()),
             ..RunRequest::default()
         };
         let opened = self.runtime.block_on(engine.run(&request, Arc::new(Deaf))).expect("the session begins");

@@ -58,15 +58,17 @@ pub async fn drive(
             }
         }
         loop {
-            // What monitors have to say is taken down while the person thinks.
+            // What monitors have to say is taken down while the person thinks. What takes them no time, as written replies do,
+            // comes before any answer: so a pipe of answers gives the same conversation every time.
+            tokio::task::yield_now().await;
             let input = tokio::select! {
                 biased;
                 () = signals.any() => return Ok(interrupted(front, &resume)),
-                input = source.next() => input,
                 () = session.arrived() => {
                     session.note_arrivals().await?;
                     continue;
                 }
+                input = source.next() => input,
             };
             match input {
                 Input::Answer { text, answer_id } => match session.answer(&text, answer_id.as_deref()).await? {

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use bcc_script::archive::contract::Archive;
 use bcc_script::engine::clock::FixedClock;
@@ -28,6 +29,9 @@ const SESSION: &str = "s";
 
 /// When every session begins.
 const START: &str = "2026-11-21T20:00:00Z";
+
+/// How long monitors and plans are waited for, in virtual time: longer than any of them may take.
+const THOUGHT: Duration = Duration::from_secs(1_000);
 
 /// Fields of an event or outcome that tell when it was, not what it was.
 const STAMPS: [&str; 4] = ["seq", "at", "timestamp", "session_id"];
@@ -64,6 +68,9 @@ pub(crate) struct Case {
     /// What the person answers.
     #[serde(default)]
     answers: Vec<String>,
+    /// Whether the person answers at once, whatever monitors are still thinking about.
+    #[serde(default)]
+    at_once: bool,
     /// How many minutes the person takes for each answer; then no other time passes.
     minutes: Option<Vec<u64>>,
     /// What `--budget` says each time that the session is resumed after it stopped; nothing, when it is empty.
@@ -149,7 +156,13 @@ pub(crate) async fn converse(case: &Case, death: Death) -> Result<Record, Refuse
     };
     let clock = case.minutes.is_some().then(Arc::<PatientClock>::default);
     let spare_answers = case.spare_answers;
-    let driver = Driver { directory: directory.path(), archive: Arc::clone(&archive), spare_answers, clock };
+    let driver = Driver {
+        at_once: case.at_once,
+        directory: directory.path(),
+        archive: Arc::clone(&archive),
+        spare_answers,
+        clock,
+    };
     if let Some(answers) = &case.earlier {
         driver.drive(&request("earlier"), answers, &[], &[]).await?;
     }
@@ -185,9 +198,28 @@ fn prepare(case: &Case, directory: &Path) -> std::path::PathBuf {
     file
 }
 
-/// `{ $ask: { … } }` is a faultless reply to an `ai_ask` with these fields changed, `$say` one to an `ai_say`; anything else
-/// is what it is.
+/// `{ $ask: { … } }` is a faultless reply to an `ai_ask` with these fields changed, `$say` one to an `ai_say`, `$monitor` one of a
+/// monitor, `$plan` one of the orchestrator; anything else is what it is.
 fn whole(reply: &Value) -> Value {
+    if let Some(inner) = reply.get("reply") {
+        let mut keyed = reply.clone();
+        keyed["reply"] = whole(inner);
+        return keyed;
+    }
+    let advice = json!({
+        "intervention_needed": false, "intervention_reason": "normal", "intervention_level": "action_feedback",
+        "strategy_suggestion": "continue", "feedback_for_action": null, "modified_approach": null,
+        "orchestration_needed": false, "orchestration_reason": null, "suggested_orchestration": null,
+    });
+    let plan = json!({
+        "action": "none", "target_position": null, "new_action": null, "modifications": null, "order": null, "reason": "",
+    });
+    for (kind, mut whole) in [("$monitor", advice), ("$plan", plan)] {
+        if let Some(changed) = reply.get(kind) {
+            whole.as_object_mut().unwrap().extend(changed.as_object().unwrap().clone());
+            return whole;
+        }
+    }
     let metrics = |kind: &str| match kind {
         "$ask" => json!({
             "information_completeness": "还不完整", "user_engagement": "投入", "emotional_intensity": "平静", "reply_relevance": "切题",
@@ -208,6 +240,7 @@ fn whole(reply: &Value) -> Value {
 }
 
 struct Driver<'a> {
+    at_once: bool,
     directory: &'a Path,
     archive: Arc<MortalArchive>,
     spare_answers: bool,
@@ -271,6 +304,7 @@ impl Driver<'_> {
                 Some(pause) => {
                     if pause.unwrap() == Pause::Waiting
                         && let Some((number, answer)) = answers.next()
+                        && let Some(session) = self.thought(session, &watcher).await
                     {
                         let minutes = minutes.get(number).copied().unwrap_or(0);
                         living = self.answer(session, answer, &format!("mine-{number}"), minutes, &watcher).await;
@@ -282,6 +316,22 @@ impl Driver<'_> {
         assert!(self.spare_answers || answers.next().is_none(), "an answer that nobody waited for");
         assert_eq!(budgets.next(), None, "a budget for a session that did not stop");
         Ok(())
+    }
+
+    /// Lets monitors and plans come in, until nothing is under way any more.
+    async fn thought(&self, session: Session, watcher: &Arc<Watcher>) -> Option<Session> {
+        let mut session = session;
+        while !self.at_once && tokio::time::timeout(THOUGHT, session.arrived()).await.is_ok() {
+            match self.archive.mortal(session.note_arrivals()).await {
+                Some(noted) => noted.unwrap(),
+                None => {
+                    let name = session.id.clone();
+                    drop(session);
+                    session = self.resume(&name, watcher).await?;
+                }
+            }
+        }
+        Some(session)
     }
 
     async fn begin(&self, request: &RunRequest, watcher: &Arc<Watcher>) -> Result<Option<Session>, Refused> {
@@ -438,7 +488,9 @@ fn strip(value: &mut Value) {
             fields.retain(|name, _| !STAMPS.contains(&name.as_str()));
             for (name, field) in fields.iter_mut() {
                 // Ids are made of sequence numbers, which a resumed session has more of.
-                if name == "message_id" || name == "call_id" {
+                let made =
+                    ["message_id", "call_id"].contains(&name.as_str()) || (name == "feedback" && field.is_number());
+                if made {
                     *field = Value::Null;
                 } else {
                     strip(field);

@@ -20,6 +20,9 @@ pub(crate) enum Death {
     Before,
     /// At each commit, after it is written: nothing in memory outlives a turn.
     After,
+    /// At some of the commits, before or after, as this seed has it.
+    #[allow(dead_code, reason = "conversations die at every commit")]
+    Sometimes(u64),
 }
 
 /// What the deaths have come to.
@@ -28,6 +31,8 @@ struct Fate {
     mortal: bool,
     /// Whether the commit that comes was already tried once.
     tried: bool,
+    /// Commits so far.
+    commits: u64,
 }
 
 /// An archive in memory that tells when the process that writes to it is to die.
@@ -46,14 +51,12 @@ impl MortalArchive {
 
     /// Runs `work` until it is done, or until it dies at a commit; then `None`, and all that it held is dropped.
     pub(crate) async fn mortal<T>(&self, work: impl Future<Output = T>) -> Option<T> {
-        self.fate.lock().unwrap().mortal = true;
-        let done = tokio::select! {
+        let _mortal = Mortal::new(&self.fate);
+        tokio::select! {
             biased;
             () = self.died.notified() => None,
             done = work => Some(done),
-        };
-        self.fate.lock().unwrap().mortal = false;
-        done
+        }
     }
 
     async fn die(&self) {
@@ -70,6 +73,14 @@ impl MortalArchive {
                     fate.tried = !fate.tried;
                     if fate.tried { Death::Before } else { Death::Never }
                 }
+                Death::Sometimes(seed) => {
+                    fate.commits += 1;
+                    match fastrand::Rng::with_seed(seed ^ fate.commits << 32).u8(..20) {
+                        0 => Death::Before,
+                        1 => Death::After,
+                        _ => Death::Never,
+                    }
+                }
                 other => other,
             }
         };
@@ -81,6 +92,22 @@ impl MortalArchive {
             self.die().await;
         }
         Ok(())
+    }
+}
+
+/// As long as it is there, commits may be deadly: also work that is given up half-way is mortal no more.
+struct Mortal<'a>(&'a Mutex<Fate>);
+
+impl<'a> Mortal<'a> {
+    fn new(fate: &'a Mutex<Fate>) -> Self {
+        fate.lock().unwrap().mortal = true;
+        Self(fate)
+    }
+}
+
+impl Drop for Mortal<'_> {
+    fn drop(&mut self) {
+        self.0.lock().unwrap().mortal = false;
     }
 }
 

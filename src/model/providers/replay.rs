@@ -6,6 +6,7 @@
 //!     - { content: 怎么称呼您？, EXIT: "NO" }                        # a value: sent as compact JSON text
 //!     - "raw text exactly as a model would write it"               # a text: sent as it is
 //!     - { $round: 2, $answered: true, reply: { EXIT: "YES" } }     # looked at before the order
+//!     - { $after_ms: 5000, reply: { EXIT: "NO" } }                 # a model that takes its time; it has a place in the order
 //!   "monitor:ask_name": [ { intervention_needed: false } ]         # another purpose
 //! ```
 //!
@@ -23,7 +24,7 @@ use async_trait::async_trait;
 
 use crate::model::error::ModelError;
 use crate::model::provider::{Live, Provider};
-use crate::model::providers::replay::entries::{Entries, When, read};
+use crate::model::providers::replay::entries::{Entries, Entry, When, read};
 use crate::model::reply::ModelReply;
 use crate::model::request::{ModelRequest, Purpose, Task};
 
@@ -56,13 +57,17 @@ impl Replay {
     /// # Errors
     /// [`ModelError::NoReply`] says what was looked for and what there is.
     pub fn text(&self, task: &Task) -> Result<&str, ModelError> {
+        self.entry(task).map(|entry| entry.text.as_str())
+    }
+
+    fn entry(&self, task: &Task) -> Result<&Entry, ModelError> {
         let key = (task.purpose, task.action_id.clone());
         let Some(list) = self.entries.get(&key) else { return Err(self.unknown(task)) };
         let named = list.iter().find(|entry| entry.when.names(task));
         let place = usize::try_from(task.call).unwrap_or(usize::MAX);
         let in_order = || list.iter().filter(|entry| entry.when == When::InOrder).nth(place);
         match named.or_else(in_order) {
-            Some(entry) => Ok(&entry.text),
+            Some(entry) => Ok(entry),
             None => {
                 let ordered = list.iter().filter(|entry| entry.when == When::InOrder).count();
                 let others = list.len() - ordered;
@@ -104,7 +109,11 @@ impl Provider for Replay {
     }
 
     async fn complete(&self, request: &ModelRequest, live: &mut dyn Live) -> Result<ModelReply, ModelError> {
-        let text = self.text(&request.task)?.to_owned();
+        let Entry { text, after, .. } = self.entry(&request.task)?;
+        if !after.is_zero() {
+            tokio::time::sleep(*after).await;
+        }
+        let text = text.clone();
         if !text.is_empty() {
             live.text(&text);
         }
@@ -249,6 +258,9 @@ replies:
             ("replies: { a: [{ $round: two, reply: x }] }", "`$round`"),
             ("replies: { a: [{ $answered: 1, reply: x }] }", "`$answered`"),
             ("replies: { a: [{ $round: 1 }] }", "no `reply`"),
+            ("replies: { a: [{ $after_ms: 5 }] }", "no `reply`"),
+            ("replies: { a: [{ $after_ms: soon, reply: x }] }", "`$after_ms`"),
+            ("replies: { a: [{ $after_ms: -1, reply: x }] }", "`$after_ms`"),
             ("replies: { a: [{ $rund: 1, reply: x }] }", "unknown key `$rund`"),
             ("replies: { a: [{ $round: 1, reply: x, EXIT: 1 }] }", "unknown key `EXIT`"),
             ("{\"purpose\": \"action\"}", "line 1 is no recorded exchange"),
@@ -280,6 +292,19 @@ replies:
         ] {
             assert_eq!(with.answers(purpose, action_id), expected, "{purpose}:{action_id}");
             assert_eq!(without.answers(purpose, action_id), purpose == Purpose::Action, "{purpose}:{action_id}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_reply_takes_as_long_as_its_entry_says_and_keeps_its_place() {
+        let text = "replies: { a: [ { $after_ms: 5000, reply: 一 }, 二, { $round: 3, $after_ms: 7, reply: 三 } ] }";
+        let replay = Replay::parse("r.yaml", text).unwrap();
+        for (round, call, text, ms) in [(1, 0, "一", 5000), (2, 1, "二", 0), (3, 2, "三", 7)] {
+            let (messages, task) = (Vec::new(), task("a", round, call, true));
+            let request = ModelRequest { messages, schema: None, temperature: None, max_tokens: None, task };
+            let began = tokio::time::Instant::now();
+            assert_eq!(replay.complete(&request, &mut Silent).await.unwrap().text, text);
+            assert_eq!(began.elapsed().as_millis(), ms, "{text}");
         }
     }
 

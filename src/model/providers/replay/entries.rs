@@ -1,6 +1,7 @@
 //! Written and recorded replies, read from text: which calls each of them answers.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -16,6 +17,8 @@ pub(crate) struct Entry {
     pub(crate) when: When,
     /// The text that a model would have written.
     pub(crate) text: String,
+    /// How long the model would have taken.
+    pub(crate) after: Duration,
 }
 
 /// Which calls an entry answers.
@@ -86,7 +89,7 @@ fn recorded(text: &str) -> Result<Entries, String> {
                 ));
             }
             Some(_) => {}
-            None => list.push(Entry { when, text: exchange.text }),
+            None => list.push(Entry { when, text: exchange.text, after: Duration::ZERO }),
         }
     }
     Ok(entries)
@@ -139,7 +142,7 @@ fn entry(value: &Value) -> Result<Entry, String> {
     match value {
         Value::Null => Err("is empty; write \"\" for a reply without text".to_owned()),
         Value::Object(fields) if fields.keys().any(|key| key.starts_with('$')) => {
-            let (mut round, mut answered, mut reply) = (None, None, None);
+            let (mut round, mut answered, mut reply, mut after) = (None, None, None, Duration::ZERO);
             for (key, value) in fields {
                 match key.as_str() {
                     "$round" => {
@@ -151,16 +154,25 @@ fn entry(value: &Value) -> Result<Entry, String> {
                     "$answered" => {
                         answered = Some(value.as_bool().ok_or("has an `$answered` that is not true or false")?)
                     }
+                    "$after_ms" => {
+                        let number = value.as_u64().ok_or("has an `$after_ms` that is no number of milliseconds")?;
+                        after = Duration::from_millis(number);
+                    }
                     "reply" => reply = Some(text_of(value)),
                     other => {
-                        return Err(format!("has an unknown key `{other}`; there are $round, $answered and reply"));
+                        let known = "$round, $answered, $after_ms and reply";
+                        return Err(format!("has an unknown key `{other}`; there are {known}"));
                     }
                 }
             }
-            let text = reply.ok_or("has no `reply`; in the form with $round or $answered the reply stands under it")?;
-            Ok(Entry { when: When::Keyed { round, answered }, text })
+            let text = reply.ok_or("has no `reply`; in the form with keys like $round the reply stands under it")?;
+            let when = match (round, answered) {
+                (None, None) => When::InOrder,
+                _ => When::Keyed { round, answered },
+            };
+            Ok(Entry { when, text, after })
         }
-        value => Ok(Entry { when: When::InOrder, text: text_of(value) }),
+        value => Ok(Entry { when: When::InOrder, text: text_of(value), after: Duration::ZERO }),
     }
 }
 

@@ -1,0 +1,142 @@
+//! Sessions without an engine: a checked script, a model of the test's own, an archive, and virtual time.
+
+#![allow(dead_code, reason = "each test file takes what it needs")]
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use bcc_script::archive::contract::Archive;
+use bcc_script::engine::clock::FixedClock;
+use bcc_script::engine::files::TemplateFolders;
+use bcc_script::engine::pin::Pinned;
+use bcc_script::program::event::{Delta, Observer};
+use bcc_script::program::program::Program;
+use bcc_script::program::recheck::Recheck;
+use bcc_script::program::services::{Models, Services};
+use bcc_script::prompt::layers::collect;
+use bcc_script::run::session::Session;
+use bcc_script::run::start::{Birth, Parts};
+use bcc_script::source::text::SourceFile;
+use bcc_script::source::yaml::parse;
+use serde_json::Value;
+
+/// The session.
+pub(crate) const SESSION: &str = "s";
+
+/// A template of a kind, as short as can be: what it is given, then the fields that it asks for.
+fn template(given: &str, fields: &str) -> String {
+    let quoted: Vec<String> = fields.split(' ').map(|field| format!("\"{field}\"")).collect();
+    format!("{given}\n{}\n{{{{ output_list }}}}\n", quoted.join(" "))
+}
+
+/// The script, checked, with short templates: thousands of sessions are run with it.
+pub(crate) fn program(script: &str) -> Arc<Program> {
+    let project = tempfile::tempdir().unwrap();
+    let talk =
+        "safety_risk content EXIT BRIEF metrics user_engagement emotional_intensity progress_suggestion metadata";
+    let advice = "intervention_needed intervention_reason intervention_level strategy_suggestion feedback_for_action \
+                  modified_approach orchestration_needed orchestration_reason suggested_orchestration";
+    let advice = advice.split_whitespace().collect::<Vec<_>>().join(" ");
+    let tag = "<{{ metrics.user_engagement }}>";
+    for (name, text) in [
+        ("ai_ask", template("{{ content }}", &format!("{talk} information_completeness reply_relevance"))),
+        ("ai_say", template("{{ content }}", &format!("{talk} understanding_level"))),
+        ("ai_ask_monitor", template(tag, &advice).replace("{{ output_list }}", "")),
+        (
+            "ai_say_monitor",
+            template(tag, &format!("{advice} understanding_issue issue_type example_suggestion"))
+                .replace("{{ output_list }}", ""),
+        ),
+    ] {
+        let folder = project.path().join("_system/config/default");
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(folder.join(format!("{name}_v1.md")), text).unwrap();
+    }
+    checked(script, project.path())
+}
+
+/// The script, checked, with the templates of a project.
+pub(crate) fn checked(script: &str, project: &Path) -> Arc<Program> {
+    let file = Arc::new(SourceFile::new("s.yaml", script));
+    let templates = collect(&TemplateFolders::of(project), None).unwrap();
+    let (program, found) = Pinned::new(Arc::clone(&file), templates, BTreeMap::new()).check(parse(&file)).unwrap();
+    Arc::new(program.unwrap_or_else(|| {
+        panic!("{}", found.iter().map(|found| found.message.as_str()).collect::<Vec<_>>().join("\n"))
+    }))
+}
+
+struct Nobody;
+
+impl Observer for Nobody {
+    fn committed(&self, _kind: &str, _line: &str) {}
+
+    fn delta(&self, _delta: &Delta<'_>) {}
+}
+
+/// No topic of these scripts is planned anew.
+struct NoPlans;
+
+impl Recheck for NoPlans {
+    fn actions(&self, _topic: &str) -> Option<Vec<Value>> {
+        None
+    }
+
+    fn recheck(&self, _topic: &str, _actions: &[Value]) -> Result<Program, Vec<String>> {
+        Err(vec!["no plan was expected".to_owned()])
+    }
+}
+
+async fn parts(program: &Arc<Program>, archive: Arc<dyn Archive>, models: Arc<dyn Models>) -> Parts {
+    let clock = FixedClock::new("2026-11-21T20:00:00Z".parse().unwrap());
+    Parts {
+        id: SESSION.to_owned(),
+        program: Arc::clone(program),
+        services: Services { models, clock: Arc::new(clock), observer: Arc::new(Nobody), recheck: Arc::new(NoPlans) },
+        lock: archive.lock(SESSION, "the test").await.unwrap(),
+        archive,
+        script: program.id.clone(),
+        model: "of the test".to_owned(),
+        budget: Default::default(),
+    }
+}
+
+/// A new session.
+pub(crate) async fn begin(program: &Arc<Program>, archive: Arc<dyn Archive>, models: Arc<dyn Models>) -> Session {
+    let birth = Birth {
+        user: "default".to_owned(),
+        script_sha256: String::new(),
+        settings: "{}".to_owned(),
+        manifest: "{}".to_owned(),
+        documents: Vec::new(),
+        given: Vec::new(),
+    };
+    Session::start(parts(program, archive, models).await, birth).await.unwrap()
+}
+
+/// The session again, in a new process, so to speak.
+pub(crate) async fn resume(program: &Arc<Program>, archive: Arc<dyn Archive>, models: Arc<dyn Models>) -> Session {
+    Session::resume(parts(program, archive, models).await).await.unwrap()
+}
+
+/// Everything that happened.
+pub(crate) async fn journal(archive: &dyn Archive) -> Vec<Value> {
+    let rows = archive.journal(SESSION, 0, usize::MAX).await.unwrap();
+    rows.iter().map(|row| serde_json::from_str(&row.body).unwrap()).collect()
+}
+
+/// A faultless reply of an `ai_ask` or `ai_say`.
+pub(crate) fn reply(kind: &str, engagement: &str, exit: bool, suggestion: &str) -> String {
+    let mut metrics = serde_json::json!({ "user_engagement": engagement, "emotional_intensity": "平静" });
+    let own: &[&str] =
+        if kind == "ai_ask" { &["information_completeness", "reply_relevance"] } else { &["understanding_level"] };
+    for name in own {
+        metrics[*name] = "还好".into();
+    }
+    serde_json::json!({
+        "safety_risk": { "detected": false }, "content": "嗯", "EXIT": if exit { "YES" } else { "NO" }, "BRIEF": "",
+        "metrics": metrics, "progress_suggestion": suggestion,
+        "metadata": { "emotional_tone": "平静", "crisis_signal": false },
+    })
+    .to_string()
+}
