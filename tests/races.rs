@@ -32,8 +32,8 @@ use tokio::time::{Instant, sleep, timeout, timeout_at};
 use crate::mortal::{Death, MortalArchive};
 use crate::stage::SESSION;
 
-/// Schedules, when `RACES` says nothing.
-const SCHEDULES: u64 = 2_000;
+/// Schedules, when `RACES` says nothing: about ten seconds of them.
+const SCHEDULES: u64 = if cfg!(debug_assertions) { 1_200 } else { 12_000 };
 
 /// Two topics, of which one is visited again and the other runs for each element of a list; a skill in between.
 const SCRIPT: &str = "
