@@ -5,8 +5,6 @@
 
 #[path = "support/conversation.rs"]
 mod conversation;
-#[path = "support/faultless.rs"]
-mod faultless;
 #[path = "support/mortal.rs"]
 mod mortal;
 

@@ -132,7 +132,7 @@ fn the_program_prints_the_same_however_often_the_answers_are_piped() {
     }
     let model = format!("replay:{REPLIES}");
     for _ in 0..5 {
-        let finished = home.finish(["run", SCRIPT, "--model", model.as_str()], &answers());
+        let finished = home.finish(["run", SCRIPT, "--model", model.as_str()], answers());
         assert_eq!(finished.code, Some(0), "{}", finished.err);
         assert_eq!(finished.out, expected);
     }

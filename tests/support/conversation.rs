@@ -22,8 +22,11 @@ use bcc_script::source::render::human::human;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use crate::faultless::whole;
+use self::faultless::whole;
 use crate::mortal::{Death, MortalArchive};
+
+#[path = "faultless.rs"]
+mod faultless;
 
 /// The session that a case is about.
 const SESSION: &str = "s";
