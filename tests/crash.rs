@@ -262,7 +262,7 @@ fn routed_replies() -> Value {
     json!({ "replies": {
         "ask_name": [named("小林")],
         "ask_family": [reply("没关系，慢慢来", false, "blocked"), reply("谢谢", true, go_on)],
-        "ask_person": [reply("嗯", false, go_on), reply("好", true, go_on)],
+        "ask_person": [reply("嗯", false, go_on), reply("好", true, go_on), reply("嗯", false, go_on), reply("好", true, go_on)],
         "ask_safe": [reply("我们在这里", true, go_on)],
         "ask_last": [reply("再见", true, go_on)],
     }})
