@@ -128,6 +128,11 @@ impl Outcome {
         Self { success: true, completed: true, exit_reason: Some(reason), ..Self::default() }
     }
 
+    /// What decides where a session goes on: without prompts, replies and metrics, which may be long.
+    pub fn deciding(&self) -> Self {
+        Self { metadata: self.metadata.clone(), ..self.brief() }
+    }
+
     /// What another action may want to know of it: without prompts, replies and metrics.
     pub fn brief(&self) -> Self {
         Self {

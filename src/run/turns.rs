@@ -239,7 +239,7 @@ impl Session {
     fn keep(&mut self, here: &Here<'_>, mut work: Work, draft: &mut Draft) -> Result<Option<Outcome>, RunError> {
         let (state, calls, round, advised) = (work.state.take(), work.calls, work.round, work.advice_used);
         let reported = work.events.iter().rev().find_map(|(_, event)| match event {
-            Event::Outcome { outcome, .. } => Some(outcome.as_ref().clone()),
+            Event::Outcome { outcome, .. } => Some(outcome.deciding()),
             _ => None,
         });
         let place = here.place.clone();
@@ -335,9 +335,10 @@ impl Session {
         draft: &mut Draft,
     ) -> Result<Then, Lost> {
         let Here { key, place, kind, .. } = here;
-        self.metadata = outcome.metadata.clone();
-        draft.event(place, Event::Outcome { action_type: kind, outcome: Box::new(outcome.clone()) });
-        self.decide(program, key, outcome, lost, draft)?;
+        let deciding = outcome.deciding();
+        self.metadata = deciding.metadata.clone();
+        draft.event(place, Event::Outcome { action_type: kind, outcome: Box::new(outcome) });
+        self.decide(program, key, deciding, lost, draft)?;
         self.settled(draft)
     }
 

@@ -163,13 +163,14 @@ impl Session {
         seq: u64,
     ) -> Option<Job> {
         let config = position.step.action.watched()?;
+        // Asked first, since mostly there is one or there is none for the whole session.
+        self.services.models.monitor(&position.step.id)?;
         let metrics = shortened(config.monitor.parse_metrics(outcome)?);
         let moods = self.remember_mood(&position.home, &metrics);
         // What nobody has a budget for is not asked.
         if self.larger_budget().is_some() {
             return None;
         }
-        self.services.models.monitor(&position.step.id)?;
         let names = self.names_of_monitor(program, position);
         let strategy = &position.topic.strategy;
         let words = |text: &Option<Text>| rendered(program, text.as_ref(), &names);
