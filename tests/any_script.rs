@@ -218,7 +218,7 @@ impl Chance {
 
 fn run(case: &Value, death: Death) -> Result<Record, Refused> {
     let case: Case = serde_json::from_value(case.clone()).unwrap();
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
     runtime.block_on(converse(&case, death))
 }
 

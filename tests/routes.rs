@@ -21,7 +21,7 @@ const LEVELS: [&str; 4] = ["session", "phase", "topic", "action"];
 
 fn run(case: &Value, death: Death) -> Record {
     let case: Case = serde_json::from_value(case.clone()).unwrap();
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
     runtime.block_on(converse(&case, death)).unwrap_or_else(|refused| panic!("refused\n{}", refused.0))
 }
 
