@@ -242,6 +242,15 @@ impl Action for Cases {
         Ok(Flow::done(Outcome { extracted_variables, ..Outcome::done(ExitReason::ExitCriteriaMet) }))
     }
 
+    fn blocks(&self) -> Vec<&Steps> {
+        let all = self.cases.iter().map(|case| &case.then).chain(&self.otherwise);
+        let steps = all.filter_map(|then| match then {
+            Consequence::Steps(steps) => Some(steps),
+            _ => None,
+        });
+        steps.collect()
+    }
+
     fn steps(&self, block: &str) -> Option<&Steps> {
         let then = match block.strip_prefix("case.") {
             Some(number) => &self.cases.get(number.parse::<usize>().ok()?)?.then,

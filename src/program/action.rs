@@ -30,6 +30,11 @@ pub trait Action: Send + Sync {
         false
     }
 
+    /// Every list of steps inside of this action.
+    fn blocks(&self) -> Vec<&Steps> {
+        vec![]
+    }
+
     /// The steps that this action calls `block`, for [`Flow::Enter`].
     fn steps(&self, block: &str) -> Option<&Steps> {
         let _ = block;

@@ -73,26 +73,36 @@ impl Session {
             frame.taken += 1;
         }
         // A path is shown wherever something is told of the topic.
-        let name = Some(name_of(&element, taken)).filter(|name| self.masker.text(name) == *name);
+        // What stands in a sensitive list is sensitive, whatever it is called from here on.
+        let declared = |name: &str| self.scopes.declaration(name).is_some_and(|declaration| declaration.sensitive);
+        let sensitive = each.list.names().iter().any(|used| declared(&used.name));
+        let name = Some(name_of(&element, taken)).filter(|_| !sensitive).filter(|name| self.masker.text(name) == *name);
         let name = name.unwrap_or_else(|| (taken + 1).to_string());
         let component = element_component(&topic.id, &name);
         let key = self.visit("topic", &component, above, draft);
         self.enter_topic(topic, key.clone(), place, draft)?;
-        self.give_element(&key, each, element, draft)
+        self.give_element(&key, each, (element, sensitive), draft)
     }
 
-    fn give_element(&mut self, key: &str, each: &ForEach, element: Value, draft: &mut Draft) -> Result<(), Lost> {
+    fn give_element(
+        &mut self,
+        key: &str,
+        each: &ForEach,
+        (element, from_sensitive): (Value, bool),
+        draft: &mut Draft,
+    ) -> Result<(), Lost> {
         let at = self.services.clock.at(self.last_seq + 1);
         let stored = Stored { value: element, source: "for_each".into(), round: None, at };
         let unwritable = |error: serde_json::Error| Lost::new(error.to_string());
         let Some(written) = self.scopes.write(&each.element, stored.clone(), Some(Scope::Topic)) else {
             return Err(Lost::new(format!("`{}` has no scope", each.element)));
         };
-        if written.sensitive {
+        let sensitive = written.sensitive || from_sensitive;
+        if sensitive {
             self.hide(&stored.value, draft).map_err(unwritable)?;
         }
-        draft.variable(written.scope, &written.path, &each.element, &stored, written.sensitive).map_err(unwritable)?;
-        let value = if written.sensitive { Value::from(MASK) } else { stored.value };
+        draft.variable(written.scope, &written.path, &each.element, &stored, sensitive).map_err(unwritable)?;
+        let value = if sensitive { Value::from(MASK) } else { stored.value };
         let event = Event::VariableSet {
             name: each.element.clone(),
             scope: written.scope.name(),

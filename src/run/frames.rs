@@ -90,6 +90,9 @@ pub struct Frame {
     /// Of a topic or skill: what the newest metrics said of the person, the newest last.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub moods: Vec<Mood>,
+    /// Of a topic or skill: what was analysed last of each action, as a digest of its metrics.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub analysed: BTreeMap<String, u64>,
     /// Of a topic: the plans that changed it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plans: Option<Box<Plans>>,
@@ -132,6 +135,12 @@ pub enum Insertion {
         trigger: String,
         /// Whether the session is completed after it.
         ends: bool,
+        /// Whether it is an action of the script that runs inside of a skill: it sees the script's scopes, not the skill's.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        outside: bool,
+        /// What the session fails with after it: the turn that it followed failed.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        failure: Option<String>,
     },
 }
 
@@ -274,6 +283,12 @@ pub fn public_path(key: &str) -> String {
     let phases = usize::from(!key.starts_with(INSERTED));
     let parts = key.split('/').skip(phases).filter(|part| !part.starts_with(BLOCK));
     parts.map(|part| part.trim_start_matches(INSERTED)).collect::<Vec<_>>().join("/")
+}
+
+/// A key as a message may tell it: the elements of lists are a person's words.
+pub fn told(key: &str) -> String {
+    let parts = key.split('/').map(|part| part.split_once(ELEMENT).map_or(part, |(id, _)| id));
+    parts.collect::<Vec<_>>().join("/")
 }
 
 /// The path under which the variables of a skill are kept. After the last phase a skill could have the name of a topic.

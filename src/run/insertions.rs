@@ -33,6 +33,7 @@ impl Session {
         let inserted = |key: &&str| self.frames.get(key).is_some_and(|frame| frame.insertion.is_some());
         // What is there for a person's safety comes in however deep it is; a trigger is off inside of itself, which bounds it.
         let triggered = matches!(insertion, Insertion::Triggered { .. });
+        let outside = matches!(insertion, Insertion::Triggered { outside: true, .. });
         if !triggered && lineage(key).filter(inserted).count() >= MOST_INSERTIONS {
             let message = format!("`{id}` cannot run: {MOST_INSERTIONS} skills stand inside one another already");
             let help = "skills that call each other must come to an end: give one of them a condition";
@@ -50,6 +51,9 @@ impl Session {
         let skill = self.skill_of(program, key).filter(|_| !matches!(insertion, Insertion::Triggered { .. }));
         if single(program, skill, id).is_some() {
             self.frames.put(below, frame(At::Single(id.to_owned())));
+            if outside && let Some(script) = self.outer.first_mut() {
+                std::mem::swap(&mut self.scopes, script);
+            }
             return Ok(());
         }
         Err(Lost { code: "frame-unreadable", message: format!("there is no skill and no action `{id}`"), help: None })
@@ -95,7 +99,13 @@ impl Session {
         {
             self.scopes = outside;
         }
-        if let Some(Insertion::Triggered { trigger, .. }) = &frame.insertion {
+        if let Some(Insertion::Triggered { trigger, outside, .. }) = &frame.insertion {
+            if *outside
+                && matches!(frame.at, At::Single(_))
+                && let Some(skill) = self.outer.first_mut()
+            {
+                std::mem::swap(&mut self.scopes, skill);
+            }
             // What was answered inside of it was looked at: it was there for just that.
             let fired = self.head.fired.entry(trigger.clone()).or_default();
             fired.answers = self.answers;
@@ -123,15 +133,27 @@ impl Session {
             Some(Insertion::Routed { reason, completed, then, failure }) => {
                 self.go_on(program, &above, (reason, completed), then, failure, draft)
             }
-            Some(Insertion::Triggered { ends, .. }) => {
-                if ends {
-                    self.end(program);
-                } else if let Some(action) = self.frames.change(&above) {
-                    action.resumed = action.at == At::Action;
-                }
-                Ok(())
-            }
+            Some(Insertion::Triggered { ends, failure, .. }) => self.trigger_over(program, &above, ends, failure),
         }
+    }
+
+    /// What a trigger inserted is over: the session goes on where it was, ends, or fails with what went wrong before.
+    fn trigger_over(
+        &mut self,
+        program: &Program,
+        above: &str,
+        ends: bool,
+        failure: Option<String>,
+    ) -> Result<(), Lost> {
+        if let Some(message) = failure {
+            return Err(Lost { code: "action-error", message, help: None });
+        }
+        if ends {
+            self.end(program);
+        } else if let Some(action) = self.frames.change(above) {
+            action.resumed = action.at == At::Action;
+        }
+        Ok(())
     }
 
     /// Something inserted cannot go on: what stands above it ends with this error, or is asked for a route.
@@ -151,8 +173,17 @@ impl Session {
                 }
                 Ok(())
             }
+            // The interrupted action had no part in it: it goes on, and the answer that it has yet to see is not lost.
+            Some(Insertion::Triggered { ends, failure, .. }) => {
+                let place = self.place_of(&above);
+                let Lost { code, message, help } = lost;
+                draft.event(&place, Event::Error { code, message, help });
+                self.trigger_over(program, &above, ends, failure)
+            }
             // After the last action there is nothing that could have a table but the session.
-            Some(_) => self.decide(program, &above, Outcome::failed(&lost.message), Some(lost), draft),
+            Some(Insertion::Routed { .. }) => {
+                self.decide(program, &above, Outcome::failed(&lost.message), Some(lost), draft)
+            }
         }
     }
 

@@ -11,7 +11,7 @@ use crate::program::recent::{Recent, Said};
 use crate::program::turn::message_id;
 use crate::run::draft::Draft;
 use crate::run::error::RunError;
-use crate::run::frames::{At, Frames, ROOT, lineage, public_path, skill_path};
+use crate::run::frames::{At, Frames, Insertion, ROOT, lineage, public_path, skill_path, told};
 use crate::run::head::{Head, Status};
 use crate::run::mailbox::Mailbox;
 use crate::run::orchestrate::replanned;
@@ -160,22 +160,28 @@ fn open_scopes(
     let mut phase = None;
     let leaf = frames.leaf();
     for key in lineage(&leaf) {
-        let frame = frames.get(key).ok_or_else(|| format!("no frame `{key}`"))?;
+        let frame = frames.get(key).ok_or_else(|| format!("no frame `{}`", told(key)))?;
         match &frame.at {
             At::Phase => {
-                let found = program.phases.get(above.next).ok_or_else(|| format!("no phase for `{key}`"))?;
+                let found = program.phases.get(above.next).ok_or_else(|| format!("no phase for `{}`", told(key)))?;
                 scopes.push(of(Scope::Phase, key, &found.declarations)?);
                 phase = Some(found);
             }
             At::Topic => {
                 let topic = phase.and_then(|phase| phase.topics.get(above.next));
-                let topic = topic.ok_or_else(|| format!("no topic for `{key}`"))?;
+                let topic = topic.ok_or_else(|| format!("no topic for `{}`", told(key)))?;
                 scopes.push(of(Scope::Topic, &public_path(key), &topic.declarations)?);
             }
             At::Skill(id) => {
                 let skill = program.skills.get(id).ok_or_else(|| format!("no skill `{id}`"))?;
                 let inside = Scopes::isolated(of(Scope::Topic, &skill_path(key), &skill.inputs)?);
                 outer.push(std::mem::replace(&mut scopes, inside));
+            }
+            // An action of the script inside of a skill sees the script's scopes.
+            At::Single(_) if matches!(frame.insertion, Some(Insertion::Triggered { outside: true, .. })) => {
+                if let Some(script) = outer.first_mut() {
+                    std::mem::swap(&mut scopes, script);
+                }
             }
             At::Session | At::Block(_) | At::Single(_) | At::Action => {}
         }

@@ -13,7 +13,7 @@ use crate::program::turn::base_names;
 use crate::prompt::expr::parse::Expr;
 use crate::prompt::names::Names;
 use crate::run::draft::Draft;
-use crate::run::frames::{At, Frame, ROOT, child, component, id_of, parent, public_path};
+use crate::run::frames::{At, Frame, ROOT, child, component, id_of, lineage, parent, public_path, told};
 use crate::run::session::Session;
 use crate::value::scopes::{Declarations, Layer, Scope, Stored};
 
@@ -58,7 +58,7 @@ impl Session {
             let program = Arc::clone(&self.program);
             let key = self.frames.leaf();
             let Some(frame) = self.frames.get(&key).cloned() else {
-                return Err(Lost::new(format!("no frame `{key}`")));
+                return Err(Lost::new(format!("no frame `{}`", told(&key))));
             };
             match &frame.at {
                 At::Session => match program.phases.get(frame.next) {
@@ -67,7 +67,7 @@ impl Session {
                 },
                 At::Phase => {
                     let phase = self.frames.get(ROOT).and_then(|root| program.phases.get(root.next));
-                    let phase = phase.ok_or_else(|| Lost::new(format!("no phase for frame `{key}`")))?;
+                    let phase = phase.ok_or_else(|| Lost::new(format!("no phase for frame `{}`", told(&key))))?;
                     match phase.topics.get(frame.next) {
                         None => self.leave(&key),
                         Some(topic) => self.try_topic(&program, (phase, topic), &key, draft)?,
@@ -75,7 +75,7 @@ impl Session {
                 }
                 At::Topic | At::Block(_) | At::Skill(_) | At::Single(_) => {
                     let steps = self.steps_of(&program, &key);
-                    let steps = steps.ok_or_else(|| Lost::new(format!("no steps for `{key}`")))?;
+                    let steps = steps.ok_or_else(|| Lost::new(format!("no steps for `{}`", told(&key))))?;
                     match steps.get(frame.next) {
                         Some(_) if frame.at == At::Topic && self.gives_up(&program, &key, draft) => {}
                         Some(step) => self.begin(&program, step, &key, draft)?,
@@ -173,7 +173,10 @@ impl Session {
             Err(lost) => Some(lost),
         };
         let calls = self.counters.get(&calls_of(&step.id)).copied().unwrap_or_default();
-        let calls = u32::try_from(calls).unwrap_or(u32::MAX);
+        // One of this id may be open above, when it is inserted while it waits itself.
+        let open = lineage(&key).filter(|above| id_of(component(above)) == step.id);
+        let open = open.filter_map(|above| self.frames.get(above)).map(|frame| frame.calls).max().unwrap_or(0);
+        let calls = u32::try_from(calls).unwrap_or(u32::MAX).max(open);
         self.frames.put(key.clone(), Frame { at: At::Action, calls, ..Frame::default() });
         self.begun(program, step, &key, lost, draft)
     }

@@ -37,7 +37,7 @@ impl Session {
             topic,
             place: &place,
             recent: &self.recent,
-            scopes: self.outer.first().unwrap_or(&self.scopes).clone(),
+            scopes: self.script_scopes().clone(),
             actions,
             cursor: self.cursor(&asked.home),
             plans: &plans,

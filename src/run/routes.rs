@@ -6,7 +6,7 @@ use crate::program::event::Event;
 use crate::program::outcome::{ExitReason, Outcome};
 use crate::program::program::Program;
 use crate::run::draft::Draft;
-use crate::run::frames::{At, Insertion, ROOT, component, id_of, lineage, parent};
+use crate::run::frames::{At, Insertion, ROOT, component, id_of, lineage, parent, told};
 use crate::run::moves::Lost;
 use crate::run::session::Session;
 use crate::script::routes::Go;
@@ -233,12 +233,9 @@ impl Session {
 
     /// Begins an action again, unless that was done often enough.
     fn retry(&mut self, program: &Program, key: &str, draft: &mut Draft) -> Result<(), Lost> {
-        let position = self.position(program, key).ok_or_else(|| Lost::new(format!("no action for `{key}`")))?;
-        let (most, step) = (position.topic.strategy.retries(), position.step);
-        let retried = self.frames.get(key).map_or(0, |frame| frame.retries);
-        if retried >= most {
-            return self.go(program, key, &Go::Next, true, draft);
-        }
+        let position =
+            self.position(program, key).ok_or_else(|| Lost::new(format!("no action for `{}`", told(key))))?;
+        let step = position.step;
         self.hop(format!("{} → retry", id_of(component(key))))?;
         if let Some(frame) = self.frames.change(key) {
             frame.retries += 1;

@@ -3,6 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::program::event::Event;
+use crate::program::place::Place;
 use crate::program::program::Program;
 use crate::program::routes::Trigger;
 use crate::prompt::expr::fields::fields_of;
@@ -11,27 +12,50 @@ use crate::run::frames::{At, Insertion, lineage};
 use crate::run::moves::Lost;
 use crate::run::session::Session;
 use crate::script::routes::Go;
+use crate::value::scopes::Scopes;
+
+/// When triggers are looked at.
+#[derive(Clone, Copy)]
+pub(crate) struct Look<'a> {
+    /// The place of the turn that was taken, or of the action that a message is for.
+    pub(crate) place: &'a Place,
+    /// Whether nothing was judged: no turn has seen the newest message yet, or the turn was about none.
+    pub(crate) unjudged: bool,
+    /// What the turn failed with, where it has no route.
+    pub(crate) failure: Option<&'a str>,
+}
 
 impl Session {
+    /// The scopes of the script, wherever the session stands.
+    pub(crate) fn script_scopes(&self) -> &Scopes {
+        self.outer.iter().find(|scopes| !scopes.is_isolated()).unwrap_or(&self.scopes)
+    }
+
     /// Looks at the triggers, with the `metadata` of the turn that was just taken. The first that holds has what it inserts
     /// put below the innermost frame. Gives whether one did.
     ///
     /// # Errors
     /// When the session fails: triggers went round without an answer.
-    pub(crate) fn look_at_triggers(&mut self, program: &Program, draft: &mut Draft) -> Result<bool, Lost> {
+    pub(crate) fn look_at_triggers(
+        &mut self,
+        program: &Program,
+        look: Look<'_>,
+        draft: &mut Draft,
+    ) -> Result<bool, Lost> {
         let metadata = std::mem::take(&mut self.metadata);
         if program.triggers.is_empty() {
             return Ok(false);
         }
         let key = self.frames.leaf();
-        let place = self.place_of(&key);
+        let place = look.place;
         // A trigger is the session's: it sees the same names wherever the session stands.
-        let scopes = self.outer.first().unwrap_or(&self.scopes).of_session();
+        let scopes = self.script_scopes().of_session();
         let mut names = crate::program::turn::base_names(program, None, None, &self.recent, scopes);
         names.give_text("time", self.services.clock.words(self.last_seq));
         names.give("current_round", json!(place.round.unwrap_or(1)));
         names.give("max_rounds", metadata.get("max_rounds").cloned().unwrap_or(json!(1)));
-        names.give("metadata", Value::Object(with_all_names(metadata, &program.triggers)));
+        let metadata = with_all_names(metadata, &program.triggers, place.round.unwrap_or(1));
+        names.give("metadata", Value::Object(metadata));
         for trigger in &program.triggers {
             if self.is_off(&key, trigger) {
                 continue;
@@ -39,6 +63,8 @@ impl Session {
             let why = match trigger.when.truth(&names) {
                 Ok(false) => continue,
                 Ok(true) => format!("`when` holds: {}", trigger.when.source()),
+                // Where no answer was judged there is no metadata, and this is asked again when one is.
+                Err(_) if look.unjudged && !fields_of("metadata", trigger.when.root()).is_empty() => continue,
                 Err(error) => {
                     let message = format!(
                         "the condition of the trigger `{}`, `{}`, cannot be evaluated, so it counts as fired: {}",
@@ -46,11 +72,11 @@ impl Session {
                         trigger.when.source(),
                         error.message
                     );
-                    draft.event(&place, Event::Error { code: "trigger-failed", message, help: error.help });
+                    draft.event(place, Event::Error { code: "trigger-failed", message, help: error.help });
                     format!("`when` cannot be evaluated: {}", trigger.when.source())
                 }
             };
-            self.fire(program, &key, trigger, why, draft)?;
+            self.fire(program, &key, trigger, (why, look), draft)?;
             return Ok(true);
         }
         Ok(false)
@@ -71,14 +97,14 @@ impl Session {
         program: &Program,
         key: &str,
         trigger: &Trigger,
-        why: String,
+        (why, look): (String, Look<'_>),
         draft: &mut Draft,
     ) -> Result<(), Lost> {
-        let place = self.place_of(key);
+        let place = look.place;
         let then = if trigger.ends { Go::End } else { Go::Resume };
         let route = format!("insert: {}, then: {then}", trigger.insert);
         let from = place.action_id.clone().unwrap_or_default();
-        draft.event(&place, Event::Triggered { reason: trigger.id.clone(), route: route.clone(), from, why });
+        draft.event(place, Event::Triggered { reason: trigger.id.clone(), route: route.clone(), from, why });
         self.hop(format!("trigger {} → {route}", trigger.id))?;
         let answers = self.answers;
         let fired = self.head.fired.entry(trigger.id.clone()).or_default();
@@ -89,23 +115,25 @@ impl Session {
         if let Some(frame) = self.frames.change(key).filter(|frame| frame.at == At::Action) {
             frame.held = held.or(frame.held.take());
         }
-        let insertion = Insertion::Triggered { trigger: trigger.id.clone(), ends: trigger.ends };
+        let outside = self.scopes.is_isolated();
+        let failure = look.failure.map(str::to_owned);
+        let insertion = Insertion::Triggered { trigger: trigger.id.clone(), ends: trigger.ends, outside, failure };
         self.insert(program, key, &trigger.insert, insertion, Map::new(), draft)
     }
 }
 
 /// The names of `metadata` that always exist, those that a trigger asks for among them; what a reply held of its own stays.
-fn with_all_names(mut metadata: Map<String, Value>, triggers: &[Trigger]) -> Map<String, Value> {
+fn with_all_names(mut metadata: Map<String, Value>, triggers: &[Trigger], round: u32) -> Map<String, Value> {
     for (name, _) in triggers.iter().flat_map(|trigger| fields_of("metadata", trigger.when.root())) {
         metadata.entry(name).or_insert(Value::Null);
     }
     let always = [
         ("emotional_tone", json!("")),
         ("crisis_signal", json!(false)),
-        ("current_round", Value::Null),
-        ("max_rounds", Value::Null),
+        ("current_round", json!(round)),
+        ("max_rounds", json!(1)),
         ("exit_reason", Value::Null),
-        ("parse_retry_count", Value::Null),
+        ("parse_retry_count", json!(0)),
         ("parse_error", json!(false)),
     ];
     for (name, value) in always {

@@ -12,17 +12,18 @@ use crate::program::turn::{Lent, Turn};
 use crate::program::work::Work;
 use crate::run::draft::Draft;
 use crate::run::error::RunError;
-use crate::run::frames::{At, Frame, Insertion, block_component, child};
+use crate::run::frames::{At, Frame, Insertion, block_component, child, told};
 use crate::run::head::Status;
 use crate::run::moves::{Arrived, Lost};
 use crate::run::position::last_of;
 use crate::run::session::{Pause, Session, next_answer_id};
+use crate::run::triggers::Look;
 use crate::script::routes::Go;
 
 /// How many turns in a row an action may take without waiting (ARCHITECTURE, "Frames").
 const MOST_TURNS_IN_A_ROW: u32 = 100;
 
-/// The action that took a turn: its frame, its place in the round that the turn was about, its kind.
+/// The action that took a turn: its frame, that of its topic or skill, its place in the round that it is in by now, its kind.
 struct Here<'a> {
     key: &'a str,
     home: &'a str,
@@ -68,7 +69,8 @@ impl Session {
             // A message is looked at before any action sees it, when nothing is known of it but its words.
             let mut draft = Draft::default();
             let place = self.place();
-            match self.look_at_triggers(&program, &mut draft) {
+            let look = Look { place: &place, unjudged: true, failure: None };
+            match self.look_at_triggers(&program, look, &mut draft) {
                 Ok(false) => {}
                 Ok(true) => {
                     self.walk_on(&place, &mut draft);
@@ -135,9 +137,13 @@ impl Session {
                 self.ended(&program, &here, Outcome::failed(&message), Some(Lost { code, message, help }), &mut draft)
             }
         };
-        let then = then.and_then(|then| {
-            if self.look_at_triggers(&program, &mut draft)? { self.settled(&mut draft) } else { Ok(then) }
-        });
+        let failure = then.as_ref().err().map(|lost| lost.message.clone());
+        let look = Look { place: &here.place, unjudged: !answered, failure: failure.as_deref() };
+        let then = match self.look_at_triggers(&program, look, &mut draft) {
+            Ok(true) => self.settled(&mut draft),
+            Ok(false) => then,
+            Err(lost) => Err(lost),
+        };
         let job = if answered { self.next_job(&program, &position, &here.place, &draft) } else { None };
         self.conclude(then, &here.place, &mut draft);
         // Monitors end with the session.
@@ -147,6 +153,12 @@ impl Session {
 
     /// Does what follows a turn.
     pub(crate) fn conclude(&mut self, then: Result<Then, Lost>, place: &Place, draft: &mut Draft) {
+        if matches!(then, Ok(Then::End) | Err(_)) {
+            // What monitors have said by now was paid for, and belongs to the history.
+            for arrival in self.mailbox.take() {
+                self.note(arrival, draft);
+            }
+        }
         match then {
             Ok(Then::Turn) => {}
             Ok(Then::Wait) => self.wait(place, draft),
@@ -283,7 +295,7 @@ impl Session {
         draft: &mut Draft,
         does: impl FnOnce(&Turn<'_>) -> Result<(), ActionError>,
     ) -> Result<(), Lost> {
-        let lost = || Lost::new(format!("no action for `{key}`"));
+        let lost = || Lost::new(format!("no action for `{}`", told(key)));
         let frame = self.frames.get(key).ok_or_else(lost)?;
         let position = self.position(program, key).or_else(|| last_of(program)).ok_or_else(lost)?;
         let place = self.place_of(key);

@@ -1,6 +1,7 @@
 //! Monitors of a session: what they are given after a turn, where their advice waits, and how its use is told (LANGUAGE.md
 //! section 9). The analyses themselves run beside the session, see [`crate::run::mailbox`].
 
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -11,7 +12,7 @@ use crate::program::event::Event;
 use crate::program::monitor::{MonitorContext, TREND, USUAL_LIMIT, Watched, monitor_names};
 use crate::program::outcome::Outcome;
 use crate::program::place::Place;
-use crate::program::program::Program;
+use crate::program::program::{Program, Steps};
 use crate::program::recent::cut_in_the_middle;
 use crate::prompt::names::Names;
 use crate::prompt::text::Text;
@@ -90,11 +91,12 @@ impl Session {
         self.commit(draft).await
     }
 
-    fn note(&mut self, arrival: Arrival, draft: &mut Draft) {
+    pub(crate) fn note(&mut self, arrival: Arrival, draft: &mut Draft) {
         let Arrival { about: Unanswered { home, seq: about, watched }, analysed, feedback, orchestrate } = arrival;
         let mut place = self.place_of(&home);
         place.action_id = Some(watched.action_id.clone());
         place.round = Some(watched.round);
+        let worked = analysed.call.as_ref().is_some_and(|call| call.error.is_none());
         if let Some(call) = analysed.call {
             self.head.model_calls += 1;
             self.head.tokens_in += call.tokens_in.unwrap_or(0);
@@ -122,8 +124,21 @@ impl Session {
             let (action_id, round) = (watched.action_id.clone(), watched.round);
             self.ask_for_plan(Asked { home: home.clone(), action_id, round, analysis: analysis.clone() });
         }
-        let Some(text) = feedback else { return };
-        let Some(frame) = self.frames.change(&home) else { return };
+        let Some(frame) = self.frames.change(&home) else {
+            self.mailbox.forget(&home);
+            return;
+        };
+        if worked {
+            frame.analysed.insert(watched.action_id.clone(), digest(&watched.metrics));
+        }
+        let Some(text) = feedback else {
+            // The person is not any more where older advice found them.
+            let outdated = |advice: &Advice| advice.action_id == watched.action_id && advice.about < about;
+            if worked && frame.advice.as_deref().is_some_and(outdated) {
+                frame.advice = None;
+            }
+            return;
+        };
         if frame.advice.as_ref().is_some_and(|advice| advice.about > about) {
             return;
         }
@@ -167,6 +182,10 @@ impl Session {
         self.services.models.monitor(&position.step.id)?;
         let metrics = shortened(config.monitor.parse_metrics(outcome)?);
         let moods = self.remember_mood(&position.home, &metrics);
+        let analysed = self.frames.get(&position.home).and_then(|home| home.analysed.get(&position.step.id));
+        if analysed == Some(&digest(&metrics)) {
+            return None;
+        }
         // What nobody has a budget for is not asked.
         if self.larger_budget().is_some() {
             return None;
@@ -175,13 +194,15 @@ impl Session {
         let strategy = &position.topic.strategy;
         let words = |text: &Option<Text>| rendered(program, text.as_ref(), &names);
         let round = place.round.unwrap_or(1);
+        // Fewer than the author allows, when time is short.
+        let last_round = outcome.metadata.get("max_rounds").and_then(Value::as_u64);
         let answers = self.recent.newest_of_user(round.min(TREND as u32) as usize);
         let answers = answers.iter().map(|answer| cut_in_the_middle(answer, MOST_ANSWER)).collect();
         let watched = Watched {
             action_type: position.step.kind.to_owned(),
             action_id: position.step.id.clone(),
             round,
-            max_rounds: config.max_rounds,
+            max_rounds: last_round.and_then(|last| u32::try_from(last).ok()).unwrap_or(config.max_rounds),
             metrics,
             progress_suggestion: outcome.progress_suggestion,
             exit_reason: outcome.exit_reason,
@@ -226,10 +247,11 @@ impl Session {
         for about in std::mem::take(&mut self.head.monitors) {
             // All actions of a kind have the same monitor, and the one that was watched is mostly the one that waits.
             let kind = about.watched.action_type.clone();
-            let steps = program.phases.iter().flat_map(|phase| &phase.topics).flat_map(|topic| topic.steps.iter());
-            let skills = program.skills.values().flat_map(|skill| skill.steps.iter());
-            let mut steps = std::iter::once(position.step).chain(steps).chain(skills).filter(|step| step.kind == kind);
-            let Some(config) = steps.find_map(|step| step.action.watched()) else { continue };
+            let topics = program.phases.iter().flat_map(|phase| &phase.topics).map(|topic| &topic.steps);
+            let skills = program.skills.values().map(|skill| &skill.steps);
+            let own = position.step.action.watched().filter(|_| position.step.kind == kind);
+            let config = own.or_else(|| topics.chain(skills).find_map(|steps| watched_in(steps, &kind)));
+            let Some(config) = config else { continue };
             let names = self.names_of_monitor(&program, &position);
             if let Some(job) = self.job(&program, config, about, names) {
                 self.mailbox.start(job);
@@ -268,7 +290,24 @@ fn shortened(mut metrics: Map<String, Value>) -> Map<String, Value> {
     metrics
 }
 
+/// What tells metrics from others, also after a resume.
+fn digest(metrics: &Map<String, Value>) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    for (name, metric) in metrics {
+        (name, metric.as_str()).hash(&mut hasher);
+    }
+    hasher.finish()
+}
+
 /// A text of a strategy. One that cannot be rendered is left out: it guides a monitor and decides nothing.
 fn rendered(program: &Program, text: Option<&Text>, names: &Names) -> String {
     text.and_then(|text| program.texts.render(text, names).ok()).unwrap_or_default()
+}
+
+/// The first action of this kind that a monitor looks at, also inside of others.
+fn watched_in<'p>(steps: &'p Steps, kind: &str) -> Option<&'p WatchedConfig> {
+    steps.iter().find_map(|step| {
+        let own = step.action.watched().filter(|_| step.kind == kind);
+        own.or_else(|| step.action.blocks().into_iter().find_map(|steps| watched_in(steps, kind)))
+    })
 }

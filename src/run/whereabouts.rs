@@ -159,7 +159,7 @@ fn brought_by(insertion: &Insertion, above: &str) -> String {
             format!("inserted for {} of {above}, then: {then}", reason.name())
         }
         Insertion::Routed { reason, then: None, .. } => format!("inserted for {} of {above}", reason.name()),
-        Insertion::Triggered { trigger, ends } => {
+        Insertion::Triggered { trigger, ends, .. } => {
             let then = if *ends { "end" } else { "resume" };
             format!("inserted by the trigger {trigger}, then: {then}")
         }

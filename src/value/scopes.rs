@@ -159,6 +159,11 @@ impl Scopes {
         Self { layers: self.layers.iter().filter(wide).map(Arc::clone).collect(), isolated: self.isolated }
     }
 
+    /// Whether these are the scopes of a skill.
+    pub fn is_isolated(&self) -> bool {
+        self.isolated
+    }
+
     /// Enters a scope: its layer is now the narrowest.
     pub fn push(&mut self, layer: Layer) {
         self.layers.push(Arc::new(layer));
