@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use tracing::error;
 
 use crate::program::event::Event;
 use crate::program::orchestration::edits::{id_of, is_skipped};
@@ -128,7 +129,11 @@ impl Plans {
         (analysis, from): (&Value, &str),
         original: &[Value],
     ) -> Event {
-        let now = self.replay(original.to_vec()).unwrap_or_default();
+        let now = self.replay(original.to_vec()).unwrap_or_else(|refused| {
+            error!(code = refused.code, "the plans of a topic do not fit its actions: {refused}");
+            // What is not known is not told.
+            Vec::new()
+        });
         let reason = analysis.get("intervention_reason").and_then(Value::as_str).unwrap_or_default();
         Event::Orchestrated {
             reason: reason.to_owned(),
