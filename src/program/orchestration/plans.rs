@@ -46,11 +46,6 @@ pub struct Accepted {
 }
 
 impl Plans {
-    /// Whether nothing was ever asked for, so that the frame needs to keep nothing.
-    pub fn is_empty(&self) -> bool {
-        *self == Self::default()
-    }
-
     /// For what a plan would be made that is asked for now.
     pub fn revision(&self, cursor: Cursor) -> Revision {
         Revision { plans: self.count(), cursor }
