@@ -7,7 +7,7 @@ use tracing::error;
 use crate::program::event::Event;
 use crate::program::orchestration::edits::{id_of, is_skipped};
 use crate::program::orchestration::plan::{Cursor, OrchestrationPlan, Refused, Revision};
-use crate::program::orchestration::{ExecutionState, execute_orchestration};
+use crate::program::orchestration::{ExecutionState, MOST_ASKED, MOST_PLANS, execute_orchestration};
 use crate::program::program::Program;
 use crate::program::recheck::Recheck;
 
@@ -46,6 +46,11 @@ pub struct Accepted {
 }
 
 impl Plans {
+    /// Whether this visit may have no further plan, or a model was asked often enough for one.
+    pub fn are_used_up(&self) -> bool {
+        self.count() >= MOST_PLANS || self.asked >= MOST_ASKED
+    }
+
     /// For what a plan would be made that is asked for now.
     pub fn revision(&self, cursor: Cursor) -> Revision {
         Revision { plans: self.count(), cursor }
