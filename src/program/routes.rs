@@ -45,9 +45,4 @@ impl RouteTable {
     pub fn get(&self, reason: ExitReason) -> Option<&Arc<Route>> {
         self.0.iter().find(|(of, _)| *of == reason).map(|(_, route)| route)
     }
-
-    /// Whether nobody wrote a route here.
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
 }

@@ -29,6 +29,12 @@ pub struct Wanted {
 /// Why a kind's schema and an action's outputs make no shape.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ShapeError {
+    /// The schema of the kind is not there, or is no JSON.
+    #[error("the schema of a reply cannot be read: {why}")]
+    Unreadable {
+        /// What is wrong with its text.
+        why: String,
+    },
     /// The schema of the kind does not describe an object.
     #[error("the schema of a reply must describe an object with `properties`")]
     NotAnObject,

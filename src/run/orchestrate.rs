@@ -3,30 +3,56 @@
 
 use std::sync::Arc;
 
+use tracing::error;
+
 use crate::program::event::Event;
 use crate::program::orchestration::asking::{OrchestrationContext, Planning};
 use crate::program::orchestration::plan::{Cursor, Refused};
 use crate::program::orchestration::plans::Plans;
 use crate::program::orchestration::should_orchestrate;
+use crate::program::place::Place;
 use crate::program::program::{Phase, Program, Topic};
 use crate::run::draft::Draft;
-use crate::run::frames::{At, Frame, Frames, ROOT, is_below, lineage, parent};
+use crate::run::frames::{At, Frame, Frames, ROOT, component, id_of, is_below, lineage, parent};
 use crate::run::planner::{Asked, Planned};
 use crate::run::session::Session;
 
+/// Why a plan is none any more.
+const OVER: &str = "the visit of the topic that it was made for is over";
+
 impl Session {
-    /// Asks for a plan, when the topic allows it and nothing speaks against it. It is made beside the session.
-    pub(crate) fn ask_for_plan(&mut self, asked: Asked) {
+    /// Asks for a plan, when the topic allows it and nothing speaks against it. It is made beside the session. Gives why none is
+    /// made though one was wanted; [`Session::no_plan`] tells that.
+    pub(crate) fn ask_for_plan(&mut self, asked: Asked) -> Option<String> {
         // What nobody has a budget for is not asked.
         if self.larger_budget().is_some() {
-            return;
+            return None;
         }
         let program = Arc::clone(&self.program);
-        let Some((phase, topic)) = self.topic_at(&program, &asked.home) else { return };
-        let Some(frame) = self.frames.get(&asked.home) else { return };
+        let Some(frame) = self.frames.get(&asked.home) else {
+            return may_plan(&self.base, &asked.home).then(|| OVER.to_owned());
+        };
+        let (phase, topic) = self.topic_at(&program, &asked.home)?;
         let plans = frame.plans.as_deref().cloned().unwrap_or_default();
-        let written = self.services.recheck.actions(&topic.id).and_then(|written| plans.replay(written).ok());
-        let Some(actions) = written else { return };
+        // Both are known at once; to know the actions, the whole script is read.
+        if !topic.strategy.orchestration || plans.are_used_up() {
+            return None;
+        }
+        let Some(written) = self.services.recheck.actions(&topic.id) else {
+            error!(topic_id = topic.id, "a topic that runs is not in its script");
+            return Some("the script has no such topic".to_owned());
+        };
+        let actions = match plans.replay(written) {
+            Ok(actions) => actions,
+            Err(refused) => {
+                error!(
+                    topic_id = topic.id,
+                    code = refused.code,
+                    "the plans of a topic do not fit its actions: {refused}"
+                );
+                return Some(format!("the plans that were made before do not fit the topic: {refused}"));
+            }
+        };
         let mut place = self.place_of(&asked.home);
         place.action_id = Some(asked.action_id.clone());
         place.round = Some(asked.round);
@@ -45,14 +71,22 @@ impl Session {
             call_id: format!("c{}.plan{}", self.last_seq + 1, plans.asked),
         });
         if !should_orchestrate(&asked.analysis, &context) {
-            return;
+            return None;
         }
         let home = asked.home.clone();
-        if self.planner.start(asked, context)
-            && let Some(frame) = self.frames.change(&home)
-        {
+        if !self.planner.start(asked, context) {
+            return Some("another plan is being made".to_owned());
+        }
+        if let Some(frame) = self.frames.change(&home) {
             frame.plans.get_or_insert_default().asked += 1;
         }
+        None
+    }
+
+    /// Tells that there is no plan, and why.
+    pub(crate) fn no_plan(place: &Place, why: &str, draft: &mut Draft) {
+        let message = format!("there is no plan for the rest of the topic: {why}");
+        draft.event(place, Event::Warning { code: "plan-failed", message, help: None });
     }
 
     /// Does what a plan says, or tells why not (`execute_orchestration` of 004).
@@ -68,18 +102,18 @@ impl Session {
             draft.event(&place, Event::ModelCall(Box::new(call)));
         }
         if let Some(fault) = generated.fault {
-            let message = format!("there is no plan for the rest of the topic: {fault}");
-            draft.event(&place, Event::Warning { code: "plan-failed", message, help: None });
+            Self::no_plan(&place, &fault, draft);
         }
         let Some(plan) = generated.plan else { return };
         let program = Arc::clone(&self.program);
         let recheck = Arc::clone(&self.services.recheck);
         let about = (&asked.analysis, asked.action_id.as_str());
         let Some((_, topic)) = self.topic_at(&program, &asked.home) else {
-            let refused = Refused::new("too-late", "the visit of the topic that it was made for is over");
+            let refused = Refused::new("too-late", OVER);
             draft.event(&place, Plans::default().told(&plan, Some(&refused), about, &[]));
             return;
         };
+        // Where there are none, the plan is refused for that reason.
         let original = recheck.actions(&topic.id).unwrap_or_default();
         let cursor = self.cursor(&asked.home);
         let mut plans =
@@ -94,14 +128,20 @@ impl Session {
         }
     }
 
-    /// Asks again for the plan that was not there when the session came to rest.
+    /// Asks again for the plan that was not there when the session came to rest. Why there will be none is noted like a plan
+    /// that came in.
     pub(crate) fn plan_again(&mut self) {
         if let Some(asked) = self.head.planning.take() {
             // It was counted when it was asked for the first time.
             if let Some(plans) = self.frames.change(&asked.home).and_then(|frame| frame.plans.as_mut()) {
                 plans.asked = plans.asked.saturating_sub(1);
             }
-            self.ask_for_plan(asked);
+            if let Some(fault) = self.ask_for_plan(asked.clone()) {
+                if let Some(plans) = self.frames.change(&asked.home).and_then(|frame| frame.plans.as_mut()) {
+                    plans.asked += 1;
+                }
+                self.planner.failed(asked, fault);
+            }
         }
     }
 
@@ -126,6 +166,15 @@ impl Session {
         let at = self.frames.get(home).map_or(0, |frame| frame.next);
         Cursor { at, begun: is_below(&self.frames.leaf(), home) }
     }
+}
+
+/// Whether the topic whose frame had the key `home`, and has ended, allows plans. A skill has none of its own.
+fn may_plan(program: &Program, home: &str) -> bool {
+    let key: Vec<&str> = lineage(home).map(|key| id_of(component(key))).collect();
+    let [phase, topic] = key.as_slice() else { return false };
+    let phase = program.phases.iter().find(|found| found.id == *phase);
+    let topic = phase.and_then(|phase| phase.topics.iter().find(|found| found.id == *topic));
+    topic.is_some_and(|topic| topic.strategy.orchestration)
 }
 
 /// The program as the plans in these frames have made it; `None` when there are none.

@@ -73,6 +73,13 @@ impl Planner {
         true
     }
 
+    /// Lays down why a plan that was asked for is not made, unless something lies there.
+    pub fn failed(&self, asked: Asked, fault: String) {
+        let generated = Generated { fault: Some(fault), ..Generated::default() };
+        self.shared.state().planned.get_or_insert(Planned { asked, generated });
+        self.shared.arrived.notify_one();
+    }
+
     /// What came in since the last time.
     pub fn take(&self) -> Option<Planned> {
         self.shared.state().planned.take()

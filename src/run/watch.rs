@@ -122,7 +122,10 @@ impl Session {
         let seq = self.last_seq + draft.events.len() as u64;
         if orchestrate {
             let (action_id, round) = (watched.action_id.clone(), watched.round);
-            self.ask_for_plan(Asked { home: home.clone(), action_id, round, analysis: analysis.clone() });
+            let asked = Asked { home: home.clone(), action_id, round, analysis: analysis.clone() };
+            if let Some(why) = self.ask_for_plan(asked) {
+                Self::no_plan(&place, &why, draft);
+            }
         }
         let Some(frame) = self.frames.change(&home) else {
             self.mailbox.forget(&home);

@@ -427,7 +427,8 @@ impl<'a> Fields<'a> {
         self.findings.report(diagnostic);
     }
 
-    fn wrong_type(&self, name: &str, expected: &str, node: &Node) -> Diagnostic {
+    /// `wrong-type` of the field `name`, not reported yet.
+    pub(crate) fn wrong_type(&self, name: &str, expected: &str, node: &Node) -> Diagnostic {
         let message = format!("`{name}` must be {expected}, but this is {}", node.describe());
         Diagnostic::error("wrong-type", message, self.file, node.span)
     }

@@ -1,6 +1,8 @@
 //! What bounds a session and a topic, as written: `budget`, `time_budget`, `priority`, `strategy`, `for_each`
 //! (LANGUAGE.md sections 2, 5 and 9).
 
+use std::sync::Arc;
+
 use crate::script::declare::variable_name;
 use crate::script::fields::{Fields, Words};
 use crate::source::span::Spanned;
@@ -89,7 +91,20 @@ pub struct ForEach {
 pub fn for_each(fields: &Fields<'_>) -> Option<ForEach> {
     let node = fields.take("for_each")?;
     let inner = Fields::of(node, "`for_each`", fields.file(), fields.findings())?;
-    let (list, element) = (inner.required_words("in"), inner.required_words("as"));
+    let literal = inner.take("in").filter(|node| matches!(node.kind, NodeKind::Sequence(_)));
+    let list = match literal {
+        // An expression can hold a list as it stands there, but only in quotes. That it is reported is enough: an empty list in
+        // its place keeps the element known.
+        Some(node) => {
+            let help =
+                "write the name of a variable that holds the list, or put the list in quotes, as in `in: \"[1, 2]\"`";
+            let diagnostic = inner.wrong_type("in", "text", node);
+            fields.findings().report(diagnostic.with_help(help));
+            Some(Words { text: "[]".to_owned(), node: Arc::clone(node) })
+        }
+        None => inner.required_words("in"),
+    };
+    let element = inner.required_words("as");
     inner.finish();
     let element = Spanned { span: element.as_ref()?.node.span, value: element?.text };
     let value = variable_name(&element, fields)?;

@@ -10,6 +10,7 @@ use bcc_script::archive::contract::Archive;
 use bcc_script::engine::clock::FixedClock;
 use bcc_script::engine::files::TemplateFolders;
 use bcc_script::engine::pin::Pinned;
+use bcc_script::engine::recheck::PinnedScript;
 use bcc_script::program::event::{Delta, Observer};
 use bcc_script::program::program::Program;
 use bcc_script::program::recheck::Recheck;
@@ -58,12 +59,19 @@ pub(crate) fn program(script: &str) -> Arc<Program> {
 
 /// The script, checked, with the templates of a project.
 pub(crate) fn checked(script: &str, project: &Path) -> Arc<Program> {
+    pinned(script, project).0
+}
+
+/// The same, with what checks it again with a topic that a plan has changed.
+pub(crate) fn pinned(script: &str, project: &Path) -> (Arc<Program>, PinnedScript) {
     let file = Arc::new(SourceFile::new("s.yaml", script));
     let templates = collect(&TemplateFolders::of(project), None).unwrap();
-    let (program, found) = Pinned::new(Arc::clone(&file), templates, BTreeMap::new()).check(parse(&file)).unwrap();
-    Arc::new(program.unwrap_or_else(|| {
+    let pinned = Pinned::new(Arc::clone(&file), templates, BTreeMap::new());
+    let (program, found) = pinned.check(parse(&file)).unwrap();
+    let program = program.unwrap_or_else(|| {
         panic!("{}", found.iter().map(|found| found.message.as_str()).collect::<Vec<_>>().join("\n"))
-    }))
+    });
+    (Arc::new(program), PinnedScript::new(Arc::new(pinned)))
 }
 
 struct Nobody;
@@ -87,12 +95,17 @@ impl Recheck for NoPlans {
     }
 }
 
-async fn parts(program: &Arc<Program>, archive: Arc<dyn Archive>, models: Arc<dyn Models>) -> Parts {
+async fn parts(
+    program: &Arc<Program>,
+    archive: Arc<dyn Archive>,
+    models: Arc<dyn Models>,
+    recheck: Arc<dyn Recheck>,
+) -> Parts {
     let clock = FixedClock::new("2026-11-21T20:00:00Z".parse().unwrap());
     Parts {
         id: SESSION.to_owned(),
         program: Arc::clone(program),
-        services: Services { models, clock: Arc::new(clock), observer: Arc::new(Nobody), recheck: Arc::new(NoPlans) },
+        services: Services { models, clock: Arc::new(clock), observer: Arc::new(Nobody), recheck },
         lock: archive.lock(SESSION, "the test").await.unwrap(),
         archive,
         script: program.id.clone(),
@@ -103,6 +116,16 @@ async fn parts(program: &Arc<Program>, archive: Arc<dyn Archive>, models: Arc<dy
 
 /// A new session.
 pub(crate) async fn begin(program: &Arc<Program>, archive: Arc<dyn Archive>, models: Arc<dyn Models>) -> Session {
+    begin_with(program, archive, models, Arc::new(NoPlans)).await
+}
+
+/// A new session whose topics plans may change.
+pub(crate) async fn begin_with(
+    program: &Arc<Program>,
+    archive: Arc<dyn Archive>,
+    models: Arc<dyn Models>,
+    recheck: Arc<dyn Recheck>,
+) -> Session {
     let birth = Birth {
         user: "default".to_owned(),
         script_sha256: String::new(),
@@ -111,12 +134,22 @@ pub(crate) async fn begin(program: &Arc<Program>, archive: Arc<dyn Archive>, mod
         documents: Vec::new(),
         given: Vec::new(),
     };
-    Session::start(parts(program, archive, models).await, birth).await.unwrap()
+    Session::start(parts(program, archive, models, recheck).await, birth).await.unwrap()
 }
 
 /// The session again, in a new process, so to speak.
 pub(crate) async fn resume(program: &Arc<Program>, archive: Arc<dyn Archive>, models: Arc<dyn Models>) -> Session {
-    Session::resume(parts(program, archive, models).await).await.unwrap()
+    resume_with(program, archive, models, Arc::new(NoPlans)).await
+}
+
+/// The same, where plans may change topics.
+pub(crate) async fn resume_with(
+    program: &Arc<Program>,
+    archive: Arc<dyn Archive>,
+    models: Arc<dyn Models>,
+    recheck: Arc<dyn Recheck>,
+) -> Session {
+    Session::resume(parts(program, archive, models, recheck).await).await.unwrap()
 }
 
 /// Everything that happened.

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::cli::commands::trace::label;
+use crate::cli::commands::trace::{label, times};
 use crate::run::session::Session;
 use crate::run::whereabouts::{Level, What};
 
@@ -28,8 +28,8 @@ pub fn place(session: &Session, outcome: &Value) -> String {
         let way = session.way().join("; ");
         lines.push(label("routes", &format!("{hops} of at most {most} since your last answer: {way}")));
     }
-    for (trigger, times) in session.fired() {
-        lines.push(label("fired", &format!("the trigger {trigger}, {times} times")));
+    for (trigger, count) in session.fired() {
+        lines.push(label("fired", &format!("the trigger {trigger}, {}", times(count))));
     }
     lines.push(budget(session));
     lines.join("\n")
@@ -66,7 +66,7 @@ fn told(level: &Level, innermost: bool) -> String {
         told.push(format!("round {round}{most}"));
     }
     if level.retries > 0 {
-        told.push(format!("begun again {} times", level.retries));
+        told.push(format!("begun again {}", times(level.retries.into())));
     }
     if let Some(brought) = &level.brought_by {
         told.push(brought.clone());

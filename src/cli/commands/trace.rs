@@ -111,6 +111,10 @@ impl Trace<'_> {
         if event.pointer("/analysis/metadata/parse_error") == Some(&Value::Bool(true)) {
             return vec![label("monitor", &format!("{of}: it gave nothing that could be read, so it advises nothing"))];
         }
+        // A reply that was read has the number of the strategy that read it.
+        if event.pointer("/analysis/metadata/parse_retry_count").and_then(Value::as_u64) == Some(0) {
+            return vec![label("monitor", &format!("{of}: it gave no answer, so it advises nothing"))];
+        }
         let (reason, strategy) = (analysis("intervention_reason"), analysis("strategy_suggestion"));
         let mut lines = vec![label(
             "monitor",
@@ -220,6 +224,15 @@ pub fn text(value: Option<&Value>) -> String {
         None | Some(Value::Null) => "–".to_owned(),
         Some(Value::String(text)) => text.clone(),
         Some(other) => other.to_string(),
+    }
+}
+
+/// How often, in words.
+pub fn times(count: u64) -> String {
+    match count {
+        1 => "once".to_owned(),
+        2 => "twice".to_owned(),
+        count => format!("{count} times"),
     }
 }
 

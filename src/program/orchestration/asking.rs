@@ -168,8 +168,9 @@ pub(crate) fn names(analysis: &Value, context: &OrchestrationContext) -> Names {
 /// # Errors
 /// When the schema of the binary is none, which its tests rule out.
 pub(crate) fn shape() -> Result<ReplyShape, ShapeError> {
-    let schema = embedded::reply(ORCHESTRATOR).and_then(|text| serde_json::from_str(text).ok());
-    ReplyShape::new(&schema.unwrap_or_default(), &[])
+    let text = embedded::reply(ORCHESTRATOR).unwrap_or_default();
+    let schema = serde_json::from_str(text).map_err(|error| ShapeError::Unreadable { why: error.to_string() })?;
+    ReplyShape::new(&schema, &[])
 }
 
 /// The actions of a topic for a prompt, one line of JSON each: index, id, kind, state, content, exit.

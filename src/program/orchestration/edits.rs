@@ -18,6 +18,9 @@ const MOST_DEPTH: usize = 16;
 /// Fields of an action that no plan changes: they say what it is and what the script does around it.
 const FIXED: [&str; 6] = ["action_type", "action_id", "condition", "on_exit", "on_interrupted", "config"];
 
+/// What of an action leads somewhere, or keeps it from running: a plan brings none of it along.
+const LEADING: [&str; 3] = ["condition", "on_exit", "on_interrupted"];
+
 /// What a plan may change of the action that is being talked about.
 const OF_THE_CURRENT: [&str; 2] = ["content", "exit"];
 
@@ -71,6 +74,7 @@ impl Edit<'_> {
         if id.is_empty() {
             return Err(incomplete("insert", "new_action.action_id"));
         }
+        leads_nowhere(&new)?;
         let mut taken = Vec::new();
         self.actions.iter().for_each(|action| ids_within(action, &mut taken));
         if taken.contains(&id.as_str()) {
@@ -109,6 +113,7 @@ impl Edit<'_> {
             let why = format!("a plan changes fields of an action's config only, and not its `{fixed}`");
             return Err(Refused::new("field-fixed", why));
         }
+        cases_lead_nowhere(&fields)?;
         let at = match &plan.target_position {
             None if self.then.begun => self.then.at,
             None => return Err(incomplete("modify", "target_position")),
@@ -261,6 +266,35 @@ fn too_late(what: &str) -> Refused {
 
 fn incomplete(change: &str, field: &str) -> Refused {
     Refused::new("plan-incomplete", format!("a plan to {change} needs `{field}`"))
+}
+
+/// Refuses an action that a plan brings along when it, or one inside it, would say where the conversation goes. Where that
+/// goes, up to the session's end, is decided by the script alone.
+fn leads_nowhere(action: &Value) -> Result<(), Refused> {
+    let Some(action) = action.as_object() else { return Ok(()) };
+    let action = in_todays_spelling(action);
+    if let Some(leading) = LEADING.iter().find(|name| action.contains_key(**name)) {
+        return Err(brings(leading));
+    }
+    action.get("config").and_then(Value::as_object).map_or(Ok(()), cases_lead_nowhere)
+}
+
+/// The same of the cases in a config. What is misspelt or not where it must be does not check anyway.
+fn cases_lead_nowhere(config: &Map<String, Value>) -> Result<(), Refused> {
+    let cases = config.get("cases").and_then(Value::as_array).into_iter().flatten();
+    for case in cases.chain(config.get("else")) {
+        if case.get("goto").is_some() {
+            return Err(brings("goto"));
+        }
+        let actions = case.get("actions").and_then(Value::as_array);
+        actions.into_iter().flatten().try_for_each(leads_nowhere)?;
+    }
+    Ok(())
+}
+
+fn brings(name: &str) -> Refused {
+    let why = format!("a plan brings no `{name}` along: where the conversation goes is for the script to say");
+    Refused::new("field-fixed", why)
 }
 
 impl Change {

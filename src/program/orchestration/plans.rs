@@ -2,11 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use tracing::error;
 
 use crate::program::event::Event;
 use crate::program::orchestration::edits::{id_of, is_skipped};
 use crate::program::orchestration::plan::{Cursor, OrchestrationPlan, Refused, Revision};
-use crate::program::orchestration::{ExecutionState, execute_orchestration};
+use crate::program::orchestration::{ExecutionState, MOST_ASKED, MOST_PLANS, execute_orchestration};
 use crate::program::program::Program;
 use crate::program::recheck::Recheck;
 
@@ -45,9 +46,9 @@ pub struct Accepted {
 }
 
 impl Plans {
-    /// Whether nothing was ever asked for, so that the frame needs to keep nothing.
-    pub fn is_empty(&self) -> bool {
-        *self == Self::default()
+    /// Whether this visit may have no further plan, or a model was asked often enough for one.
+    pub fn are_used_up(&self) -> bool {
+        self.count() >= MOST_PLANS || self.asked >= MOST_ASKED
     }
 
     /// For what a plan would be made that is asked for now.
@@ -128,7 +129,11 @@ impl Plans {
         (analysis, from): (&Value, &str),
         original: &[Value],
     ) -> Event {
-        let now = self.replay(original.to_vec()).unwrap_or_default();
+        let now = self.replay(original.to_vec()).unwrap_or_else(|refused| {
+            error!(code = refused.code, "the plans of a topic do not fit its actions: {refused}");
+            // What is not known is not told.
+            Vec::new()
+        });
         let reason = analysis.get("intervention_reason").and_then(Value::as_str).unwrap_or_default();
         Event::Orchestrated {
             reason: reason.to_owned(),

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::cli::commands::trace::trace;
+use crate::cli::commands::trace::{times, trace};
 
 fn told(events: &[Value]) -> String {
     trace(events, false).join("\n")
@@ -51,12 +51,22 @@ fn feedback_of_a_monitor_tells_whether_a_turn_used_it() {
     };
     let unread = json!({ "type": "monitor_feedback", "seq": 9, "action_id": "ask", "round": 3,
         "analysis": { "metadata": { "parse_error": true, "parse_retry_count": 3 } } });
+    let silent = json!({ "type": "monitor_feedback", "seq": 10, "action_id": "ask", "round": 4,
+        "analysis": { "intervention_reason": "normal", "strategy_suggestion": "continue", "feedback_for_action": null,
+            "metadata": { "parse_error": false, "parse_retry_count": 0 } } });
     let used =
         json!({ "type": "monitor_feedback", "seq": 12, "action_id": "ask", "round": 1, "used": true, "feedback": 1 });
     let of_before = json!({ "type": "monitor_feedback", "seq": 13, "action_id": "ask", "round": 1, "used": true,
         "feedback": 700, "analysis": { "feedback_for_action": "换个说法" } });
-    let events =
-        [feedback(1, json!("先安慰")), feedback(2, json!("别急")), feedback(3, Value::Null), unread, used, of_before];
+    let events = [
+        feedback(1, json!("先安慰")),
+        feedback(2, json!("别急")),
+        feedback(3, Value::Null),
+        unread,
+        silent,
+        used,
+        of_before,
+    ];
     insta::assert_snapshot!(told(&events));
 }
 
@@ -84,4 +94,9 @@ fn a_variable_is_told_once_and_a_long_value_is_cut() {
     assert_eq!(lines.matches("小林").count(), 1, "{lines}");
     assert!(lines.contains("set          father_info = \"未完成\" (topic, by ask)"), "{lines}");
     assert!(lines.contains("长…") && lines.matches('长').count() == 199, "{lines}");
+}
+
+#[test]
+fn how_often_is_told_in_words() {
+    assert_eq!([1, 2, 3].map(times), ["once", "twice", "3 times"]);
 }
