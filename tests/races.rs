@@ -287,6 +287,7 @@ struct Count {
 struct Waiting {
     seq: u64,
     about: u64,
+    action: String,
     text: String,
 }
 
@@ -327,17 +328,28 @@ fn check(journal: &[Value]) -> Count {
     // Which advice each turn must have used: the newest that had come to its home and was not used before.
     let mut waiting: BTreeMap<String, Waiting> = BTreeMap::new();
     let mut count = Count { used: used.len(), ..Count::default() };
-    let mut about = 0;
+    let (mut about, mut worked) = (0, false);
     let mut told: BTreeMap<u64, Option<String>> = BTreeMap::new();
     for event in journal {
         match words(event, "type") {
-            "model_call" if event["purpose"] == "monitor" => about = number(event),
+            "model_call" if event["purpose"] == "monitor" => {
+                about = number(event);
+                worked = event["error"].is_null();
+            }
             "monitor_feedback" if event["used"] == false => {
-                let Some(text) = event["analysis"]["feedback_for_action"].as_str() else { continue };
-                count.arrived += 1;
                 let home = words(&event["location"], "path").to_owned();
+                let action = words(event, "action_id").to_owned();
+                let Some(text) = event["analysis"]["feedback_for_action"].as_str() else {
+                    // A newer analysis of the same action that advises nothing takes older advice back.
+                    let outdated = |waits: &Waiting| worked && waits.action == action && waits.about < about;
+                    if waiting.get(&home).is_some_and(outdated) {
+                        waiting.remove(&home);
+                    }
+                    continue;
+                };
+                count.arrived += 1;
                 if waiting.get(&home).is_none_or(|waits| waits.about <= about) {
-                    waiting.insert(home, Waiting { seq: seq(event), about, text: text.to_owned() });
+                    waiting.insert(home, Waiting { seq: seq(event), about, action, text: text.to_owned() });
                 }
             }
             "model_call" if event["purpose"] == "action" && !told.contains_key(&number(event)) => {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::check::library::{BrokenFile, Library, Named};
 use crate::check::paths_of_documents::Refused;
-use crate::engine::project::{absolute, is_marked};
+use crate::engine::project::{CONFIG_FILE, absolute};
 use crate::engine::validate::documents::seems_ours;
 use crate::engine::validate::names::Names;
 use crate::engine::validate::roots::USUAL_FOLDERS;
@@ -53,7 +53,9 @@ pub fn folder(project: &Path) -> Option<PathBuf> {
 /// What may be the project in truth, where nothing marks one: the folders that hold a usual folder which `project` lies in.
 fn around(project: &Path) -> impl Iterator<Item = &Path> {
     let usual = |name: &OsStr| USUAL_FOLDERS.iter().any(|usual| name == *usual);
-    let unmarked = project.ancestors().filter(|_| !is_marked(project));
+    // Sessions that were kept there say nothing of it: the first run would hide the skills from the second.
+    let marked = [CONFIG_FILE, "_system"].iter().any(|name| project.join(name).exists());
+    let unmarked = project.ancestors().filter(move |_| !marked);
     unmarked.filter(move |folder| folder.file_name().is_some_and(usual)).filter_map(Path::parent)
 }
 
