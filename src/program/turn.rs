@@ -218,7 +218,12 @@ impl<'a> Turn<'a> {
     /// When the text runs into a limit or a filter fails.
     pub fn text(&self, text: &Text, names: &Names) -> Result<String, ActionError> {
         self.program.texts.render(text, names).map_err(|error| {
-            ActionError::failed("text-failed", format!("a text cannot be rendered: {}", error.message))
+            let action = self.place.action_id.as_deref().unwrap_or_default();
+            ActionError::Failed {
+                code: "text-failed",
+                message: format!("a text of `{action}` cannot be rendered: {}", error.message),
+                help: Some("a variable that has no value yet is null: ask `{% if name %}` first".into()),
+            }
         })
     }
 

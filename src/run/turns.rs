@@ -377,7 +377,11 @@ impl Session {
     fn stopped(&mut self, place: &Place, error: &ModelError, work: Work, draft: &mut Draft) {
         self.only_calls(place, work, draft);
         self.status = Status::Stopped;
-        let help = "resume the session when the model can be reached; nothing is lost".to_owned();
+        let help = match error {
+            ModelError::NoReply { .. } => "add the reply to the file and resume the session; nothing is lost",
+            _ => "resume the session when the model can be reached; nothing is lost",
+        };
+        let help = help.to_owned();
         let message = error.to_string();
         draft.event(place, Event::Error { code: "model-failed", message: message.clone(), help: Some(help) });
         let summary = self.summary(Some(message));

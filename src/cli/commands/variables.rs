@@ -16,5 +16,11 @@ pub fn variables(session: &Session) -> String {
             let _ = writeln!(text, "{:7} {name} = {value}   ({}{round})", layer.scope, stored.source);
         }
     }
+    if session.scopes().is_isolated() {
+        let _ = writeln!(
+            text,
+            "this is inside of a skill, which sees no variables of the script; /where tells what waits outside"
+        );
+    }
     if text.is_empty() { "no variable has a value yet".into() } else { text.trim_end().to_owned() }
 }
