@@ -137,3 +137,21 @@ async fn a_session_keeps_the_skills_that_it_began_with() {
     assert!(engine.resume(id, None, Arc::new(Nobody)).await.is_ok());
     assert!(refused(folder.path()).contains("unknown-skill"), "a new session finds none");
 }
+
+#[test]
+fn sessions_that_are_kept_beside_a_script_hide_no_skills_from_the_next_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let files = [("scripts/s.yaml", SCRIPT.to_owned()), ("skills/comfort.yaml", skill("comfort", "hello"))];
+    for (path, text) in &files {
+        let path = folder.path().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+    // Nothing marks a project, so that the folder of the script is taken for it; the first run keeps its session there.
+    let scripts = folder.path().join("scripts");
+    for _run in 0..2 {
+        let project = Project::in_directory(scripts.clone(), false, &Environment::default()).unwrap();
+        assert!(Loaded::of(&project, &request(folder.path())).is_ok());
+        fs::create_dir_all(scripts.join(".bcc")).unwrap();
+    }
+}
