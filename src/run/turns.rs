@@ -14,6 +14,7 @@ use crate::run::draft::Draft;
 use crate::run::error::RunError;
 use crate::run::frames::{At, Frame, Insertion, block_component, child, told};
 use crate::run::head::Status;
+use crate::run::mailbox::Arrival;
 use crate::run::moves::{Arrived, Lost};
 use crate::run::position::last_of;
 use crate::run::session::{Pause, Session, next_answer_id};
@@ -155,8 +156,9 @@ impl Session {
     pub(crate) fn conclude(&mut self, then: Result<Then, Lost>, place: &Place, draft: &mut Draft) {
         if matches!(then, Ok(Then::End) | Err(_)) {
             // What monitors have said by now was paid for, and belongs to the history.
+            // There is no topic left that a plan could change.
             for arrival in self.mailbox.take() {
-                self.note(arrival, draft);
+                self.note(Arrival { orchestrate: false, ..arrival }, draft);
             }
         }
         match then {
