@@ -61,7 +61,7 @@ impl Provider for Paced {
             sleep(self.thinks.unwrap()).await;
             r#"{"feedback_for_action": "慢一点"}"#.to_owned()
         };
-        Ok(ModelReply { text, model: "paced".to_owned(), tokens_in: None, tokens_out: None, attempts: 1 })
+        Ok(ModelReply { text, model: "paced".to_owned(), attempts: 1, ..ModelReply::default() })
     }
 }
 

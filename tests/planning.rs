@@ -79,7 +79,7 @@ impl Provider for Model {
                 json!({ "action": "insert", "new_action": new, "reason": "r" }).to_string()
             }
         };
-        Ok(ModelReply { text, model: "test".to_owned(), tokens_in: None, tokens_out: None, attempts: 1 })
+        Ok(ModelReply { text, model: "test".to_owned(), attempts: 1, ..ModelReply::default() })
     }
 }
 

@@ -168,9 +168,9 @@ impl Provider for Process {
         let text = match request.task.purpose {
             Purpose::Action => self.act(request).await,
             Purpose::Monitor => self.monitor(&prompt).await,
-            Purpose::Orchestrator => panic!("no plan was expected"),
+            Purpose::Orchestrator | Purpose::Persona => panic!("no plan was expected"),
         };
-        Ok(ModelReply { text, model: "moody".to_owned(), tokens_in: None, tokens_out: None, attempts: 1 })
+        Ok(ModelReply { text, model: "moody".to_owned(), attempts: 1, ..ModelReply::default() })
     }
 }
 

@@ -18,6 +18,11 @@ pub trait Provider: Send + Sync {
         true
     }
 
+    /// How replies of this model are read where the action does not say.
+    fn manners(&self) -> Manners {
+        Manners::default()
+    }
+
     /// Asks, and gives the whole reply. `live` is given each piece of the reply's text as it arrives; the pieces
     /// together are the reply's `text`. An attempt that is made again first calls [`Live::restart`].
     ///
@@ -26,6 +31,15 @@ pub trait Provider: Send + Sync {
     /// # Errors
     /// [`ModelError`], after the provider's own retries.
     async fn complete(&self, request: &ModelRequest, live: &mut dyn Live) -> Result<ModelReply, ModelError>;
+}
+
+/// How the replies of a model are read (LANGUAGE.md section 8).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Manners {
+    /// `repair`: whether near-JSON is mended, as a fourth strategy.
+    pub repair: bool,
+    /// `reask`: how often the model is asked again, with what is wrong with its reply.
+    pub reask: u32,
 }
 
 /// A listener to a reply that is being written.

@@ -1,7 +1,9 @@
 //! What a provider gives back: the raw text, and what it cost.
 
+use serde::{Deserialize, Serialize};
+
 /// A model's answer, not yet parsed (LANGUAGE.md section 8 says how it becomes a value).
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct ModelReply {
     /// The text exactly as the model wrote it; may be empty.
     pub text: String,
@@ -13,5 +15,33 @@ pub struct ModelReply {
     /// Tokens of the reply, counted likewise.
     pub tokens_out: Option<u64>,
     /// How many requests were sent until one succeeded; 1 when the first did.
+    pub attempts: u32,
+    /// Whether the reply ends because it had as many tokens as it may have (`max_tokens`).
+    pub cut_off: bool,
+    /// What it cost; `None` where no price is configured.
+    pub cost: Option<Cost>,
+    /// The provider that answered, where it is not the one that was asked.
+    pub answered_by: Option<String>,
+    /// The models that were asked before it in vain, in order.
+    pub passed_over: Vec<PassedOver>,
+}
+
+/// What a call cost.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Cost {
+    /// How much, in whole units of the currency.
+    pub amount: f64,
+    /// The currency as the configuration names it: `USD`, `CNY`.
+    pub currency: String,
+}
+
+/// A model that gave no reply, so that another one was asked.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PassedOver {
+    /// The provider's name.
+    pub model: String,
+    /// Why it gave none.
+    pub error: String,
+    /// How many requests it was sent.
     pub attempts: u32,
 }

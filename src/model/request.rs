@@ -37,6 +37,8 @@ pub struct Task {
     pub kind: String,
     /// The action's id in the script.
     pub action_id: String,
+    /// The instance of the action: `path` of the events' `location` (`topic_a#2/skill_comfort/ask_1`).
+    pub path: String,
     /// The action's `content`, rendered.
     pub content: String,
     /// The outputs that the reply should carry, in the author's order.
@@ -78,11 +80,13 @@ pub enum Purpose {
     Monitor,
     /// A plan for the rest of a topic (LANGUAGE.md section 9).
     Orchestrator,
+    /// What a simulated person says in a conversation test (LANGUAGE.md section 13).
+    Persona,
 }
 
 impl Purpose {
     /// Every purpose, in the order in which messages list them.
-    pub const ALL: [Self; 3] = [Self::Action, Self::Monitor, Self::Orchestrator];
+    pub const ALL: [Self; 4] = [Self::Action, Self::Monitor, Self::Orchestrator, Self::Persona];
 
     /// The purpose with this name.
     pub fn parse(name: &str) -> Option<Self> {
@@ -95,6 +99,7 @@ impl Purpose {
             Self::Action => "action",
             Self::Monitor => "monitor",
             Self::Orchestrator => "orchestrator",
+            Self::Persona => "persona",
         }
     }
 }

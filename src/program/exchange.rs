@@ -299,6 +299,7 @@ fn task(turn: &Turn<'_>, ask: &Ask<'_>, call: u32) -> Task {
         purpose: Purpose::Action,
         kind: ask.kind.to_owned(),
         action_id: turn.place.action_id.clone().unwrap_or_default(),
+        path: turn.place.path.clone(),
         content: ask.content.to_owned(),
         wanted: ask
             .outputs

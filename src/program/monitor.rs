@@ -80,6 +80,9 @@ pub struct Watched {
     pub action_type: String,
     /// Its id.
     pub action_id: String,
+    /// Its instance path; empty with what an earlier release stored.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub path: String,
     /// The round that was answered.
     pub round: u32,
     /// Its last round.

@@ -189,6 +189,7 @@ fn task(context: &OrchestrationContext) -> Task {
         purpose: Purpose::Orchestrator,
         kind: ORCHESTRATOR.to_owned(),
         action_id: context.action_id.clone(),
+        path: context.path.clone(),
         content: String::new(),
         wanted: Vec::new(),
         answer: None,

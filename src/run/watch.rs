@@ -204,6 +204,7 @@ impl Session {
         let watched = Watched {
             action_type: position.step.kind.to_owned(),
             action_id: position.step.id.clone(),
+            path: place.path.clone(),
             round,
             max_rounds: last_round.and_then(|last| u32::try_from(last).ok()).unwrap_or(config.max_rounds),
             metrics,

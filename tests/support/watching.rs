@@ -102,7 +102,14 @@ impl Provider for Seeded {
             "panic" => panic!("a provider with a mistake"),
             text => {
                 let (model, tokens) = ("seeded".to_owned(), Some(7));
-                Ok(ModelReply { text: text.to_owned(), model, tokens_in: tokens, tokens_out: tokens, attempts: 1 })
+                Ok(ModelReply {
+                    text: text.to_owned(),
+                    model,
+                    tokens_in: tokens,
+                    tokens_out: tokens,
+                    attempts: 1,
+                    ..ModelReply::default()
+                })
             }
         }
     }

@@ -171,6 +171,7 @@ fn task(watched: &Watched) -> Task {
         purpose: Purpose::Monitor,
         kind: watched.action_type.clone(),
         action_id: watched.action_id.clone(),
+        path: watched.path.clone(),
         content: String::new(),
         wanted: Vec::new(),
         answer: watched.user_feedback_history.last().cloned(),

@@ -58,7 +58,7 @@ impl Provider for Offline {
         }
         let text = respond(task).to_string();
         live.text(&text);
-        Ok(ModelReply { text, model: NAME.to_owned(), tokens_in: None, tokens_out: None, attempts: 1 })
+        Ok(ModelReply { text, model: NAME.to_owned(), attempts: 1, ..ModelReply::default() })
     }
 }
 
@@ -135,6 +135,7 @@ mod tests {
             purpose: Purpose::Action,
             kind: kind.into(),
             action_id: "ask_age".into(),
+            path: String::new(),
             content: "您多大了？".into(),
             wanted,
             answer: answer.map(str::to_owned),

@@ -72,6 +72,7 @@ impl OpenAi {
             tokens_out: answer.tokens_out.or_else(|| Some(tokens::estimate(&answer.text))),
             text: answer.text,
             attempts,
+            ..ModelReply::default()
         }
     }
 }

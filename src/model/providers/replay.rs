@@ -117,7 +117,7 @@ impl Provider for Replay {
         if !text.is_empty() {
             live.text(&text);
         }
-        Ok(ModelReply { text, model: NAME.to_owned(), tokens_in: None, tokens_out: None, attempts: 1 })
+        Ok(ModelReply { text, model: NAME.to_owned(), attempts: 1, ..ModelReply::default() })
     }
 }
 
@@ -146,6 +146,7 @@ mod tests {
             purpose: Purpose::Action,
             kind: "ai_ask".into(),
             action_id: action_id.into(),
+            path: String::new(),
             content: String::new(),
             wanted: Vec::new(),
             answer: answered.then(|| "小林".to_owned()),

@@ -64,6 +64,8 @@ pub struct OrchestrationContext {
     pub topic_id: String,
     /// The action that the analysis is about.
     pub action_id: String,
+    /// The instance path of the visit.
+    pub path: String,
     /// Its round.
     pub round: u32,
     /// Whether the topic's strategy says `orchestration: on`.
@@ -141,6 +143,7 @@ impl OrchestrationContext {
             names,
             topic_id: topic.id.clone(),
             action_id: place.action_id.clone().unwrap_or_default(),
+            path: place.path.clone(),
             round: place.round.unwrap_or(1),
             allowed: topic.strategy.orchestration,
             actions,

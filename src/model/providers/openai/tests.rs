@@ -49,6 +49,7 @@ fn request() -> ModelRequest {
             purpose: Purpose::Action,
             kind: "TASK_kind".into(),
             action_id: "TASK_action".into(),
+            path: "TASK_path".into(),
             content: "TASK_content".into(),
             wanted: vec![WantedOutput {
                 name: "TASK_output".into(),
