@@ -101,6 +101,12 @@ fn input(line: Result<Vec<u8>, ()>, json: bool) -> Input {
                     "a JSON line must be {{\"user\": \"…\", \"answer_id\": \"…\"}}: {error}"
                 ));
             }
+            // Likewise the beginning of one, as a program that died in the middle leaves it.
+            Err(error) if text.trim_start().trim_start_matches('{').trim_start().starts_with('"') => {
+                return Input::Unusable(format!(
+                    "a line that begins like a JSON object is none, and was not taken: {error}; send it whole, on one line"
+                ));
+            }
             Err(_) => {}
         }
     }
@@ -132,6 +138,10 @@ mod tests {
         let expected = [answer("{{ x }}", Some("a1")), answer("{not json", None), answer("plain", None)];
         assert_eq!(inputs(lines.as_bytes(), true), expected);
         assert!(matches!(inputs(b"{\"text\": 1}\n", true).as_slice(), [Input::Unusable(_)]));
+        for cut_off in ["{\"user\": \"halb", "{ \"user\": \"x\", \"answer_id\"", "{\"user\": \"x\"} and more"] {
+            assert!(matches!(inputs(cut_off.as_bytes(), true).as_slice(), [Input::Unusable(_)]), "{cut_off}");
+            assert_eq!(inputs(cut_off.as_bytes(), false), [answer(cut_off, None)]);
+        }
     }
 
     #[test]
