@@ -13,8 +13,13 @@ use bcc_script::engine::environment::Environment;
 use bcc_script::engine::project::Project;
 use bcc_script::program::event::{Delta, Observer};
 use bcc_script::run::session::{Pause, Session, Taken};
+use mimalloc::MiMalloc;
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
+
+/// That of the program: what is measured is what people run.
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
 
 pub(crate) mod bare;
 pub(crate) mod recorder;
