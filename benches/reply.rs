@@ -29,15 +29,15 @@ fn shape() -> ReplyShape {
 fn reply(c: &mut Criterion) {
     let raw = REPLY.trim_end();
     let shape = shape();
-    assert!(read(raw, &shape).is_ok_and(|reply| reply.bends.is_empty() && reply.parse_retry_count == 1));
+    assert!(read(raw, &shape, false).is_ok_and(|reply| reply.bends.is_empty() && reply.parse_retry_count == 1));
     let fenced = format!("好的，以下是回复：\n\n```json\n{raw}\n```\n");
 
     let mut group = c.benchmark_group("reply");
     group.throughput(Throughput::Bytes(raw.len() as u64));
     group.bench_function("serde_json::from_str::<Value>", |b| b.iter(|| serde_json::from_str::<Value>(black_box(raw))));
-    group.bench_function("strategies::parse", |b| b.iter(|| parse(black_box(raw))));
-    group.bench_function("read::read", |b| b.iter(|| read(black_box(raw), &shape)));
-    group.bench_function("read::read, fenced", |b| b.iter(|| read(black_box(&fenced), &shape)));
+    group.bench_function("strategies::parse", |b| b.iter(|| parse(black_box(raw), false)));
+    group.bench_function("read::read", |b| b.iter(|| read(black_box(raw), &shape, false)));
+    group.bench_function("read::read, fenced", |b| b.iter(|| read(black_box(&fenced), &shape, false)));
     group.finish();
 }
 

@@ -178,7 +178,7 @@ fn every_reply_in_the_pages_of_kinds_is_read_without_bending() {
         let outputs = if kind == "ai_ask_monitor" { Vec::new() } else { wanted(&page) };
         let shape = ReplyShape::new(&base, &outputs).unwrap();
         for block in page.blocks_in(&["json"]) {
-            let reply = read(block.text.trim(), &shape).unwrap();
+            let reply = read(block.text.trim(), &shape, false).unwrap();
             assert_eq!((reply.parse_retry_count, reply.bends.len()), (1, 0), "{kind}: {:?}", reply.bends);
             for wanted in shape.wanted() {
                 assert!(reply.object.contains_key(wanted), "{kind}: the reply does not carry `{wanted}`");

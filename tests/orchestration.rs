@@ -444,7 +444,7 @@ fn every_example_of_the_shipped_templates_is_a_plan_that_is_read_without_bending
         let mut changes = Vec::new();
         for (start, _) in text.match_indices("\n{\n") {
             let end = start + text[start..].find("\n}\n").unwrap() + 2;
-            let reply = read(text[start..end].trim(), &shape).unwrap();
+            let reply = read(text[start..end].trim(), &shape, false).unwrap();
             let plan = OrchestrationPlan::of_reply(&reply.object, Revision::default());
             // The first one shows the form, with the words in the place of values.
             if !changes.is_empty() || plan.is_some() {

@@ -114,7 +114,7 @@ fn check_read(exchange: &Exchange, shape: &ReplyShape, reply: &Reply, at: &str) 
 }
 
 fn check(exchange: &Exchange, shape: &ReplyShape, at: &str) {
-    match read(&exchange.raw, shape) {
+    match read(&exchange.raw, shape, false) {
         Ok(reply) => check_read(exchange, shape, &reply, at),
         Err(unreadable) => {
             assert_eq!(exchange.strategy, None, "{at}: {unreadable}");
@@ -158,7 +158,7 @@ fn the_record_of_a_bend_says_what_was_wanted_and_found_but_never_the_value() {
         "metrics": { "user_engagement": ["秘密4711"], "emotional_intensity": "a" },
         "progress_suggestion": "秘密4711", "metadata": "秘密4711",
     });
-    let reply = read(&raw.to_string(), &shape).unwrap();
+    let reply = read(&raw.to_string(), &shape, false).unwrap();
     let bends = serde_json::to_value(&reply.bends).unwrap();
     assert_eq!(
         bends,
@@ -177,7 +177,7 @@ fn the_record_of_a_bend_says_what_was_wanted_and_found_but_never_the_value() {
 fn nothing_is_left_of_a_reply_of_many_megabytes_that_is_none() {
     let shape = ReplyShape::new(&base("ai_ask"), &[]).unwrap();
     for unit in ["{", "{\"content\":\"", "你好", "```json\n", "[[", "{\"a\":[{"] {
-        assert!(read(&unit.repeat((2 << 20) / unit.len()), &shape).is_err(), "{unit}");
+        assert!(read(&unit.repeat((2 << 20) / unit.len()), &shape, false).is_err(), "{unit}");
     }
 }
 
@@ -193,7 +193,7 @@ fn logged(level: tracing::Level, raw: &str) -> String {
         .finish();
     let shape = ReplyShape::new(&base("ai_think"), &[]).unwrap();
     tracing::subscriber::with_default(subscriber, || {
-        let _ = read(raw, &shape);
+        let _ = read(raw, &shape, false);
     });
     let lines = lines.lock().unwrap();
     String::from_utf8(lines.clone()).unwrap()
@@ -258,7 +258,7 @@ proptest! {
         let shape = ReplyShape::new(&base(kind), &wanted).unwrap();
         let raw = pieces.concat();
         shown(&raw);
-        if let Ok(reply) = read(&raw, &shape) {
+        if let Ok(reply) = read(&raw, &shape, false) {
             for name in shape.reserved().chain(shape.wanted()) {
                 assert!(reply.object.contains_key(name), "{name} in the reply to {raw}");
             }

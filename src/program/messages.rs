@@ -49,7 +49,7 @@ pub fn read_and_note(
     call.tokens_in = reply.tokens_in;
     call.tokens_out = reply.tokens_out;
     call.attempts = reply.attempts;
-    let reading = read(&reply.text, shape);
+    let reading = read(&reply.text, shape, false);
     let mut debug_info = Map::new();
     debug_info.insert("llm_prompt".into(), as_value(prompt));
     debug_info.insert("llm_response".into(), Value::from(reply.text.as_str()));

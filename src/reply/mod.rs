@@ -1,4 +1,4 @@
-//! A model's text becomes a value (LANGUAGE.md section 8): by three strategies, then bent to its schema, every bend recorded.
+//! A model's text becomes a value (LANGUAGE.md section 8): by three strategies, or four, then bent to its schema, every bend recorded.
 
 pub mod bend;
 pub mod exit;
@@ -7,6 +7,7 @@ pub mod field;
 pub mod live;
 pub mod object_start;
 pub mod read;
+pub mod repair;
 pub mod shape;
 pub mod strategies;
 pub mod unescape;

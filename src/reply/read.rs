@@ -4,8 +4,9 @@ use serde_json::{Map, Value};
 use tracing::warn;
 
 use crate::reply::bend::{Bend, bend};
+use crate::reply::repair::mend::Repair;
 use crate::reply::shape::ReplyShape;
-use crate::reply::strategies::{Failure, Strategy, parse};
+use crate::reply::strategies::{Failure, parse};
 
 /// A reply that was read: valid under the schema of its shape.
 #[derive(Clone, Debug, PartialEq)]
@@ -18,6 +19,8 @@ pub struct Reply {
     pub failures: Vec<Failure>,
     /// What was bent to fit; empty for a reply that was valid as it came.
     pub bends: Vec<Bend>,
+    /// What the fourth strategy mended, in the order of the text; empty for the others.
+    pub repairs: Vec<Repair>,
 }
 
 /// A text in which no strategy finds an object. The caller degrades; nothing is thrown.
@@ -45,16 +48,20 @@ impl Unreadable {
     }
 }
 
-/// Reads `raw` by the strategies, and bends what it holds to `shape`: a missing or mistyped field takes its default, a
-/// value that can be read without loss is. Each bend is recorded and logged as a warning (never its value).
+/// Reads `raw` by the strategies, the fourth only with `repair`, and bends what it holds to `shape`: a missing or mistyped field takes its default, a
+/// value that can be read without loss is. Each mend and each bend is recorded and logged as a warning (never its value).
 ///
 /// # Errors
 /// [`Unreadable`] when no strategy finds an object.
-pub fn read(raw: &str, shape: &ReplyShape) -> Result<Reply, Unreadable> {
-    let parsed = parse(raw).map_err(|failures| Unreadable { failures })?;
+pub fn read(raw: &str, shape: &ReplyShape, repair: bool) -> Result<Reply, Unreadable> {
+    let parsed = parse(raw, repair).map_err(|failures| Unreadable { failures })?;
+    for Repair { kind, at } in &parsed.repairs {
+        warn!(%kind, at, "the text of the reply was mended");
+    }
     let (object, bends) = bend(parsed.object, shape);
     for Bend { path, bending, expected, found } in &bends {
         warn!(path, ?bending, expected, found, "a field of the reply was bent");
     }
-    Ok(Reply { object, parse_retry_count: Strategy::number(parsed.strategy), failures: parsed.failures, bends })
+    let parse_retry_count = parsed.strategy.number();
+    Ok(Reply { object, parse_retry_count, failures: parsed.failures, bends, repairs: parsed.repairs })
 }

@@ -1,4 +1,5 @@
-//! The three strategies by which a model's text becomes an object, tried in order (LANGUAGE.md section 8).
+//! The strategies by which a model's text becomes an object, tried in order: three, and a fourth where repair is on
+//! (LANGUAGE.md section 8).
 
 use std::fmt;
 
@@ -7,6 +8,8 @@ use serde_json::{Map, Value};
 use tracing::{debug, error, warn};
 
 use crate::reply::extract;
+use crate::reply::repair;
+use crate::reply::repair::mend::Repair;
 use crate::reply::word;
 
 /// A way to read a text.
@@ -19,11 +22,18 @@ pub enum Strategy {
     TrimAndParse,
     /// The object inside a fenced block, or else the first one in the prose.
     ExtractJsonBlock,
+    /// The object as near-JSON, each mend recorded; tried only where repair is on.
+    RepairJson,
 }
 
 impl Strategy {
     /// Every strategy, in the order in which they are tried.
-    pub const ALL: [Self; 3] = [Self::DirectParse, Self::TrimAndParse, Self::ExtractJsonBlock];
+    pub const ALL: [Self; 4] = [Self::DirectParse, Self::TrimAndParse, Self::ExtractJsonBlock, Self::RepairJson];
+
+    /// Those that are tried, in order: the last only with `repair`.
+    pub fn tried(repair: bool) -> impl Iterator<Item = Self> {
+        Self::ALL.into_iter().filter(move |strategy| repair || *strategy != Self::RepairJson)
+    }
 
     /// The name that logs and `debug_info` use.
     pub const fn name(self) -> &'static str {
@@ -31,6 +41,7 @@ impl Strategy {
             Self::DirectParse => "direct_parse",
             Self::TrimAndParse => "trim_and_parse",
             Self::ExtractJsonBlock => "extract_json_block",
+            Self::RepairJson => "repair_json",
         }
     }
 
@@ -40,6 +51,7 @@ impl Strategy {
             Self::DirectParse => 1,
             Self::TrimAndParse => 2,
             Self::ExtractJsonBlock => 3,
+            Self::RepairJson => 4,
         }
     }
 }
@@ -68,22 +80,24 @@ pub struct Parsed {
     pub strategy: Strategy,
     /// Those that were tried before it.
     pub failures: Vec<Failure>,
+    /// What the fourth strategy mended; empty for the others.
+    pub repairs: Vec<Repair>,
 }
 
-/// Reads the object in `raw`. Each strategy that fails is logged as a warning, the failure of all as an error; the text
+/// Reads the object in `raw`; with `repair` near-JSON too. Each strategy that fails is logged as a warning, the failure of all as an error; the text
 /// itself at debug level only. JSON nested deeper than 128 levels is refused.
 ///
 /// # Errors
 /// One [`Failure`] for each strategy. A JSON value that is not an object is a failure of its strategy.
-pub fn parse(raw: &str) -> Result<Parsed, Vec<Failure>> {
+pub fn parse(raw: &str, repair: bool) -> Result<Parsed, Vec<Failure>> {
     let mut failures = Vec::new();
-    for strategy in Strategy::ALL {
+    for strategy in Strategy::tried(repair) {
         match apply(strategy, raw, &failures) {
-            Ok(object) => {
+            Ok((object, repairs)) => {
                 if !failures.is_empty() {
                     warn!(%strategy, parse_retry_count = strategy.number(), "the reply was read by a later strategy");
                 }
-                return Ok(Parsed { object, strategy, failures });
+                return Ok(Parsed { object, strategy, failures, repairs });
             }
             Err(error) => {
                 warn!(%strategy, %error, "a strategy could not read the reply");
@@ -91,15 +105,15 @@ pub fn parse(raw: &str) -> Result<Parsed, Vec<Failure>> {
             }
         }
     }
-    let strategies = Strategy::ALL.map(Strategy::name).join(", ");
+    let strategies = Strategy::tried(repair).map(Strategy::name).collect::<Vec<_>>().join(", ");
     let final_error = failures.last().map_or("", |failure| failure.error.as_str());
     error!(%strategies, %final_error, "no strategy could read the reply");
     debug!(raw, "the reply that could not be read");
     Err(failures)
 }
 
-fn apply(strategy: Strategy, raw: &str, failures: &[Failure]) -> Result<Map<String, Value>, String> {
-    match strategy {
+fn apply(strategy: Strategy, raw: &str, failures: &[Failure]) -> Result<(Map<String, Value>, Vec<Repair>), String> {
+    let object = match strategy {
         Strategy::DirectParse => whole(raw),
         Strategy::TrimAndParse => {
             let trimmed = raw.trim_matches(is_padding);
@@ -110,7 +124,9 @@ fn apply(strategy: Strategy, raw: &str, failures: &[Failure]) -> Result<Map<Stri
             }
         }
         Strategy::ExtractJsonBlock => extract::object(raw),
-    }
+        Strategy::RepairJson => return repair::object(raw),
+    }?;
+    Ok((object, Vec::new()))
 }
 
 fn is_padding(c: char) -> bool {
@@ -152,7 +168,7 @@ mod tests {
             ("```json\n{\"a\":1}\n```", 3),
         ];
         for (raw, number) in table {
-            let parsed = parse(raw).unwrap();
+            let parsed = parse(raw, false).unwrap();
             assert_eq!(parsed.strategy.number(), number, "{raw:?}");
             assert_eq!(parsed.failures.len() + 1, usize::from(number), "{raw:?}");
             for (failure, strategy) in parsed.failures.iter().zip(Strategy::ALL) {
@@ -165,9 +181,9 @@ mod tests {
     fn a_text_without_an_object_fails_every_strategy() {
         for raw in ["", " ", "null", "5", "\"text\"", "[1]", "hello", "{", "{\"a\":1", "\u{feff}", "}{", "```json\n```"]
         {
-            let failures = parse(raw).unwrap_err();
+            let failures = parse(raw, false).unwrap_err();
             let tried: Vec<_> = failures.iter().map(|failure| failure.strategy).collect();
-            assert_eq!(tried, Strategy::ALL, "{raw:?}");
+            assert_eq!(tried, Strategy::tried(false).collect::<Vec<_>>(), "{raw:?}");
             assert!(failures.iter().all(|failure| !failure.error.is_empty()), "{raw:?}");
         }
     }
@@ -184,13 +200,13 @@ mod tests {
             "```json\n{\"秘密4711\":'秘密4711'}\n```",
         ];
         for raw in texts {
-            for failure in parse(raw).unwrap_err() {
+            for failure in parse(raw, false).unwrap_err() {
                 assert!(!failure.error.contains("4711") && !failure.error.contains("秘密"), "{raw}: {}", failure.error);
             }
         }
-        assert_eq!(parse("[1]").unwrap_err()[0].error, "the JSON value is a list, not an object");
+        assert_eq!(parse("[1]", false).unwrap_err()[0].error, "the JSON value is a list, not an object");
         assert_eq!(
-            parse(" {}").unwrap().failures[0].error,
+            parse(" {}", false).unwrap().failures[0].error,
             "white space or a byte-order mark stands before the JSON value"
         );
     }
@@ -199,7 +215,7 @@ mod tests {
     fn nesting_beyond_the_limit_is_refused_and_overflows_nothing() {
         for depth in [200, 100_000] {
             let raw = format!("{}1{}", "{\"a\":".repeat(depth), "}".repeat(depth));
-            let failures = parse(&raw).unwrap_err();
+            let failures = parse(&raw, false).unwrap_err();
             assert!(failures[0].error.contains("recursion limit"), "{}", failures[0].error);
         }
     }

@@ -239,7 +239,7 @@ fn reply(raw: &str) -> Result<String, String> {
     if whole.shown() != pieces.shown() {
         return Err("what is shown of a reply depends on how it was cut".to_owned());
     }
-    Ok(format!("{:?}", strategies::parse(raw)))
+    Ok(format!("{:?}", strategies::parse(raw, false)))
 }
 
 /// A value of every shape.
