@@ -37,7 +37,7 @@ pub fn object(text: &str) -> Result<Map<String, Value>, String> {
 }
 
 /// The end of `text` that comes after its reasoning; nothing when the reasoning does not end.
-fn after_thinking(text: &str) -> &str {
+pub(crate) fn after_thinking(text: &str) -> &str {
     let mut rest = text;
     for _ in 0..THINK_BLOCKS {
         let open = find_tag(rest, "<think>");
@@ -69,12 +69,17 @@ fn object_spans(text: &str, start: usize, position: usize) -> bool {
 /// The first fenced block whose content is an object. A fence stands at the beginning of a line: one inside a JSON text
 /// never does, as line ends are escaped there. The content is parsed from the fence on, so nothing in its texts ends it.
 fn fenced(text: &str) -> Option<Map<String, Value>> {
+    fenced_contents(text)
+        .filter(|&start| tail(text, start).starts_with('{'))
+        .find_map(|start| whole_object_at(text, start).ok())
+}
+
+/// Where the content of each fenced block begins.
+pub(crate) fn fenced_contents(text: &str) -> impl Iterator<Item = usize> {
     memmem::find_iter(text.as_bytes(), "```")
-        .filter(|&fence| begins_line(text, fence))
+        .filter(move |&fence| begins_line(text, fence))
         .take(FENCES)
-        .filter_map(|fence| content_of_fence(text, fence))
-        .find_map(|start| object_at(text, start).ok())
-        .map(|(object, _)| object)
+        .filter_map(move |fence| content_of_fence(text, fence))
 }
 
 fn begins_line(text: &str, at: usize) -> bool {
@@ -82,7 +87,7 @@ fn begins_line(text: &str, at: usize) -> bool {
     before.is_empty() || before.ends_with('\n')
 }
 
-/// Where the object behind the fence at `fence` begins: after the info words and the line's end, or right after one info
+/// Where the content behind the fence at `fence` begins: after the info words and the line's end, or right after one info
 /// word on the same line.
 fn content_of_fence(text: &str, fence: usize) -> Option<usize> {
     let after = tail(text, fence).trim_start_matches('`');
@@ -91,7 +96,7 @@ fn content_of_fence(text: &str, fence: usize) -> Option<usize> {
         Some(brace) if after.get(..brace)?.split_whitespace().nth(1).is_none() => tail(after, brace),
         _ => return None,
     };
-    content.starts_with('{').then(|| text.len() - content.len())
+    Some(text.len() - content.len())
 }
 
 /// The first object in the prose, or where the first one that does not parse begins and what is wrong with it.
@@ -109,8 +114,8 @@ fn in_prose(text: &str) -> Result<Map<String, Value>, Option<(usize, String)>> {
             continue;
         }
         if matches!(first, '"' | '}') {
-            let error = match object_at(text, start) {
-                Ok((object, _)) => return Ok(object),
+            let error = match whole_object_at(text, start) {
+                Ok(object) => return Ok(object),
                 Err(error) => error,
             };
             broken.get_or_insert((start, error));
@@ -135,6 +140,25 @@ fn in_prose(text: &str) -> Result<Map<String, Value>, Option<(usize, String)>> {
     Err(broken)
 }
 
+/// The object that begins at `start`, unless it is a field of another one, or another's fields go on behind it.
+fn whole_object_at(text: &str, start: usize) -> Result<Map<String, Value>, String> {
+    let (object, end) = object_at(text, start)?;
+    if goes_on(tail(text, end)) { Err("more fields follow behind its closing brace".to_owned()) } else { Ok(object) }
+}
+
+/// Whether `rest`, which comes behind an object, is `, "key":`: then the object was a part.
+fn goes_on(rest: &str) -> bool {
+    const LONGEST_KEY: usize = 128;
+    let Some(key) = rest.trim_start().strip_prefix(',').map(str::trim_start).and_then(|rest| rest.strip_prefix('"'))
+    else {
+        return false;
+    };
+    match memchr(b'"', key.as_bytes()) {
+        Some(end) if end <= LONGEST_KEY => tail(key, end + 1).trim_start().starts_with(':'),
+        _ => false,
+    }
+}
+
 /// The object that begins at `start`, and where it ends.
 fn object_at(text: &str, start: usize) -> Result<(Map<String, Value>, usize), String> {
     let mut stream = serde_json::Deserializer::from_str(tail(text, start)).into_iter();
@@ -146,7 +170,7 @@ fn object_at(text: &str, start: usize) -> Result<(Map<String, Value>, usize), St
 }
 
 /// Behind the brace that closes the one at `start`, strings and their escapes respected.
-fn closing_brace(text: &str, start: usize) -> Option<usize> {
+pub(crate) fn closing_brace(text: &str, start: usize) -> Option<usize> {
     let mut depth = 0_usize;
     let (mut in_string, mut escaped) = (false, false);
     for (offset, byte) in tail(text, start).bytes().enumerate() {

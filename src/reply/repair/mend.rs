@@ -48,8 +48,10 @@ pub enum Mend {
     OtherEscape,
     /// Half a surrogate pair; it became U+FFFD.
     LoneSurrogate,
-    /// The object stands inside a JSON text.
+    /// The object stands inside a JSON text, or its quotes are escaped as if it did.
     DoubleEncoded,
+    /// Another object follows; the first was taken.
+    SeveralObjects,
 }
 
 impl Mend {
@@ -77,6 +79,7 @@ impl Mend {
             Self::OtherEscape => "other_escape",
             Self::LoneSurrogate => "lone_surrogate",
             Self::DoubleEncoded => "double_encoded",
+            Self::SeveralObjects => "several_objects",
         }
     }
 }

@@ -1,0 +1,175 @@
+//! What follows a quote inside a text: does it end the text, or belong to it? Looks a bounded way ahead.
+
+use crate::reply::repair::marks::{is_quote, is_space, is_word, plain};
+
+/// How many bytes are looked at before a quote counts as part of its text.
+const FAR: usize = 512;
+
+/// Where a text stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// It is a key.
+    Key,
+    /// It is the value of a key.
+    Member,
+    /// It is an item of a list.
+    Item,
+}
+
+/// A look at what comes, without taking it.
+pub(super) struct Ahead<'t> {
+    rest: &'t str,
+    left: usize,
+    /// Full-width punctuation has been syntax before, so a full-width colon may end a bare key.
+    wide: bool,
+}
+
+/// What looking ahead passed over.
+#[derive(Clone, Copy, Default)]
+struct Passed {
+    space: bool,
+    line: bool,
+}
+
+impl<'t> Ahead<'t> {
+    /// Looks at `text` from byte `at` on.
+    pub(super) fn new(text: &'t str, at: usize, wide: bool) -> Self {
+        Self { rest: text.get(at..).unwrap_or_default(), left: FAR, wide }
+    }
+
+    /// How many bytes were looked at.
+    pub(super) const fn looked(&self) -> usize {
+        FAR - self.left
+    }
+
+    /// Whether a quote before this point ends the text that stands at `place`: behind it comes what may follow a value.
+    pub(super) fn continues(&mut self, place: Place) -> bool {
+        let passed = self.space();
+        let Some(c) = self.peek() else { return self.left > 0 };
+        match plain(c) {
+            '}' => place == Place::Member,
+            ']' => place == Place::Item,
+            ',' => {
+                self.bump();
+                self.space();
+                self.may_follow_a_comma(place)
+            }
+            '/' | '#' if passed.space => self.comment_without_quotes() && self.ends_a_value(place),
+            '`' => passed.line && self.rest.starts_with("```"),
+            _ if place == Place::Member => passed.space && self.key_and_colon(),
+            _ => passed.line && (is_quote(c) || matches!(plain(c), '{' | '[')),
+        }
+    }
+
+    /// Whether a key with its colon comes: the text may end inside of it.
+    pub(super) fn key_and_colon(&mut self) -> bool {
+        let Some(first) = self.peek() else { return self.left > 0 };
+        if is_quote(first) {
+            self.bump();
+            loop {
+                match self.peek() {
+                    None => return self.left > 0,
+                    Some('\\') => {
+                        self.bump();
+                        self.bump();
+                    }
+                    Some(c) if is_quote(c) => break self.bump(),
+                    Some(_) => self.bump(),
+                }
+            }
+            self.space();
+            return self.peek().map_or(self.left > 0, |c| plain(c) == ':');
+        }
+        if !is_word(first) {
+            return false;
+        }
+        while self.peek().is_some_and(is_word) {
+            self.bump();
+        }
+        if self.peek() == Some('"') {
+            self.bump();
+        }
+        self.space();
+        self.peek().map_or(self.left > 0, |c| c == ':' || (self.wide && plain(c) == ':'))
+    }
+
+    /// The next character after white space.
+    pub(super) fn after_space(&mut self) -> Option<char> {
+        self.space();
+        self.peek()
+    }
+
+    fn may_follow_a_comma(&mut self, place: Place) -> bool {
+        let Some(c) = self.peek() else { return self.left > 0 };
+        let comment = self.rest.starts_with("//") || self.rest.starts_with("/*") || c == '#';
+        match plain(c) {
+            ',' => true,
+            _ if comment => true,
+            '}' => place == Place::Member,
+            ']' => place == Place::Item,
+            '{' | '[' | '-' => place == Place::Item,
+            c if place == Place::Item => is_quote(c) || is_word(c),
+            _ => self.key_and_colon(),
+        }
+    }
+
+    fn ends_a_value(&mut self, place: Place) -> bool {
+        self.space();
+        match self.peek().map(plain) {
+            Some(',') => true,
+            Some('}') => place == Place::Member,
+            Some(']') => place == Place::Item,
+            _ => false,
+        }
+    }
+
+    /// Passes over a comment that ends and has no quote in it.
+    fn comment_without_quotes(&mut self) -> bool {
+        let block = self.rest.starts_with("/*");
+        if !block && !self.rest.starts_with("//") && !self.rest.starts_with('#') {
+            return false;
+        }
+        while let Some(c) = self.peek() {
+            if block && self.rest.starts_with("*/") {
+                self.bump();
+                self.bump();
+                return true;
+            }
+            if !block && c == '\n' {
+                return true;
+            }
+            if is_quote(c) {
+                return false;
+            }
+            self.bump();
+        }
+        false
+    }
+
+    fn space(&mut self) -> Passed {
+        let mut passed = Passed::default();
+        while let Some(c) = self.peek() {
+            if is_space(c) {
+                passed = Passed { space: true, line: passed.line || c == '\n' };
+            } else if c == '\\' && self.rest.get(1..2).is_some_and(|next| matches!(next, "n" | "r" | "t")) {
+                passed = Passed { space: true, line: true };
+                self.bump();
+            } else {
+                break;
+            }
+            self.bump();
+        }
+        passed
+    }
+
+    /// The next character; nothing at the end of the text, and none beyond the bound.
+    fn peek(&self) -> Option<char> {
+        if self.left == 0 { None } else { self.rest.chars().next() }
+    }
+
+    fn bump(&mut self) {
+        let Some(c) = self.peek() else { return };
+        self.left = self.left.saturating_sub(c.len_utf8());
+        self.rest = self.rest.get(c.len_utf8()..).unwrap_or_default();
+    }
+}

@@ -1,0 +1,320 @@
+//! Reads a quoted text of near-JSON: what ends it, what belongs to it.
+//!
+//! A quote that is not escaped belongs to the text when what follows it cannot follow a value. That is a guess, and it is
+//! kept only where nothing speaks against it: such quotes come in pairs, none is followed by a colon (then a member was
+//! swallowed), none by another quote that does not end the text. In all other cases the text is refused.
+
+use memchr::memchr3;
+
+use crate::reply::repair::follow::{Ahead, Place};
+use crate::reply::repair::marks::{closing, plain};
+use crate::reply::repair::mend::Mend;
+use crate::reply::repair::parser::{Parser, Stop};
+
+/// A text that is being read.
+struct Quoted {
+    place: Place,
+    begin: usize,
+    open: char,
+    close: char,
+    text: String,
+    /// Quotes of its own kind inside it: not escaped, escaped.
+    raw: usize,
+    escaped: usize,
+    /// Pairs of typographic quotes that are open inside it.
+    nested: usize,
+    control: bool,
+}
+
+impl Parser<'_> {
+    /// The quoted text that begins here.
+    ///
+    /// # Errors
+    /// [`Stop::Cut`] when the text ends inside of it; [`Stop::Refused`] when where it ends would be a guess.
+    pub(super) fn quoted(&mut self, place: Place) -> Result<String, Stop> {
+        let begin = self.at;
+        let Some((open, close)) = self.peek().and_then(|open| Some((open, closing(open)?))) else {
+            return Err(Stop::Refused("a quote was expected", begin));
+        };
+        if open != '"' {
+            self.mend(Mend::OtherQuotes, begin)?;
+        }
+        self.bump();
+        let text = String::new();
+        let mut quoted = Quoted { place, begin, open, close, text, raw: 0, escaped: 0, nested: 0, control: false };
+        if matches!(open, '"' | '\'') && place != Place::Key && self.rest().starts_with(doubled(open)) {
+            self.bump();
+            self.bump();
+            self.mend(Mend::OtherQuotes, begin)?;
+            return self.tripled(quoted);
+        }
+        loop {
+            self.plain_run(&mut quoted);
+            let Some(c) = self.peek() else { return Err(quoted.cut()) };
+            match c {
+                '\\' => self.escape(&mut quoted)?,
+                '\0'..='\u{1f}' => self.control(&mut quoted, c)?,
+                _ if self.ends(&mut quoted, c)? => {
+                    self.bump();
+                    return quoted.whole();
+                }
+                _ => self.take_into(&mut quoted, c),
+            }
+        }
+    }
+
+    /// A text between triple quotes, behind the opening ones.
+    fn tripled(&mut self, mut quoted: Quoted) -> Result<String, Stop> {
+        loop {
+            self.plain_run(&mut quoted);
+            let Some(c) = self.peek() else { return Err(Stop::Refused("triple quotes are not closed", quoted.begin)) };
+            match c {
+                '\\' => self.escape(&mut quoted)?,
+                '\0'..='\u{1f}' => self.control(&mut quoted, c)?,
+                _ if c == quoted.open && self.rest().get(1..).is_some_and(|rest| rest.starts_with(doubled(c))) => {
+                    (0..3).for_each(|_| self.bump());
+                    return Ok(quoted.text);
+                }
+                _ => self.take_into(&mut quoted, c),
+            }
+        }
+    }
+
+    /// Takes what can mean nothing but itself in one step.
+    fn plain_run(&mut self, quoted: &mut Quoted) {
+        if quoted.open != '"' {
+            return;
+        }
+        let rest = self.rest();
+        let marks = memchr3(b'"', b'\\', b'\n', rest.as_bytes()).unwrap_or(rest.len());
+        let run = rest.get(..marks).unwrap_or_default();
+        // Control characters and typographic quotes are looked at one by one.
+        let end = run.find(|c: char| c < ' ' || (self.mixed && matches!(c, '“' | '”'))).unwrap_or(run.len());
+        quoted.text.push_str(run.get(..end).unwrap_or_default());
+        self.at += end;
+    }
+
+    fn take_into(&mut self, quoted: &mut Quoted, c: char) {
+        quoted.text.push(c);
+        self.bump();
+    }
+
+    fn control(&mut self, quoted: &mut Quoted, c: char) -> Result<(), Stop> {
+        if !quoted.control {
+            quoted.control = true;
+            self.mend(Mend::RawControl, self.at)?;
+        }
+        self.take_into(quoted, c);
+        Ok(())
+    }
+
+    /// Whether `c`, which stands here, ends the text.
+    fn ends(&mut self, quoted: &mut Quoted, c: char) -> Result<bool, Stop> {
+        let own = c == quoted.close;
+        if quoted.open == quoted.close {
+            return match c {
+                _ if own && (quoted.place == Place::Key || self.continues(c, quoted.place)) => Ok(true),
+                _ if own => self.inner(quoted, c).map(|()| false),
+                '“' if self.mixed && quoted.open == '"' => {
+                    quoted.nested += 1;
+                    Ok(false)
+                }
+                '”' if self.mixed && quoted.open == '"' && quoted.nested > 0 => {
+                    quoted.nested -= 1;
+                    Ok(false)
+                }
+                '”' if self.mixed && quoted.open == '"' => self.ends_otherwise(quoted, c),
+                _ => Ok(false),
+            };
+        }
+        if own && quoted.nested == 0 {
+            if quoted.place == Place::Key || self.continues(c, quoted.place) {
+                return Ok(true);
+            }
+            return match c {
+                '’' if self.is_apostrophe() => Ok(false),
+                _ => Err(Stop::Refused("a closing quote inside a text has no partner", self.at)),
+            };
+        }
+        if own {
+            if quoted.place != Place::Key && self.continues(c, quoted.place) {
+                return Err(Stop::Refused("it is not clear which quote ends the text", self.at));
+            }
+            quoted.nested -= 1;
+            return Ok(false);
+        }
+        match c {
+            // `“content“` and `“content"`, as some type it.
+            '“' | '"' if quoted.close == '”' && quoted.nested == 0 && self.ends_otherwise(quoted, c)? => Ok(true),
+            _ if c == quoted.open => {
+                quoted.nested += 1;
+                Ok(false)
+            }
+            _ => Ok(false),
+        }
+    }
+
+    /// Whether `c`, a quote of another kind than the opening one, ends the text.
+    fn ends_otherwise(&mut self, quoted: &Quoted, c: char) -> Result<bool, Stop> {
+        let ends = match quoted.place {
+            Place::Key => Ahead::new(self.text, self.at + c.len_utf8(), true).after_space().map(plain) == Some(':'),
+            place => self.continues(c, place),
+        };
+        if ends {
+            self.guessed = true;
+            self.mend(Mend::OtherQuotes, self.at)?;
+        }
+        Ok(ends)
+    }
+
+    /// Whether what stands behind `c`, the character here, may follow a value.
+    fn continues(&mut self, c: char, place: Place) -> bool {
+        self.look(self.at + c.len_utf8(), |ahead| ahead.continues(place))
+    }
+
+    /// Takes a quote that is not escaped and does not end the text.
+    fn inner(&mut self, quoted: &mut Quoted, c: char) -> Result<(), Stop> {
+        let apostrophe = c == '\'' && self.is_apostrophe();
+        if !apostrophe {
+            let behind = self.at + c.len_utf8();
+            let next = self.text.get(behind..).and_then(|rest| rest.chars().next());
+            let after = self.look(behind, Ahead::after_space);
+            let wrong = if quoted.place == Place::Item {
+                Some("a text in a list holds a quote that is not escaped")
+            } else if after.is_some_and(|after| after == ':' || (self.wide && plain(after) == ':')) {
+                Some("a text seems to go on over the next key")
+            } else if after == Some(c) {
+                let place = quoted.place;
+                let last = next == Some(c) && self.look(behind + c.len_utf8(), |ahead| ahead.continues(place));
+                (!last).then_some("two quotes in a row: it is not clear which ends the text")
+            } else {
+                None
+            };
+            if let Some(wrong) = wrong {
+                return Err(Stop::Refused(wrong, self.at));
+            }
+            self.look_no_further_than_linear()?;
+            quoted.raw += 1;
+            self.guessed = true;
+            self.raw_quotes = true;
+        }
+        self.mend(Mend::RawQuote, self.at)
+    }
+
+    /// Whether the quote here stands between two letters, as in `it's`.
+    fn is_apostrophe(&self) -> bool {
+        let letter = |c: Option<char>| c.is_some_and(|c| c.is_ascii_alphabetic());
+        letter(self.text.get(..self.at).and_then(|before| before.chars().next_back()))
+            && letter(self.rest().chars().nth(1))
+    }
+
+    /// Takes an escape. One that JSON does not know stays as it is written, unless it is a quote.
+    fn escape(&mut self, quoted: &mut Quoted) -> Result<(), Stop> {
+        let at = self.at;
+        self.bump();
+        let Some(c) = self.peek() else { return Err(quoted.cut()) };
+        let known = match c {
+            '"' | '\\' | '/' => Some(c),
+            'b' => Some('\u{8}'),
+            'f' => Some('\u{c}'),
+            'n' => Some('\n'),
+            'r' => Some('\r'),
+            't' => Some('\t'),
+            'u' => return self.code_point(quoted, at),
+            _ => None,
+        };
+        if c == quoted.close {
+            quoted.escaped += 1;
+        }
+        match known {
+            Some(meant) => quoted.text.push(meant),
+            None => {
+                self.mend(Mend::OtherEscape, at)?;
+                if !matches!(c, '\'' | '`' | '“' | '”' | '‘' | '’' | '「' | '」' | '『' | '』' | '＂') {
+                    quoted.text.push('\\');
+                }
+                if c < ' ' {
+                    return Ok(());
+                }
+                quoted.text.push(c);
+            }
+        }
+        self.bump();
+        Ok(())
+    }
+
+    /// Takes `\uXXXX` and the second half of a surrogate pair, from the `u` on.
+    fn code_point(&mut self, quoted: &mut Quoted, at: usize) -> Result<(), Stop> {
+        let rest = self.rest();
+        let Some(unit) = unit(rest) else {
+            let digits = rest.chars().skip(1).take_while(char::is_ascii_hexdigit).take(4).count();
+            if 1 + digits == rest.len() {
+                return Err(quoted.cut());
+            }
+            self.mend(Mend::OtherEscape, at)?;
+            quoted.text.push_str("\\u");
+            self.bump();
+            return Ok(());
+        };
+        let low = || unit_behind_backslash(rest.get(5..)?).filter(|low| (0xDC00..0xE000).contains(low));
+        if (0xD800..0xDC00).contains(&unit) && rest.len() < 11 && is_begun_escape(rest.get(5..).unwrap_or_default()) {
+            return Err(quoted.cut());
+        }
+        match (char::from_u32(unit), low()) {
+            (Some(c), _) => {
+                quoted.text.push(c);
+                self.at += 5;
+            }
+            (None, Some(low)) if unit < 0xDC00 => {
+                let c = char::from_u32(0x10000 + ((unit - 0xD800) << 10) + (low - 0xDC00));
+                quoted.text.push(c.unwrap_or(char::REPLACEMENT_CHARACTER));
+                self.at += 11;
+            }
+            (None, _) => {
+                self.mend(Mend::LoneSurrogate, at)?;
+                quoted.text.push(char::REPLACEMENT_CHARACTER);
+                self.at += 5;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Quoted {
+    /// Why it is not whole where the raw text ends.
+    const fn cut(&self) -> Stop {
+        if self.raw > 0 { Stop::Refused("it is not clear where the text ends", self.begin) } else { Stop::Cut }
+    }
+
+    /// The text, when its quotes have their partners.
+    fn whole(self) -> Result<String, Stop> {
+        if self.raw > 0 && (self.raw + self.escaped) % 2 == 1 {
+            return Err(Stop::Refused("a quote inside a text is not escaped and has no partner", self.begin));
+        }
+        Ok(self.text)
+    }
+}
+
+const fn doubled(quote: char) -> &'static str {
+    if quote == '"' { "\"\"" } else { "''" }
+}
+
+/// The code unit of `uXXXX`.
+fn unit(text: &str) -> Option<u32> {
+    let digits = text.get(1..5)?;
+    digits.bytes().all(|byte| byte.is_ascii_hexdigit()).then(|| u32::from_str_radix(digits, 16).ok())?
+}
+
+/// The code unit of `\uXXXX`.
+fn unit_behind_backslash(text: &str) -> Option<u32> {
+    unit(text.strip_prefix('\\').filter(|rest| rest.starts_with('u'))?)
+}
+
+/// Whether `text`, which reaches to the end, may be the beginning of `\uXXXX`; nothing at all may.
+fn is_begun_escape(text: &str) -> bool {
+    let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    match text.strip_prefix('\\') {
+        Some(rest) => rest.is_empty() || rest.strip_prefix('u').is_some_and(digits),
+        None => text.is_empty(),
+    }
+}
