@@ -60,6 +60,10 @@ fn read(word: &str) -> Option<(Option<Mend>, Value)> {
     if let Some(number) = number(word) {
         return Some((Some(Mend::OtherNumber), Value::Number(number)));
     }
+    // A number beyond all bounds is no text.
+    if word.parse::<f64>().is_ok_and(f64::is_infinite) {
+        return None;
+    }
     let text = word.starts_with(char::is_alphanumeric) && !word.ends_with(['.', '+', '-']) && !word.contains('+');
     text.then(|| (Some(Mend::UnquotedText), Value::from(word)))
 }
@@ -78,7 +82,7 @@ fn number(word: &str) -> Option<Number> {
         let digit = |at: Option<usize>| at.and_then(|at| digits.as_bytes().get(at)).is_some_and(u8::is_ascii_digit);
         digit(at.checked_sub(1)) && digit(Some(at + 1))
     };
-    if !digits.match_indices('_').all(grouped) {
+    if !digits.bytes().any(|byte| byte.is_ascii_digit()) || !digits.match_indices('_').all(grouped) {
         return None;
     }
     let mut spelled = digits.replace('_', "");
@@ -124,7 +128,7 @@ mod tests {
         for (word, value) in table {
             assert_eq!(read(word).map(|(_, value)| value), Some(value), "{word}");
         }
-        for word in ["", "...", "-", ".", "+", "1+1", "a.", "--1"] {
+        for word in ["", "...", "1e999", "-", ".", "+", "1+1", "a.", "--1"] {
             assert_eq!(read(word), None, "{word}");
         }
     }

@@ -1,6 +1,6 @@
 //! What follows a quote inside a text: does it end the text, or belong to it? Looks a bounded way ahead.
 
-use crate::reply::repair::marks::{is_quote, is_space, is_word, plain};
+use crate::reply::repair::marks::{closing, is_quote, is_space, is_word, plain};
 
 /// How many bytes are looked at before a quote counts as part of its text.
 const FAR: usize = 512;
@@ -57,28 +57,16 @@ impl<'t> Ahead<'t> {
             '/' | '#' if passed.space => self.comment_without_quotes() && self.ends_a_value(place),
             '`' => passed.line && self.rest.starts_with("```"),
             _ if place == Place::Member => passed.space && self.key_and_colon(),
-            _ => passed.line && (is_quote(c) || matches!(plain(c), '{' | '[')),
+            _ => passed.line && (closing(c).is_some() || matches!(plain(c), '{' | '[')),
         }
     }
 
     /// Whether a key with its colon comes: the text may end inside of it.
     pub(super) fn key_and_colon(&mut self) -> bool {
         let Some(first) = self.peek() else { return self.left > 0 };
-        if is_quote(first) {
+        if let Some(close) = closing(first) {
             self.bump();
-            loop {
-                match self.peek() {
-                    None => return self.left > 0,
-                    Some('\\') => {
-                        self.bump();
-                        self.bump();
-                    }
-                    Some(c) if is_quote(c) => break self.bump(),
-                    Some(_) => self.bump(),
-                }
-            }
-            self.space();
-            return self.peek().map_or(self.left > 0, |c| plain(c) == ':');
+            return self.key_behind_its_quote(close);
         }
         if !is_word(first) {
             return false;
@@ -91,6 +79,23 @@ impl<'t> Ahead<'t> {
         }
         self.space();
         self.peek().map_or(self.left > 0, |c| c == ':' || (self.wide && plain(c) == ':'))
+    }
+
+    /// Whether a key goes on here, up to `close`, or to a typographic quote, and a colon.
+    fn key_behind_its_quote(&mut self, close: char) -> bool {
+        loop {
+            let Some(c) = self.peek() else { return self.left > 0 };
+            self.bump();
+            if c == '\\' {
+                self.bump();
+            } else if c == close || matches!(c, '“' | '”' | '"') {
+                self.space();
+                let colon = self.peek().map_or(self.left > 0, |c| plain(c) == ':');
+                if colon || c == close {
+                    return colon;
+                }
+            }
+        }
     }
 
     /// The next character after white space.
@@ -108,7 +113,7 @@ impl<'t> Ahead<'t> {
             '}' => place == Place::Member,
             ']' => place == Place::Item,
             '{' | '[' | '-' => place == Place::Item,
-            c if place == Place::Item => is_quote(c) || is_word(c),
+            c if place == Place::Item => closing(c).is_some() || is_word(c),
             _ => self.key_and_colon(),
         }
     }

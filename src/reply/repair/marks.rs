@@ -18,12 +18,12 @@ pub(super) const fn is_quote(c: char) -> bool {
     matches!(c, '"' | '\'' | '`' | '＂' | '“' | '”' | '‘' | '’' | '「' | '」' | '『' | '』')
 }
 
-/// The quote that closes what `open` opens; nothing when it opens nothing. `”` opens for those who type it so.
+/// The quote that closes what `open` opens; nothing when it opens nothing.
 pub(super) const fn closing(open: char) -> Option<char> {
     match open {
         '"' | '\'' | '`' | '＂' => Some(open),
-        '“' | '”' => Some('”'),
-        '‘' | '’' => Some('’'),
+        '“' => Some('”'),
+        '‘' => Some('’'),
         '「' => Some('」'),
         '『' => Some('』'),
         _ => None,

@@ -50,6 +50,8 @@ pub enum Mend {
     LoneSurrogate,
     /// The object stands inside a JSON text, or its quotes are escaped as if it did.
     DoubleEncoded,
+    /// A key that was there before; the later value counts, as in JSON.
+    RepeatedKey,
     /// Another object follows; the first was taken.
     SeveralObjects,
 }
@@ -79,6 +81,7 @@ impl Mend {
             Self::OtherEscape => "other_escape",
             Self::LoneSurrogate => "lone_surrogate",
             Self::DoubleEncoded => "double_encoded",
+            Self::RepeatedKey => "repeated_key",
             Self::SeveralObjects => "several_objects",
         }
     }

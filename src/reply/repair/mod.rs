@@ -18,15 +18,17 @@ use serde_json::{Map, Value};
 
 use crate::reply::extract::{after_thinking, closing_brace, fenced_contents};
 use crate::reply::repair::follow::Ahead;
-use crate::reply::repair::marks::{is_quote, is_space, plain};
+use crate::reply::repair::marks::{closing, is_quote, is_space, plain};
 use crate::reply::repair::mend::{Mend, Repair};
 use crate::reply::repair::parser::{Parser, Stop};
 
-/// How many places of a text are tried. Each costs one reading of the rest.
-const PLACES: usize = 8;
-
 /// How many braces of the prose are passed over.
 const BRACES: usize = 64;
+
+/// How many of them may never close. Each costs one look at the rest of the text.
+const UNCLOSED_BRACES: usize = 4;
+
+const BRACKETS: [char; 8] = ['{', '}', '[', ']', '｛', '｝', '［', '］'];
 
 type Mended = (Map<String, Value>, Vec<Repair>);
 
@@ -37,51 +39,45 @@ type Mended = (Map<String, Value>, Vec<Repair>);
 pub fn object(text: &str) -> Result<Mended, String> {
     let reply = after_thinking(text);
     let skipped = text.len() - reply.len();
-    let mut refusal = None;
-    for start in places(text, skipped) {
-        match object_at(text, start) {
-            Ok((object, mut mends)) => {
-                mends.sort_by_key(|mend| mend.at);
-                return Ok((object, mends));
-            }
-            Err((why, at)) => refusal = refusal.or_else(|| Some(format!("cannot be mended at byte {at}: {why}"))),
-        }
-    }
-    Err(refusal.unwrap_or_else(|| "there is no object that could be mended".to_owned()))
+    let start = place(text, skipped).ok_or("there is no object that could be mended")?;
+    let (object, mut mends) =
+        object_at(text, start).map_err(|(why, at)| format!("cannot be mended at byte {at}: {why}"))?;
+    mends.sort_by_key(|mend| mend.at);
+    Ok((object, mends))
 }
 
-/// Where an object may begin in `text` from byte `from` on: behind each fence, or else at the first brace of the prose that
-/// a key follows, and behind it.
-fn places(text: &str, from: usize) -> Vec<usize> {
-    let reply = text.get(from..).unwrap_or_default();
-    let fenced: Vec<usize> =
-        fenced_contents(reply).map(|start| from + start).filter(|&start| begins(text, start)).take(PLACES).collect();
-    if !fenced.is_empty() {
-        return fenced;
+/// Where the object begins in `text` from byte `from` on: behind the first fence with one, or else at the first brace of the
+/// prose that a key follows. No other place is tried: what can be read behind an object that cannot is a part of it.
+fn place(text: &str, from: usize) -> Option<usize> {
+    let reply = text.get(from..)?;
+    if let Some(fenced) = fenced_contents(reply).map(|start| from + start).find(|&start| begins(text, start)) {
+        return Some(fenced);
     }
     let first = from + (reply.len() - reply.trim_start_matches(is_space).len());
-    if text.get(first..).is_some_and(|reply| reply.starts_with(is_quote)) && begins(text, first) {
-        return vec![first];
+    if text.get(first..)?.starts_with(|c| closing(c).is_some()) && begins(text, first) {
+        return Some(first);
     }
-    let mut places = Vec::new();
     let mut at = from;
+    let mut unclosed = 0;
     for _ in 0..BRACES {
-        let Some(found) = text.get(at..).and_then(|rest| rest.find(['{', '｛'])) else { break };
-        let start = at + found;
+        let start = at + text.get(at..)?.find(['{', '｛'])?;
         if begins(text, start) {
-            places.push(start);
+            return Some(start);
         }
-        match closing_brace(text, start) {
-            Some(end) if places.len() < PLACES => at = end,
-            None if places.is_empty() => at = start + 1,
-            // What follows may be a part of the object that begins here.
-            _ => break,
-        }
+        at = match closing_brace(text, start) {
+            Some(end) => end,
+            // A brace of the prose that never closes.
+            None if unclosed < UNCLOSED_BRACES => {
+                unclosed += 1;
+                start + 1
+            }
+            None => return None,
+        };
         while !text.is_char_boundary(at) {
             at += 1;
         }
     }
-    places
+    None
 }
 
 /// Whether an object begins at `start`: a brace with a key behind it, a key with its colon, or a text that holds one.
@@ -89,14 +85,14 @@ fn begins(text: &str, start: usize) -> bool {
     let rest = text.get(start..).unwrap_or_default();
     let Some(first) = rest.chars().next() else { return false };
     if plain(first) != '{' {
-        return encoded::begins(rest) || (is_quote(first) && Ahead::new(text, start, true).key_and_colon());
+        return encoded::begins(rest) || (closing(first).is_some() && Ahead::new(text, start, true).key_and_colon());
     }
     let inside = rest.get(first.len_utf8()..).unwrap_or_default();
-    let mut ahead = Ahead::new(inside, 0, plain(first) != first);
+    let mut ahead = Ahead::new(inside, 0, true);
     match ahead.after_space() {
         Some('/' | '#' | ',' | '，' | '\\') => true,
         Some('{') => begins(text, start + first.len_utf8()),
-        Some(c) if is_quote(c) => true,
+        Some(c) if closing(c).is_some() => true,
         Some(_) => ahead.key_and_colon(),
         None => false,
     }
@@ -109,10 +105,9 @@ fn object_at(text: &str, start: usize) -> Result<Mended, (&'static str, usize)> 
     }
     match read(text, start, false) {
         Ok((object, mends)) if !is_cut(&mends) => Ok((object, mends)),
-        first => match read(text, start, true) {
-            Ok((object, mends)) if !is_cut(&mends) || first.is_err() => Ok((object, mends)),
-            _ => first,
-        },
+        // Of a text that was cut, the second reading tells whether a quote in it may have been the last.
+        Ok(_) => read(text, start, true),
+        Err(refused) => read(text, start, true).map_err(|_| refused),
     }
 }
 
@@ -129,6 +124,10 @@ fn read(text: &str, start: usize, mixed: bool) -> Result<Mended, (&'static str, 
     let rest = parser.rest();
     if parser.guessed && rest.contains(is_quote) {
         return Err(("it is not clear which quotes end its texts", start));
+    }
+    // Quotes and then brackets are what is left when the object ended inside of one of its own texts.
+    if rest.find(BRACKETS).and_then(|bracket| rest.get(..bracket)).is_some_and(|before| before.contains(is_quote)) {
+        return Err(("its closing brace seems to stand in a text", end));
     }
     let mut ahead = Ahead::new(text, end, true);
     if ahead.after_space().map(plain) == Some(',') && Ahead::new(text, end + comma(rest), true).key_and_colon() {

@@ -40,8 +40,6 @@ pub(super) struct Parser<'t> {
     pub(super) wide: bool,
     /// Where a text ends was decided by what follows: nothing may be left over then.
     pub(super) guessed: bool,
-    /// A text holds quotes that are not escaped.
-    pub(super) raw_quotes: bool,
     /// A text of one word has no quotes.
     pub(super) bare_text: bool,
     bare_key: bool,
@@ -58,7 +56,6 @@ impl<'t> Parser<'t> {
             mixed,
             wide: false,
             guessed: false,
-            raw_quotes: false,
             bare_text: false,
             bare_key: false,
             looked: 0,
@@ -81,8 +78,14 @@ impl<'t> Parser<'t> {
                 self.members(1, false)?
             }
         };
-        if self.bare_key && (self.raw_quotes || self.bare_text) {
-            return Err(Stop::Refused("keys and texts without quotes leave open where a text ends", begin));
+        let loose = |mend: &Repair| {
+            matches!(
+                mend.kind,
+                Mend::MissingComma | Mend::MissingValue | Mend::UnquotedKey | Mend::UnquotedText | Mend::RepeatedKey
+            )
+        };
+        if (self.guessed && self.mends.iter().any(loose)) || (self.bare_key && self.bare_text) {
+            return Err(Stop::Refused("too much is missing to tell where its texts end", begin));
         }
         Ok(object)
     }
@@ -131,7 +134,9 @@ impl<'t> Parser<'t> {
             let had_bare = std::mem::take(&mut self.bare_text);
             match self.member(depth) {
                 Ok((key, value)) => {
-                    members.insert(key, value);
+                    if members.insert(key, value).is_some() {
+                        self.mend(Mend::RepeatedKey, begin)?;
+                    }
                 }
                 Err(Stop::Cut) => return self.cut(members, depth, Some(begin)),
                 Err(refused) => return Err(refused),

@@ -1,1 +1,245 @@
-//! Tests.
+//! Whatever is damaged comes back as it was or not at all.
+
+use proptest::prelude::*;
+use serde_json::{Map, Value, json};
+
+use crate::reply::repair::mend::Mend;
+use crate::reply::repair::object;
+use crate::reply::strategies::{Strategy as Way, parse};
+
+/// How a model may write an object that is not JSON.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Damage {
+    TrailingCommas,
+    DoubledCommas,
+    LeadingCommas,
+    LinesForCommas,
+    BlockComments,
+    LineComments,
+    HashComments,
+    SingleQuotes,
+    SingleQuotesAndApostrophes,
+    BackQuotes,
+    TypographicQuotes,
+    OneWayQuotes,
+    CornerBrackets,
+    FullWidth,
+    FullWidthAndTypographic,
+    HalfTypographic,
+    BareKeys,
+    Python,
+    RawControls,
+    RawQuotes,
+    OtherEscapes,
+    DoubledBraces,
+    NoOpeningBrace,
+    EscapedQuotes,
+    OtherSpace,
+}
+
+const DAMAGES: [Damage; 25] = [
+    Damage::TrailingCommas,
+    Damage::DoubledCommas,
+    Damage::LeadingCommas,
+    Damage::LinesForCommas,
+    Damage::BlockComments,
+    Damage::LineComments,
+    Damage::HashComments,
+    Damage::SingleQuotes,
+    Damage::SingleQuotesAndApostrophes,
+    Damage::BackQuotes,
+    Damage::TypographicQuotes,
+    Damage::OneWayQuotes,
+    Damage::CornerBrackets,
+    Damage::FullWidth,
+    Damage::FullWidthAndTypographic,
+    Damage::HalfTypographic,
+    Damage::BareKeys,
+    Damage::Python,
+    Damage::RawControls,
+    Damage::RawQuotes,
+    Damage::OtherEscapes,
+    Damage::DoubledBraces,
+    Damage::NoOpeningBrace,
+    Damage::EscapedQuotes,
+    Damage::OtherSpace,
+];
+
+/// `object` as a model writes it.
+fn damaged(object: &Map<String, Value>, damage: Damage) -> String {
+    let text = written(&Value::Object(object.clone()), damage);
+    match damage {
+        Damage::NoOpeningBrace => text[1..].to_owned(),
+        Damage::EscapedQuotes => {
+            let encoded = Value::from(text).to_string();
+            encoded[1..encoded.len() - 1].to_owned()
+        }
+        _ => text,
+    }
+}
+
+fn written(value: &Value, damage: Damage) -> String {
+    let wide = matches!(damage, Damage::FullWidth | Damage::FullWidthAndTypographic);
+    let [open, close, colon, left, right] =
+        if wide { ["｛", "｝", "：", "［", "］"] } else { ["{", "}", ":", "[", "]"] };
+    let comma = match damage {
+        _ if wide => "，",
+        Damage::DoubledCommas => ",,",
+        Damage::BlockComments => " /* 好 */ , /* b */",
+        Damage::LineComments => ", // 好, x: 1\n",
+        Damage::HashComments => " # 好\n,# }\n",
+        Damage::OtherSpace => "\u{3000},\u{a0}\u{feff}",
+        _ => ",",
+    };
+    let separator = if damage == Damage::LinesForCommas { "\n  " } else { comma };
+    let (before, after) = match damage {
+        Damage::TrailingCommas => ("", ","),
+        Damage::LeadingCommas => (",", ""),
+        _ => ("", ""),
+    };
+    match value {
+        Value::Object(members) => {
+            let members: Vec<String> = members
+                .iter()
+                .map(|(key, value)| format!("{}{colon} {}", key_written(key, damage), written(value, damage)))
+                .collect();
+            let (open, close) = if damage == Damage::DoubledBraces { ("{{", "}}") } else { (open, close) };
+            format!("{open}{before}{}{after}{close}", members.join(separator))
+        }
+        Value::Array(items) => {
+            let items: Vec<String> = items.iter().map(|item| written(item, damage)).collect();
+            format!("{left}{}{after}{right}", items.join(comma))
+        }
+        Value::String(text) => quoted(text, damage),
+        Value::Bool(true) if damage == Damage::Python => "True".to_owned(),
+        Value::Bool(false) if damage == Damage::Python => "False".to_owned(),
+        Value::Null if damage == Damage::Python => "None".to_owned(),
+        other => other.to_string(),
+    }
+}
+
+fn key_written(key: &str, damage: Damage) -> String {
+    let is_name = key.chars().all(char::is_alphanumeric) && !key.is_empty();
+    match damage {
+        Damage::BareKeys if is_name => key.to_owned(),
+        Damage::RawQuotes | Damage::HalfTypographic => Value::from(key).to_string(),
+        _ => quoted(key, damage),
+    }
+}
+
+fn quoted(text: &str, damage: Damage) -> String {
+    let inside: String = text.chars().map(|c| character(c, damage)).collect();
+    let (open, close) = match damage {
+        Damage::SingleQuotes | Damage::SingleQuotesAndApostrophes => ("'", "'"),
+        Damage::BackQuotes => ("`", "`"),
+        Damage::TypographicQuotes | Damage::FullWidthAndTypographic => ("“", "”"),
+        Damage::OneWayQuotes => ("“", "“"),
+        Damage::CornerBrackets => ("「", "」"),
+        Damage::HalfTypographic => ("\"", "”"),
+        _ => ("\"", "\""),
+    };
+    format!("{open}{inside}{close}")
+}
+
+/// A character of a text, escaped as JSON does or as the damage has it.
+fn character(c: char, damage: Damage) -> String {
+    let json = Value::from(c.to_string()).to_string();
+    let escaped = &json[1..json.len() - 1];
+    match (damage, c) {
+        (Damage::SingleQuotes | Damage::OtherEscapes, '\'') => "\\'".to_owned(),
+        (Damage::BackQuotes, '`') => "\\`".to_owned(),
+        (Damage::SingleQuotes | Damage::SingleQuotesAndApostrophes | Damage::CornerBrackets | Damage::RawQuotes, '"')
+        | (Damage::RawControls, '\n' | '\t' | '\u{7}') => c.to_string(),
+        _ => escaped.to_owned(),
+    }
+}
+
+/// The quotes that `damage` leaves as they are inside of texts that the same quotes enclose.
+const fn own_quotes(damage: Damage) -> &'static str {
+    match damage {
+        Damage::SingleQuotesAndApostrophes => "'",
+        Damage::TypographicQuotes | Damage::FullWidthAndTypographic | Damage::OneWayQuotes => "“”",
+        Damage::HalfTypographic => "\"“”",
+        Damage::CornerBrackets => "「」",
+        Damage::RawQuotes => "\"",
+        _ => "",
+    }
+}
+
+/// Whether no such quote in any text of `value` stands beside punctuation or another quote. A text such as `", "` is two
+/// texts when its quotes are not escaped: no reader can tell, and JSON itself does not.
+fn is_plain_language(value: &Value, quotes: &str) -> bool {
+    let mark = |c: Option<char>| c.is_some_and(|c| ",:;{}[]+\\/#\"'`“”‘’「」『』＂｛｝［］：，；".contains(c));
+    let plain = |text: &str| {
+        text.char_indices().filter(|(_, c)| quotes.contains(*c)).all(|(at, c)| {
+            let before = text[..at].chars().rfind(|c| !c.is_whitespace());
+            let after = text[at + c.len_utf8()..].chars().find(|c| !c.is_whitespace());
+            !mark(before) && !mark(after)
+        })
+    };
+    match value {
+        Value::String(text) => plain(text),
+        Value::Array(items) => items.iter().all(|item| is_plain_language(item, quotes)),
+        Value::Object(members) => {
+            members.iter().all(|(key, value)| plain(key) && is_plain_language(value, quotes))
+        }
+        _ => true,
+    }
+}
+
+/// Pieces of which texts are made: all that could be mistaken for syntax.
+const PIECES: [&str; 44] = [
+    "\"", "\"", "'", "`", ",", ":", "{", "}", "[", "]", "\\", "\n", "\t", "//", "#", "/*", "*/", "“", "”", "‘", "’", "「", "」",
+    "，", "：", "｛", "｝", "```", "a", "b", "好", "true", "1", "\": \"", "\", \"", "x: ", "'}", "”, ", "😀", "\u{7}", "\u{3000}",
+    "it's", "\\n", " ",
+];
+
+fn any_text() -> impl Strategy<Value = String> {
+    let piece = prop_oneof![
+        6 => prop::sample::select(&PIECES[..]).prop_map(str::to_owned),
+        1 => any::<char>().prop_map(String::from),
+    ];
+    prop::collection::vec(piece, 0..8).prop_map(|pieces| pieces.concat())
+}
+
+fn any_value() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        1 => Just(Value::Null),
+        1 => any::<bool>().prop_map(Value::from),
+        1 => any::<i64>().prop_map(Value::from),
+        1 => (-4000..4000).prop_map(|quarters| json!(f64::from(quarters) / 4.0)),
+        4 => any_text().prop_map(Value::from),
+    ];
+    leaf.prop_recursive(3, 12, 3, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+            prop::collection::vec((any_key(), inner), 0..4)
+                .prop_map(|members| Value::Object(members.into_iter().collect())),
+        ]
+    })
+}
+
+fn any_key() -> impl Strategy<Value = String> {
+    prop_oneof![3 => "[a-c]{1,2}", 1 => Just("好".to_owned()), 1 => any_text()]
+}
+
+fn any_object() -> impl Strategy<Value = Map<String, Value>> {
+    prop::collection::vec((any_key(), any_value()), 1..5).prop_map(|members| members.into_iter().collect())
+}
+
+proptest! {
+    #[test]
+    fn a_damaged_object_comes_back_as_it_was_or_not_at_all(object in any_object()) {
+        let whole = Value::Object(object.clone());
+        for damage in DAMAGES {
+            if !is_plain_language(&whole, own_quotes(damage)) {
+                continue;
+            }
+            let raw = damaged(&object, damage);
+            if let Ok(parsed) = parse(&raw, true) && parsed.strategy == Way::RepairJson {
+                prop_assert_eq!(&parsed.object, &object, "{:?}: {} {:?}", damage, raw, parsed.repairs);
+                prop_assert!(!parsed.repairs.is_empty());
+            }
+        }
+    }
+}

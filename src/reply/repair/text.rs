@@ -1,13 +1,14 @@
 //! Reads a quoted text of near-JSON: what ends it, what belongs to it.
 //!
 //! A quote that is not escaped belongs to the text when what follows it cannot follow a value. That is a guess, and it is
-//! kept only where nothing speaks against it: such quotes come in pairs, none is followed by a colon (then a member was
-//! swallowed), none by another quote that does not end the text. In all other cases the text is refused.
+//! kept only where nothing speaks against it: such quotes come in pairs, the first of a pair touches a word behind it and
+//! the second a word before it, none is followed by a colon (then a member was swallowed), none by another quote that does
+//! not end the text. In all other cases the text is refused.
 
 use memchr::memchr3;
 
 use crate::reply::repair::follow::{Ahead, Place};
-use crate::reply::repair::marks::{closing, plain};
+use crate::reply::repair::marks::{closing, is_space, is_word, plain};
 use crate::reply::repair::mend::Mend;
 use crate::reply::repair::parser::{Parser, Stop};
 
@@ -46,6 +47,9 @@ impl Parser<'_> {
             self.bump();
             self.bump();
             self.mend(Mend::OtherQuotes, begin)?;
+            if self.look(self.at, |ahead| ahead.continues(place)) {
+                return Err(Stop::Refused("three quotes in a row: it is not clear which ends the text", begin));
+            }
             return self.tripled(quoted);
         }
         loop {
@@ -71,13 +75,18 @@ impl Parser<'_> {
             match c {
                 '\\' => self.escape(&mut quoted)?,
                 '\0'..='\u{1f}' => self.control(&mut quoted, c)?,
-                _ if c == quoted.open && self.rest().get(1..).is_some_and(|rest| rest.starts_with(doubled(c))) => {
+                _ if c == quoted.open && self.ends_tripled(c, quoted.place) => {
                     (0..3).for_each(|_| self.bump());
                     return Ok(quoted.text);
                 }
                 _ => self.take_into(&mut quoted, c),
             }
         }
+    }
+
+    fn ends_tripled(&mut self, quote: char, place: Place) -> bool {
+        let triple = self.rest().get(1..).is_some_and(|rest| rest.starts_with(doubled(quote)));
+        triple && self.look(self.at + 3, |ahead| ahead.continues(place))
     }
 
     /// Takes what can mean nothing but itself in one step.
@@ -120,10 +129,14 @@ impl Parser<'_> {
                     Ok(false)
                 }
                 '”' if self.mixed && quoted.open == '"' && quoted.nested > 0 => {
+                    if quoted.place != Place::Key && self.continues(c, quoted.place) {
+                        return Err(Stop::Refused("it is not clear which quote ends the text", self.at));
+                    }
                     quoted.nested -= 1;
                     Ok(false)
                 }
-                '”' if self.mixed && quoted.open == '"' => self.ends_otherwise(quoted, c),
+                // In a list too much may follow a comma.
+                '”' if self.mixed && quoted.open == '"' && quoted.place != Place::Item => self.ends_otherwise(quoted, c),
                 _ => Ok(false),
             };
         }
@@ -137,7 +150,7 @@ impl Parser<'_> {
             };
         }
         if own {
-            if quoted.place != Place::Key && self.continues(c, quoted.place) {
+            if quoted.place != Place::Key && (self.continues(c, quoted.place) || self.before_colon(c)) {
                 return Err(Stop::Refused("it is not clear which quote ends the text", self.at));
             }
             quoted.nested -= 1;
@@ -146,6 +159,9 @@ impl Parser<'_> {
         match c {
             // `“content“` and `“content"`, as some type it.
             '“' | '"' if quoted.close == '”' && quoted.nested == 0 && self.ends_otherwise(quoted, c)? => Ok(true),
+            _ if c == quoted.open && quoted.place == Place::Key => {
+                Err(Stop::Refused("it is not clear where a key ends", self.at))
+            }
             _ if c == quoted.open => {
                 quoted.nested += 1;
                 Ok(false)
@@ -172,6 +188,12 @@ impl Parser<'_> {
         self.look(self.at + c.len_utf8(), |ahead| ahead.continues(place))
     }
 
+    /// Whether a colon that may be syntax stands behind `c`, the character here: then a key ends there.
+    fn before_colon(&mut self, c: char) -> bool {
+        let after = self.look(self.at + c.len_utf8(), Ahead::after_space);
+        after.is_some_and(|after| after == ':' || (self.wide && plain(after) == ':'))
+    }
+
     /// Takes a quote that is not escaped and does not end the text.
     fn inner(&mut self, quoted: &mut Quoted, c: char) -> Result<(), Stop> {
         let apostrophe = c == '\'' && self.is_apostrophe();
@@ -179,9 +201,12 @@ impl Parser<'_> {
             let behind = self.at + c.len_utf8();
             let next = self.text.get(behind..).and_then(|rest| rest.chars().next());
             let after = self.look(behind, Ahead::after_space);
+            let colon = self.before_colon(c);
             let wrong = if quoted.place == Place::Item {
                 Some("a text in a list holds a quote that is not escaped")
-            } else if after.is_some_and(|after| after == ':' || (self.wide && plain(after) == ':')) {
+            } else if !quoted.touches(next) {
+                Some("a quote inside a text is not escaped and quotes nothing")
+            } else if colon {
                 Some("a text seems to go on over the next key")
             } else if after == Some(c) {
                 let place = quoted.place;
@@ -196,7 +221,6 @@ impl Parser<'_> {
             self.look_no_further_than_linear()?;
             quoted.raw += 1;
             self.guessed = true;
-            self.raw_quotes = true;
         }
         self.mend(Mend::RawQuote, self.at)
     }
@@ -281,9 +305,25 @@ impl Parser<'_> {
 }
 
 impl Quoted {
+    /// Whether the next quote inside it touches a word, as quotes do that quote something: the first of a pair `next`, which
+    /// stands behind it, the second what stands before it.
+    fn touches(&self, next: Option<char>) -> bool {
+        if (self.raw + self.escaped) % 2 == 1 {
+            return self.text.chars().next_back().is_some_and(|before| !is_space(before));
+        }
+        next.is_some_and(|next| !is_space(next) && !matches!(plain(next), ',' | ':' | '}' | ']' | ';' | '；' | '+' | '\\'))
+    }
+
     /// Why it is not whole where the raw text ends.
-    const fn cut(&self) -> Stop {
-        if self.raw > 0 { Stop::Refused("it is not clear where the text ends", self.begin) } else { Stop::Cut }
+    fn cut(&self) -> Stop {
+        // A text that ends as an object does has swallowed its end.
+        let closed = self.text.trim_end_matches(|c| is_space(c) || c == '`').ends_with(['}', '｝']);
+        let swallowed = match self.place {
+            _ if closed => true,
+            Place::Key => !self.text.chars().all(|c| is_word(c) || is_space(c)),
+            _ => self.raw > 0 || (self.open != '"' && self.nested > 0),
+        };
+        if swallowed { Stop::Refused("it is not clear where the text ends", self.begin) } else { Stop::Cut }
     }
 
     /// The text, when its quotes have their partners.
