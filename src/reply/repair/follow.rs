@@ -56,7 +56,7 @@ impl<'t> Ahead<'t> {
             }
             '/' | '#' if passed.space => self.comment_without_quotes() && self.ends_a_value(place),
             '`' => passed.line && self.rest.starts_with("```"),
-            _ if place == Place::Member => passed.space && self.key_and_colon(),
+            _ if place == Place::Member => passed.space && closing(c).is_some() && self.key_and_colon(),
             _ => passed.line && (closing(c).is_some() || matches!(plain(c), '{' | '[')),
         }
     }
@@ -157,7 +157,7 @@ impl<'t> Ahead<'t> {
             if is_space(c) {
                 passed = Passed { space: true, line: passed.line || c == '\n' };
             } else if c == '\\' && self.rest.get(1..2).is_some_and(|next| matches!(next, "n" | "r" | "t")) {
-                passed = Passed { space: true, line: true };
+                passed = Passed { space: true, line: passed.line || self.rest.starts_with("\\n") };
                 self.bump();
             } else {
                 break;

@@ -30,29 +30,47 @@ const UNCLOSED_BRACES: usize = 4;
 
 const BRACKETS: [char; 8] = ['{', '}', '[', ']', '｛', '｝', '［', '］'];
 
-type Mended = (Map<String, Value>, Vec<Repair>);
+/// An object that was mended.
+struct Mended {
+    object: Map<String, Value>,
+    mends: Vec<Repair>,
+    end: usize,
+}
+
+/// Why an object cannot be mended, and where.
+type Refusal = (&'static str, usize);
 
 /// The object in `text`, mended, and what was mended in the order of the text.
 ///
 /// # Errors
 /// Why it cannot be mended without guessing, and where; never quotes the text.
-pub fn object(text: &str) -> Result<Mended, String> {
+pub fn object(text: &str) -> Result<(Map<String, Value>, Vec<Repair>), String> {
     let reply = after_thinking(text);
-    let skipped = text.len() - reply.len();
-    let start = place(text, skipped).ok_or("there is no object that could be mended")?;
-    let (object, mut mends) =
-        object_at(text, start).map_err(|(why, at)| format!("cannot be mended at byte {at}: {why}"))?;
+    let from = text.len() - reply.len();
+    let fenced = fenced_contents(reply).map(|start| from + start).find(|&start| begins(text, start));
+    let Mended { object, mut mends, .. } = match (in_prose(text, from), fenced) {
+        (Some(start), Some(fenced)) if start < fenced => around_or_behind(text, start, fenced),
+        (_, Some(start)) | (Some(start), None) => object_at(text, start),
+        (None, None) => return Err("there is no object that could be mended".to_owned()),
+    }
+    .map_err(|(why, at)| format!("cannot be mended at byte {at}: {why}"))?;
     mends.sort_by_key(|mend| mend.at);
     Ok((object, mends))
 }
 
-/// Where the object begins in `text` from byte `from` on: behind the first fence with one, or else at the first brace of the
-/// prose that a key follows. No other place is tried: what can be read behind an object that cannot is a part of it.
-fn place(text: &str, from: usize) -> Option<usize> {
-    let reply = text.get(from..)?;
-    if let Some(fenced) = fenced_contents(reply).map(|start| from + start).find(|&start| begins(text, start)) {
-        return Some(fenced);
+/// The object in the fenced block at `fenced`, unless that block stands in a text of the object that begins at `start`.
+fn around_or_behind(text: &str, start: usize, fenced: usize) -> Result<Mended, Refusal> {
+    match object_at(text, start) {
+        Ok(mended) if mended.end > fenced => Ok(mended),
+        Err(refusal) if closing_brace(text, start).is_none_or(|end| end > fenced) => Err(refusal),
+        _ => object_at(text, fenced),
     }
+}
+
+/// Where the object begins in `text` from byte `from` on, without regard to fences: at the first brace that a key follows. No
+/// later one is tried: what can be read inside or behind an object that cannot is a part.
+fn in_prose(text: &str, from: usize) -> Option<usize> {
+    let reply = text.get(from..)?;
     let first = from + (reply.len() - reply.trim_start_matches(is_space).len());
     if text.get(first..)?.starts_with(|c| closing(c).is_some()) && begins(text, first) {
         return Some(first);
@@ -91,7 +109,7 @@ fn begins(text: &str, start: usize) -> bool {
     let mut ahead = Ahead::new(inside, 0, true);
     match ahead.after_space() {
         Some('/' | '#' | ',' | '，' | '\\') => true,
-        Some('{') => begins(text, start + first.len_utf8()),
+        Some('{') => Ahead::new(inside, 1, true).after_space().is_some_and(|c| closing(c).is_some()),
         Some(c) if closing(c).is_some() => true,
         Some(_) => ahead.key_and_colon(),
         None => false,
@@ -99,19 +117,20 @@ fn begins(text: &str, start: usize) -> bool {
 }
 
 /// The object that begins at `start`; a second reading lets typographic quotes end texts that plain ones began.
-fn object_at(text: &str, start: usize) -> Result<Mended, (&'static str, usize)> {
+fn object_at(text: &str, start: usize) -> Result<Mended, Refusal> {
     if let Some(object) = encoded::object(text.get(start..).unwrap_or_default()) {
-        return Ok((object, vec![Repair { kind: Mend::DoubleEncoded, at: start }]));
+        let mends = vec![Repair { kind: Mend::DoubleEncoded, at: start }];
+        return Ok(Mended { object, mends, end: text.len() });
     }
     match read(text, start, false) {
-        Ok((object, mends)) if !is_cut(&mends) => Ok((object, mends)),
+        Ok(mended) if !is_cut(&mended) => Ok(mended),
         // Of a text that was cut, the second reading tells whether a quote in it may have been the last.
         Ok(_) => read(text, start, true),
         Err(refused) => read(text, start, true).map_err(|_| refused),
     }
 }
 
-fn read(text: &str, start: usize, mixed: bool) -> Result<Mended, (&'static str, usize)> {
+fn read(text: &str, start: usize, mixed: bool) -> Result<Mended, Refusal> {
     let mut parser = Parser::new(text, start, mixed);
     let object = parser.object().map_err(|stop| match stop {
         Stop::Refused(why, at) => (why, at),
@@ -136,7 +155,7 @@ fn read(text: &str, start: usize, mixed: bool) -> Result<Mended, (&'static str, 
     if let Some(next) = rest.find('{').map(|next| end + next).filter(|&next| begins(text, next)) {
         parser.mends.push(Repair { kind: Mend::SeveralObjects, at: next });
     }
-    Ok((object, parser.mends))
+    Ok(Mended { object, mends: parser.mends, end })
 }
 
 /// Behind the comma that `rest` begins with.
@@ -145,6 +164,6 @@ fn comma(rest: &str) -> usize {
     rest.len() - behind.len()
 }
 
-fn is_cut(mends: &[Repair]) -> bool {
-    mends.iter().any(|mend| mend.kind == Mend::CutOff)
+fn is_cut(mended: &Mended) -> bool {
+    mended.mends.iter().any(|mend| mend.kind == Mend::CutOff)
 }

@@ -123,7 +123,7 @@ impl<'t> Parser<'t> {
                     continue;
                 }
                 _ if comma.is_none() && !members.is_empty() => {
-                    if bare || !self.look(begin, Ahead::key_and_colon) {
+                    if bare || closing(c).is_none() || !self.look(begin, Ahead::key_and_colon) {
                         return Err(Stop::Refused("a comma or a closing brace was expected", begin));
                     }
                     self.mend(Mend::MissingComma, begin)?;

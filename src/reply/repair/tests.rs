@@ -4,7 +4,6 @@ use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
 use crate::reply::repair::mend::Mend;
-use crate::reply::repair::object;
 use crate::reply::strategies::{Strategy as Way, parse};
 
 /// How a model may write an object that is not JSON.
@@ -242,4 +241,83 @@ proptest! {
             }
         }
     }
+
+    #[test]
+    fn an_object_that_is_cut_keeps_whole_fields_only(object in any_object(), at in any::<prop::sample::Index>(), pretty in any::<bool>()) {
+        let whole = Value::Object(object.clone());
+        let text = if pretty { serde_json::to_string_pretty(&whole).unwrap() } else { whole.to_string() };
+        let cut: String = text.chars().take(at.index(text.chars().count())).collect();
+        if let Ok((read, mends)) = super::object(&cut) {
+            prop_assert!(mends.iter().any(|mend| mend.kind == Mend::CutOff), "{}", cut);
+            for (key, value) in &read {
+                prop_assert_eq!(Some(value), object.get(key), "{}", cut);
+            }
+            let first: Vec<&String> = object.keys().take(read.len()).collect();
+            prop_assert_eq!(read.keys().collect::<Vec<_>>(), first, "{}", cut);
+        }
+    }
+
+    #[test]
+    fn json_is_never_mended(object in any_object(), pretty in any::<bool>()) {
+        let whole = Value::Object(object.clone());
+        let text = if pretty { serde_json::to_string_pretty(&whole).unwrap() } else { whole.to_string() };
+        let parsed = parse(&text, true).unwrap();
+        prop_assert_eq!(parsed.strategy, Way::DirectParse);
+        // And the fourth strategy itself reads it as it is.
+        prop_assert_eq!(super::object(&text).ok(), (!object.is_empty()).then_some((object, vec![])));
+    }
+
+    #[test]
+    fn mending_twice_mends_nothing_more(object in any_object(), damage in prop::sample::select(&DAMAGES[..])) {
+        if let Ok((object, _)) = super::object(&damaged(&object, damage)) {
+            let again = Value::Object(object.clone()).to_string();
+            prop_assert_eq!(super::object(&again), Ok((object, vec![])));
+        }
+    }
+
+    #[test]
+    fn whatever_is_mutated_never_panics_and_every_mend_has_a_place(
+        object in any_object(),
+        damage in prop::sample::select(&DAMAGES[..]),
+        edits in prop::collection::vec((any::<prop::sample::Index>(), prop::sample::select(&PIECES[..]), 0usize..3), 0..4),
+    ) {
+        let mut raw: Vec<char> = damaged(&object, damage).chars().collect();
+        for (at, piece, removed) in edits {
+            let at = at.index(raw.len() + 1);
+            let end = raw.len().min(at + removed);
+            raw.splice(at..end, piece.chars());
+        }
+        let raw: String = raw.into_iter().collect();
+        if let Ok((object, mends)) = super::object(&raw) {
+            prop_assert!(!object.is_empty());
+            prop_assert!(mends.is_sorted_by_key(|mend| mend.at) && mends.iter().all(|mend| raw.is_char_boundary(mend.at)));
+            prop_assert_eq!(super::object(&raw), Ok((object, mends)), "the same text is read the same way");
+        }
+    }
+}
+
+#[test]
+fn hostile_texts_are_refused_in_linear_time_and_with_a_shallow_stack() {
+    for bytes in [64 << 10, 1 << 20] {
+        for unit in [
+            "[", "{", "\"", "\\", "'", "“", "{\"a\":", "{\"a\":[", "{\"a\":\"\"b", "{a:", "{'a':'", "\" ", "\",\"", "\", \"a", "//", "/*",
+            "#", "{{", "{,", ",", "：", "｛", "```{\"", "{\"a\": \"x\" /*", "{\"a\":\"「", "<think>", "{\\\"", "\"{\\\"", "\"a\":",
+        ] {
+            for before in ["", "{\"a\":\"", "{\"a\":[\"b\",", "{\"a\":"] {
+                let text = format!("{before}{}", unit.repeat(bytes / unit.len()));
+                if let Ok((object, mends)) = super::object(&text) {
+                    assert!(object.len() <= bytes && mends.len() <= 1_000, "{unit}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_reply_of_64_kilobytes_with_a_line_end_in_every_line_is_mended_once() {
+    let content = "第一行，“引用”，说\n".repeat(2_000);
+    let raw = format!("{{\"content\":\"{content}\",\"EXIT\":\"NO\",}}");
+    let (object, mends) = super::object(&raw).unwrap();
+    assert_eq!(object["content"], content.as_str());
+    assert_eq!(mends.iter().map(|mend| mend.kind).collect::<Vec<_>>(), [Mend::RawControl, Mend::ExtraComma]);
 }
