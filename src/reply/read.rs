@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 use tracing::warn;
 
 use crate::reply::bend::{Bend, bend};
-use crate::reply::repair::mend::Repair;
+use crate::reply::repair::mend::{Mend, Repair};
 use crate::reply::shape::ReplyShape;
 use crate::reply::strategies::{Failure, parse};
 
@@ -21,6 +21,14 @@ pub struct Reply {
     pub bends: Vec<Bend>,
     /// What the fourth strategy mended, in the order of the text; empty for the others.
     pub repairs: Vec<Repair>,
+}
+
+impl Reply {
+    /// Whether the raw text ended too early, so that fields may be missing that the model meant to write. Each field that is
+    /// there is whole.
+    pub fn cut_off(&self) -> bool {
+        is_cut(&self.repairs)
+    }
 }
 
 /// A text in which no strategy finds an object. The caller degrades; nothing is thrown.
@@ -52,9 +60,16 @@ impl Unreadable {
 /// value that can be read without loss is. Each mend and each bend is recorded and logged as a warning (never its value).
 ///
 /// # Errors
-/// [`Unreadable`] when no strategy finds an object.
+/// [`Unreadable`] when no strategy finds an object, or when the text was cut off before its `safety_risk`, where the shape
+/// has one.
 pub fn read(raw: &str, shape: &ReplyShape, repair: bool) -> Result<Reply, Unreadable> {
-    let parsed = parse(raw, repair).map_err(|failures| Unreadable { failures })?;
+    let mut parsed = parse(raw, repair).map_err(|failures| Unreadable { failures })?;
+    if is_cut(&parsed.repairs) && leaves_safety_open(&parsed.object, shape) {
+        let error = "the text ends before it says whether the reply is safe".to_owned();
+        warn!(strategy = %parsed.strategy, %error, "a strategy could not read the reply");
+        parsed.failures.push(Failure { strategy: parsed.strategy, error });
+        return Err(Unreadable { failures: parsed.failures });
+    }
     for Repair { kind, at } in &parsed.repairs {
         warn!(%kind, at, "the text of the reply was mended");
     }
@@ -64,4 +79,16 @@ pub fn read(raw: &str, shape: &ReplyShape, repair: bool) -> Result<Reply, Unread
     }
     let parse_retry_count = parsed.strategy.number();
     Ok(Reply { object, parse_retry_count, failures: parsed.failures, bends, repairs: parsed.repairs })
+}
+
+fn is_cut(repairs: &[Repair]) -> bool {
+    repairs.iter().any(|repair| repair.kind == Mend::CutOff)
+}
+
+/// Whether `shape` wants to know if the reply is safe and `object` does not say: in a text that was cut off that must not
+/// count as a no.
+fn leaves_safety_open(object: &Map<String, Value>, shape: &ReplyShape) -> bool {
+    const SAFETY: &str = "safety_risk";
+    shape.reserved().any(|name| name == SAFETY)
+        && object.get(SAFETY).and_then(|risk| risk.get("detected")).is_none_or(|detected| !detected.is_boolean())
 }

@@ -22,6 +22,8 @@ pub(super) struct Ahead<'t> {
     left: usize,
     /// Full-width punctuation has been syntax before, so a full-width colon may end a bare key.
     wide: bool,
+    /// Whether the end of the text is something that may follow.
+    strict: bool,
 }
 
 /// What looking ahead passed over.
@@ -34,7 +36,17 @@ struct Passed {
 impl<'t> Ahead<'t> {
     /// Looks at `text` from byte `at` on.
     pub(super) fn new(text: &'t str, at: usize, wide: bool) -> Self {
-        Self { rest: text.get(at..).unwrap_or_default(), left: FAR, wide }
+        Self { rest: text.get(at..).unwrap_or_default(), left: FAR, wide, strict: false }
+    }
+
+    /// The same look, for which the text must not end before it is answered.
+    pub(super) const fn strictly(&mut self) -> &mut Self {
+        self.strict = true;
+        self
+    }
+
+    const fn may_end(&self) -> bool {
+        self.left > 0 && !self.strict
     }
 
     /// How many bytes were looked at.
@@ -45,7 +57,7 @@ impl<'t> Ahead<'t> {
     /// Whether a quote before this point ends the text that stands at `place`: behind it comes what may follow a value.
     pub(super) fn continues(&mut self, place: Place) -> bool {
         let passed = self.space();
-        let Some(c) = self.peek() else { return self.left > 0 };
+        let Some(c) = self.peek() else { return self.may_end() };
         match plain(c) {
             '}' => place == Place::Member,
             ']' => place == Place::Item,
@@ -63,7 +75,7 @@ impl<'t> Ahead<'t> {
 
     /// Whether a key with its colon comes: the text may end inside of it.
     pub(super) fn key_and_colon(&mut self) -> bool {
-        let Some(first) = self.peek() else { return self.left > 0 };
+        let Some(first) = self.peek() else { return self.may_end() };
         if let Some(close) = closing(first) {
             self.bump();
             return self.key_behind_its_quote(close);
@@ -78,19 +90,19 @@ impl<'t> Ahead<'t> {
             self.bump();
         }
         self.space();
-        self.peek().map_or(self.left > 0, |c| c == ':' || (self.wide && plain(c) == ':'))
+        self.peek().map_or(self.may_end(), |c| c == ':' || (self.wide && plain(c) == ':'))
     }
 
     /// Whether a key goes on here, up to `close`, or to a typographic quote, and a colon.
     fn key_behind_its_quote(&mut self, close: char) -> bool {
         loop {
-            let Some(c) = self.peek() else { return self.left > 0 };
+            let Some(c) = self.peek() else { return self.may_end() };
             self.bump();
             if c == '\\' {
                 self.bump();
             } else if c == close || matches!(c, '“' | '”' | '"') {
                 self.space();
-                let colon = self.peek().map_or(self.left > 0, |c| plain(c) == ':');
+                let colon = self.peek().map_or(self.may_end(), |c| plain(c) == ':');
                 if colon || c == close {
                     return colon;
                 }
@@ -105,7 +117,7 @@ impl<'t> Ahead<'t> {
     }
 
     fn may_follow_a_comma(&mut self, place: Place) -> bool {
-        let Some(c) = self.peek() else { return self.left > 0 };
+        let Some(c) = self.peek() else { return self.may_end() };
         let comment = self.rest.starts_with("//") || self.rest.starts_with("/*") || c == '#';
         match plain(c) {
             ',' => true,

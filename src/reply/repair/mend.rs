@@ -57,6 +57,33 @@ pub enum Mend {
 }
 
 impl Mend {
+    /// Every kind.
+    pub const ALL: [Self; 23] = [
+        Self::CutOff,
+        Self::CutField,
+        Self::ExtraComma,
+        Self::MissingComma,
+        Self::MissingValue,
+        Self::MissingBrace,
+        Self::DoubledBrace,
+        Self::OtherQuotes,
+        Self::FullWidth,
+        Self::OtherSpace,
+        Self::Comment,
+        Self::UnquotedKey,
+        Self::UnquotedText,
+        Self::OtherWord,
+        Self::NoValue,
+        Self::OtherNumber,
+        Self::RawControl,
+        Self::RawQuote,
+        Self::OtherEscape,
+        Self::LoneSurrogate,
+        Self::DoubleEncoded,
+        Self::RepeatedKey,
+        Self::SeveralObjects,
+    ];
+
     /// The name in events and logs.
     pub const fn name(self) -> &'static str {
         match self {

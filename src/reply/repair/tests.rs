@@ -106,6 +106,8 @@ fn written(value: &Value, damage: Damage) -> String {
             format!("{open}{before}{}{after}{close}", members.join(separator))
         }
         Value::Array(items) => {
+            // In lists a text is never taken to end at another quote.
+            let damage = if damage == Damage::HalfTypographic { Damage::TrailingCommas } else { damage };
             let items: Vec<String> = items.iter().map(|item| written(item, damage)).collect();
             format!("{left}{}{after}{right}", items.join(comma))
         }
@@ -147,7 +149,10 @@ fn character(c: char, damage: Damage) -> String {
     match (damage, c) {
         (Damage::SingleQuotes | Damage::OtherEscapes, '\'') => "\\'".to_owned(),
         (Damage::BackQuotes, '`') => "\\`".to_owned(),
-        (Damage::SingleQuotes | Damage::SingleQuotesAndApostrophes | Damage::CornerBrackets | Damage::RawQuotes, '"')
+        (
+            Damage::SingleQuotes | Damage::SingleQuotesAndApostrophes | Damage::CornerBrackets | Damage::RawQuotes,
+            '"',
+        )
         | (Damage::RawControls, '\n' | '\t' | '\u{7}') => c.to_string(),
         _ => escaped.to_owned(),
     }
@@ -179,18 +184,16 @@ fn is_plain_language(value: &Value, quotes: &str) -> bool {
     match value {
         Value::String(text) => plain(text),
         Value::Array(items) => items.iter().all(|item| is_plain_language(item, quotes)),
-        Value::Object(members) => {
-            members.iter().all(|(key, value)| plain(key) && is_plain_language(value, quotes))
-        }
+        Value::Object(members) => members.iter().all(|(key, value)| plain(key) && is_plain_language(value, quotes)),
         _ => true,
     }
 }
 
 /// Pieces of which texts are made: all that could be mistaken for syntax.
 const PIECES: [&str; 44] = [
-    "\"", "\"", "'", "`", ",", ":", "{", "}", "[", "]", "\\", "\n", "\t", "//", "#", "/*", "*/", "“", "”", "‘", "’", "「", "」",
-    "，", "：", "｛", "｝", "```", "a", "b", "好", "true", "1", "\": \"", "\", \"", "x: ", "'}", "”, ", "😀", "\u{7}", "\u{3000}",
-    "it's", "\\n", " ",
+    "\"", "\"", "'", "`", ",", ":", "{", "}", "[", "]", "\\", "\n", "\t", "//", "#", "/*", "*/", "“", "”", "‘", "’",
+    "「", "」", "，", "：", "｛", "｝", "```", "a", "b", "好", "true", "1", "\": \"", "\", \"", "x: ", "'}", "”, ",
+    "😀", "\u{7}", "\u{3000}", "it's", "\\n", " ",
 ];
 
 fn any_text() -> impl Strategy<Value = String> {
@@ -300,8 +303,35 @@ proptest! {
 fn hostile_texts_are_refused_in_linear_time_and_with_a_shallow_stack() {
     for bytes in [64 << 10, 1 << 20] {
         for unit in [
-            "[", "{", "\"", "\\", "'", "“", "{\"a\":", "{\"a\":[", "{\"a\":\"\"b", "{a:", "{'a':'", "\" ", "\",\"", "\", \"a", "//", "/*",
-            "#", "{{", "{,", ",", "：", "｛", "```{\"", "{\"a\": \"x\" /*", "{\"a\":\"「", "<think>", "{\\\"", "\"{\\\"", "\"a\":",
+            "[",
+            "{",
+            "\"",
+            "\\",
+            "'",
+            "“",
+            "{\"a\":",
+            "{\"a\":[",
+            "{\"a\":\"\"b",
+            "{a:",
+            "{'a':'",
+            "\" ",
+            "\",\"",
+            "\", \"a",
+            "//",
+            "/*",
+            "#",
+            "{{",
+            "{,",
+            ",",
+            "：",
+            "｛",
+            "```{\"",
+            "{\"a\": \"x\" /*",
+            "{\"a\":\"「",
+            "<think>",
+            "{\\\"",
+            "\"{\\\"",
+            "\"a\":",
         ] {
             for before in ["", "{\"a\":\"", "{\"a\":[\"b\",", "{\"a\":"] {
                 let text = format!("{before}{}", unit.repeat(bytes / unit.len()));

@@ -5,8 +5,6 @@
 //! the second a word before it, none is followed by a colon (then a member was swallowed), none by another quote that does
 //! not end the text. In all other cases the text is refused.
 
-use memchr::memchr3;
-
 use crate::reply::repair::follow::{Ahead, Place};
 use crate::reply::repair::marks::{closing, is_space, is_word, plain};
 use crate::reply::repair::mend::Mend;
@@ -95,11 +93,10 @@ impl Parser<'_> {
             return;
         }
         let rest = self.rest();
-        let marks = memchr3(b'"', b'\\', b'\n', rest.as_bytes()).unwrap_or(rest.len());
-        let run = rest.get(..marks).unwrap_or_default();
-        // Control characters and typographic quotes are looked at one by one.
-        let end = run.find(|c: char| c < ' ' || (self.mixed && matches!(c, '“' | '”'))).unwrap_or(run.len());
-        quoted.text.push_str(run.get(..end).unwrap_or_default());
+        // 0xE2 begins the typographic quotes, among others: those are looked at one by one.
+        let stops = |byte: u8| byte < b' ' || byte == b'"' || byte == b'\\' || (self.mixed && byte == 0xE2);
+        let end = rest.bytes().position(stops).unwrap_or(rest.len());
+        quoted.text.push_str(rest.get(..end).unwrap_or_default());
         self.at += end;
     }
 
@@ -136,7 +133,9 @@ impl Parser<'_> {
                     Ok(false)
                 }
                 // In a list too much may follow a comma.
-                '”' if self.mixed && quoted.open == '"' && quoted.place != Place::Item => self.ends_otherwise(quoted, c),
+                '”' if self.mixed && quoted.open == '"' && quoted.place != Place::Item => {
+                    self.ends_otherwise(quoted, c)
+                }
                 _ => Ok(false),
             };
         }
@@ -174,7 +173,8 @@ impl Parser<'_> {
     fn ends_otherwise(&mut self, quoted: &Quoted, c: char) -> Result<bool, Stop> {
         let ends = match quoted.place {
             Place::Key => Ahead::new(self.text, self.at + c.len_utf8(), true).after_space().map(plain) == Some(':'),
-            place => self.continues(c, place),
+            // Where the text ends early this is no sign.
+            place => self.look(self.at + c.len_utf8(), |ahead| ahead.strictly().continues(place)),
         };
         if ends {
             self.guessed = true;
@@ -311,7 +311,9 @@ impl Quoted {
         if (self.raw + self.escaped) % 2 == 1 {
             return self.text.chars().next_back().is_some_and(|before| !is_space(before));
         }
-        next.is_some_and(|next| !is_space(next) && !matches!(plain(next), ',' | ':' | '}' | ']' | ';' | '；' | '+' | '\\'))
+        next.is_some_and(|next| {
+            !is_space(next) && !matches!(plain(next), ',' | ':' | '}' | ']' | ';' | '；' | '+' | '\\')
+        })
     }
 
     /// Why it is not whole where the raw text ends.
