@@ -183,6 +183,11 @@ fn nothing_is_left_of_a_reply_of_many_megabytes_that_is_none() {
 
 /// What is logged at `level` and above while `raw` is read.
 fn logged(level: tracing::Level, raw: &str) -> String {
+    let shape = ReplyShape::new(&base("ai_think"), &[]).unwrap();
+    logged_while(level, || drop(read(raw, &shape, false)))
+}
+
+fn logged_while(level: tracing::Level, read: impl FnOnce()) -> String {
     let lines = Arc::new(Mutex::new(Vec::new()));
     let writer = Lines(Arc::clone(&lines));
     let subscriber = tracing_subscriber::fmt()
@@ -191,10 +196,7 @@ fn logged(level: tracing::Level, raw: &str) -> String {
         .without_time()
         .with_writer(move || writer.clone())
         .finish();
-    let shape = ReplyShape::new(&base("ai_think"), &[]).unwrap();
-    tracing::subscriber::with_default(subscriber, || {
-        let _ = read(raw, &shape, false);
-    });
+    tracing::subscriber::with_default(subscriber, read);
     let lines = lines.lock().unwrap();
     String::from_utf8(lines.clone()).unwrap()
 }
@@ -237,7 +239,84 @@ fn a_late_success_and_every_bend_are_logged_as_warnings_without_values_and_a_cle
     assert!(log.lines().all(|line| line.contains("WARN")) && !log.contains("4711"), "{log}");
 }
 
+/// The text that arrives in pieces of so many bytes: a character that is cut comes with the piece that completes it, as the
+/// providers join them.
+fn shown_in_bytes(raw: &str, sizes: &[usize]) -> String {
+    let mut live = LiveContent::new();
+    let (mut shown, mut taken, mut arrived) = (String::new(), 0, 0);
+    for size in sizes.iter().cycle() {
+        arrived = raw.len().min(arrived + size);
+        let whole = (taken..=arrived).rev().find(|&at| raw.is_char_boundary(at)).unwrap();
+        shown.push_str(&live.push(&raw[taken..whole]));
+        taken = whole;
+        if arrived == raw.len() {
+            return shown;
+        }
+    }
+    shown
+}
+
+#[test]
+fn a_reply_that_was_cut_off_before_it_said_whether_it_is_safe_is_refused() {
+    let shape = ReplyShape::new(&base("ai_say"), &[]).unwrap();
+    let refused = [
+        r#"{"content":"您好","EXIT":"NO""#,
+        r#"{"content":"您好","safety_risk":{"detected":tr"#,
+        r#"{"content":"您好","safety_risk":{"risk_type":"x"}"#,
+    ];
+    for raw in refused {
+        let unreadable = read(raw, &shape, true).unwrap_err();
+        assert_eq!(unreadable.strategies().last(), Some(&"repair_json"), "{raw}");
+        assert_eq!(unreadable.retry_count(), 4, "{raw}");
+        assert!(unreadable.final_error().contains("safe"), "{raw}");
+    }
+    let raw = r#"{"safety_risk":{"detected":true},"content":"您好","EXIT":"N"#;
+    let reply = read(raw, &shape, true).unwrap();
+    assert!(reply.cut_off() && reply.parse_retry_count == 4);
+    assert_eq!(reply.object["safety_risk"]["detected"], true);
+    let think = ReplyShape::new(&base("ai_think"), &[]).unwrap();
+    assert!(read(r#"{"BRIEF":"x","more":"#, &think, true).is_ok(), "a kind without safety_risk asks nothing of it");
+}
+
+#[test]
+fn every_mend_is_logged_as_a_warning_without_the_text() {
+    let shape = ReplyShape::new(&base("ai_think"), &[]).unwrap();
+    let log = logged_while(tracing::Level::INFO, || drop(read("{'BRIEF': '秘密4711',}", &shape, true)));
+    assert!(log.contains("kind=other_quotes") && log.contains("kind=extra_comma at=22"), "{log}");
+    assert!(log.lines().all(|line| line.contains("WARN")) && !log.contains("4711"), "{log}");
+}
+
 proptest! {
+    #[test]
+    fn what_is_shown_of_any_reply_in_any_pieces_of_bytes_is_the_content_that_is_read(
+        content in any::<String>(),
+        others in prop::collection::vec(("[a-z]{1,6}", any::<String>()), 0..4),
+        before in prop::sample::select(vec!["", " \n", "好的：", "```json\n", "<think>{\"content\":\"x\"}</think>", "{name} "]),
+        escape in any::<bool>(),
+        sizes in prop::collection::vec(1usize..9, 1..20),
+    ) {
+        let mut reply = serde_json::Map::new();
+        reply.insert("safety_risk".into(), json!({ "detected": false }));
+        reply.extend(others.into_iter().map(|(name, text)| (name, json!(text))));
+        reply.shift_remove("content");
+        reply.insert("content".into(), json!(content));
+        let mut raw = Value::Object(reply).to_string();
+        if escape {
+            raw = raw.chars().map(|c| match c {
+                ' '..='~' => c.to_string(),
+                _ => c.encode_utf16(&mut [0; 2]).iter().map(|unit| format!("\\u{unit:04X}")).collect(),
+            }).collect();
+        }
+        let raw = format!("{before}{raw}");
+        let shape = ReplyShape::new(&base("ai_say"), &[]).unwrap();
+        for repair in [false, true] {
+            let read = read(&raw, &shape, repair).unwrap();
+            assert!(read.parse_retry_count < 4 && read.repairs.is_empty());
+            assert_eq!(read.object["content"], content.as_str());
+        }
+        assert_eq!(shown_in_bytes(&raw, &sizes), content);
+    }
+
     #[test]
     fn no_text_whatsoever_panics(
         pieces in prop::collection::vec(
@@ -253,12 +332,13 @@ proptest! {
             0..30,
         ),
         kind in prop::sample::select(embedded::replies().collect::<Vec<_>>()),
+        repair in any::<bool>(),
     ) {
         let wanted = [Wanted { name: "用户名".into(), declared: Some(DeclaredType::Date), ..Wanted::default() }];
         let shape = ReplyShape::new(&base(kind), &wanted).unwrap();
         let raw = pieces.concat();
         shown(&raw);
-        if let Ok(reply) = read(&raw, &shape, false) {
+        if let Ok(reply) = read(&raw, &shape, repair) {
             for name in shape.reserved().chain(shape.wanted()) {
                 assert!(reply.object.contains_key(name), "{name} in the reply to {raw}");
             }
