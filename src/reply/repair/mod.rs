@@ -124,8 +124,12 @@ fn object_at(text: &str, start: usize) -> Result<Mended, Refusal> {
     }
     match read(text, start, false) {
         Ok(mended) if !is_cut(&mended) => Ok(mended),
-        // Of a text that was cut, the second reading tells whether a quote in it may have been the last.
-        Ok(_) => read(text, start, true),
+        // Where a text was cut that a typographic quote in it may have ended, neither reading is sure.
+        Ok(cut) => match read(text, start, true) {
+            Ok(other) if other.object == cut.object => Ok(cut),
+            Ok(_) => Err(("it is not clear which quotes end its texts", start)),
+            Err(refused) => Err(refused),
+        },
         Err(refused) => read(text, start, true).map_err(|_| refused),
     }
 }
