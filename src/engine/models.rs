@@ -14,9 +14,9 @@ use crate::engine::files::read_bounded;
 use crate::engine::project::{CONFIG_FILE, Project, absolute};
 use crate::model::error::ModelError;
 use crate::model::provider::Provider;
+use crate::model::providers::http::config::ServerConfig;
 use crate::model::providers::offline::Offline;
 use crate::model::providers::openai::OpenAi;
-use crate::model::providers::openai::config::OpenAiConfig;
 use crate::model::providers::replay::Replay;
 use crate::model::request::Purpose;
 use crate::program::services::Models;
@@ -148,7 +148,7 @@ impl ModelSet {
                 .with_help("set BCC_MODEL to the server's name of the model, or use `--model offline`"));
         };
         let base_url = self.environment.get("OPENAI_BASE_URL").unwrap_or(OPENAI_BASE_URL);
-        let mut config = OpenAiConfig::new(base_url, model);
+        let mut config = ServerConfig::new(base_url, model);
         config.api_key = self.environment.get("OPENAI_API_KEY").map(|key| SecretString::from(key.to_owned()));
         Ok(Arc::new(OpenAi::new(config)?))
     }
@@ -180,7 +180,7 @@ impl ModelSet {
                 }
                 let base_url = table.base_url.as_deref().unwrap_or(OPENAI_BASE_URL);
                 let model = table.model.as_deref().ok_or_else(|| missing("model"))?;
-                let mut config = OpenAiConfig::new(base_url, model);
+                let mut config = ServerConfig::new(base_url, model);
                 config.api_key = self.key(name, table)?;
                 config.temperature = table.temperature;
                 config.max_tokens = table.max_tokens;

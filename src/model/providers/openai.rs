@@ -2,9 +2,6 @@
 
 pub mod body;
 pub mod chunk;
-pub mod config;
-pub mod exchange;
-pub mod patience;
 #[cfg(test)]
 mod tests;
 
@@ -16,9 +13,9 @@ use reqwest::redirect::Policy;
 
 use crate::model::error::ModelError;
 use crate::model::provider::{Live, Provider};
+use crate::model::providers::http::config::{ServerConfig, host_of, is_local};
+use crate::model::providers::http::exchange::{Answer, Server};
 use crate::model::providers::openai::body::encode;
-use crate::model::providers::openai::config::{OpenAiConfig, host_of, is_local};
-use crate::model::providers::openai::exchange::{Answer, Server};
 use crate::model::providers::retry::Retries;
 use crate::model::reply::ModelReply;
 use crate::model::request::ModelRequest;
@@ -44,7 +41,7 @@ impl OpenAi {
     ///
     /// # Errors
     /// [`ModelError::Config`] for settings that cannot work.
-    pub fn new(config: OpenAiConfig) -> Result<Self, ModelError> {
+    pub fn new(config: ServerConfig) -> Result<Self, ModelError> {
         config.check()?;
         let endpoint = config.endpoint()?;
         let authorization = config.authorization()?;

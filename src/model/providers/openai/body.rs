@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::model::message::Message;
-use crate::model::providers::openai::config::OpenAiConfig;
+use crate::model::providers::http::config::ServerConfig;
 use crate::model::request::ModelRequest;
 
 /// The body as JSON. Nothing of the request's `task` is in it. `ask_usage` asks for token counts in a stream, which
@@ -11,7 +11,7 @@ use crate::model::request::ModelRequest;
 ///
 /// # Errors
 /// The serializer's own, which no message can cause.
-pub(crate) fn encode(config: &OpenAiConfig, request: &ModelRequest, ask_usage: bool) -> serde_json::Result<Vec<u8>> {
+pub(crate) fn encode(config: &ServerConfig, request: &ModelRequest, ask_usage: bool) -> serde_json::Result<Vec<u8>> {
     serde_json::to_vec(&Body {
         model: &config.model,
         messages: &request.messages,

@@ -7,9 +7,9 @@ use reqwest::{Client, Response, Url};
 
 use crate::model::error::{LONGEST_SERVER_MESSAGE, ModelError};
 use crate::model::provider::Live;
+use crate::model::providers::http::config::ServerConfig;
+use crate::model::providers::http::patience::Patience;
 use crate::model::providers::openai::chunk::{Chunk, Refusal, read, read_error};
-use crate::model::providers::openai::config::OpenAiConfig;
-use crate::model::providers::openai::patience::Patience;
 use crate::model::providers::retry::retry_after;
 use crate::model::providers::sse::SseDecoder;
 use crate::value::mask::MASK;
@@ -30,7 +30,7 @@ pub(crate) struct Server {
     pub(crate) endpoint: Url,
     pub(crate) host: String,
     pub(crate) authorization: Option<HeaderValue>,
-    pub(crate) config: OpenAiConfig,
+    pub(crate) config: ServerConfig,
 }
 
 /// What one attempt brought.

@@ -1,4 +1,4 @@
-//! How an OpenAI-compatible server is reached, and what is refused before anything is sent.
+//! How a model's server is reached, and what is refused before anything is sent.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -6,6 +6,7 @@ use std::time::Duration;
 use reqwest::Url;
 use reqwest::header::HeaderValue;
 use secrecy::{ExposeSecret, SecretString};
+use serde_json::{Map, Value};
 
 use crate::model::error::ModelError;
 
@@ -14,7 +15,7 @@ pub const LONGEST_TIMEOUT: Duration = Duration::from_hours(24);
 
 /// The settings of one model (INTERFACES.md, "Configuration").
 #[derive(Clone, Debug)]
-pub struct OpenAiConfig {
+pub struct ServerConfig {
     /// Where the API is, up to and with its version: `http://localhost:11434/v1`, with or without a trailing slash.
     pub base_url: String,
     /// The model's name as the server knows it.
@@ -25,6 +26,15 @@ pub struct OpenAiConfig {
     pub temperature: Option<f64>,
     /// The longest reply in tokens where a request says none; `None` leaves it to the server.
     pub max_tokens: Option<u32>,
+    /// Headers that are sent besides the provider's own. Their values are secrets like the key.
+    pub headers: Vec<(String, SecretString)>,
+    /// Fields that are merged into the body of each request.
+    pub extra: Map<String, Value>,
+    /// The proxy that the server is reached through: an `http://` address, or `none`; `None` takes the one that the
+    /// environment names, and none for a server on this machine.
+    pub proxy: Option<String>,
+    /// How the server is told what a reply must look like.
+    pub structured: Structured,
     /// The limit of one attempt from request to end.
     pub timeout: Duration,
     /// The limit until the first piece of the reply (for a server that does not stream: until its answer begins).
@@ -37,7 +47,44 @@ pub struct OpenAiConfig {
     pub first_backoff: Duration,
 }
 
-impl OpenAiConfig {
+/// How a server is told what a reply must look like (`structured` in `bcc-script.toml`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Structured {
+    /// The strictest form that the server takes, found by asking.
+    #[default]
+    Auto,
+    /// `response_format` with the JSON Schema of the reply.
+    JsonSchema,
+    /// `response_format` that asks for any JSON object.
+    JsonObject,
+    /// A tool that the model must call, whose arguments are the reply.
+    Tool,
+    /// Not at all: only the prompt says it.
+    Off,
+}
+
+impl Structured {
+    /// Every form, in the order in which messages list them.
+    pub const ALL: [Self; 5] = [Self::Auto, Self::JsonSchema, Self::JsonObject, Self::Tool, Self::Off];
+
+    /// The name in `bcc-script.toml`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::JsonSchema => "json_schema",
+            Self::JsonObject => "json_object",
+            Self::Tool => "tool",
+            Self::Off => "off",
+        }
+    }
+
+    /// The form with this name.
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|form| form.name() == name)
+    }
+}
+
+impl ServerConfig {
     /// The settings for a server and a model, with the defaults for everything else: 120 s in all, 60 s to the first
     /// token, 30 s of silence, 4 attempts, no key.
     pub fn new(base_url: impl Into<String>, model: impl Into<String>) -> Self {
@@ -47,6 +94,10 @@ impl OpenAiConfig {
             api_key: None,
             temperature: None,
             max_tokens: None,
+            headers: Vec::new(),
+            extra: Map::new(),
+            proxy: None,
+            structured: Structured::Auto,
             timeout: Duration::from_secs(120),
             first_token_timeout: Duration::from_secs(60),
             idle_timeout: Duration::from_secs(30),
@@ -153,8 +204,8 @@ fn refuse(message: &str) -> ModelError {
 mod tests {
     use super::*;
 
-    fn config(base_url: &str) -> OpenAiConfig {
-        OpenAiConfig::new(base_url, "qwen3")
+    fn config(base_url: &str) -> ServerConfig {
+        ServerConfig::new(base_url, "qwen3")
     }
 
     #[test]
@@ -186,7 +237,7 @@ mod tests {
 
     #[test]
     fn settings_that_cannot_work_are_refused_by_name() {
-        type Breaks = fn(&mut OpenAiConfig);
+        type Breaks = fn(&mut ServerConfig);
         let broken: [(&str, Breaks); 8] = [
             ("model", |config| config.model = "  ".into()),
             ("max_attempts", |config| config.max_attempts = 0),
@@ -207,7 +258,7 @@ mod tests {
 
     #[test]
     fn a_key_is_trimmed_and_one_that_is_no_key_is_refused() {
-        let with = |key: &str| OpenAiConfig { api_key: Some(key.into()), ..config("http://h") };
+        let with = |key: &str| ServerConfig { api_key: Some(key.into()), ..config("http://h") };
         assert_eq!(with("sk-1\n").authorization().unwrap().unwrap(), "Bearer sk-1");
         assert_eq!(with(" \n").authorization().unwrap(), None);
         let error = with("-----BEGIN\nsecret").authorization().unwrap_err().to_string();
