@@ -58,6 +58,15 @@ pub enum ModelError {
         /// Requests sent.
         attempts: u32,
     },
+    /// In the middle of the reply came what is no part of one.
+    #[error("the model at {host} sent something in the middle of its reply that is no part of one{}: try again",
+        tries(.attempts))]
+    Garbled {
+        /// Who sent it.
+        host: String,
+        /// Requests sent.
+        attempts: u32,
+    },
     /// The reply is larger than any sensible one.
     #[error("the reply of the model at {host} is larger than {limit} bytes and was given up")]
     TooLarge {
@@ -69,7 +78,7 @@ pub enum ModelError {
         attempts: u32,
     },
     /// What came is not what the protocol says.
-    #[error("the model at {host} did not answer like a chat-completions server: {message}")]
+    #[error("the model at {host} did not answer like a model's server: {message}")]
     Protocol {
         /// Who answered.
         host: String,
@@ -137,6 +146,7 @@ impl ModelError {
             | Self::Http { attempts, .. }
             | Self::Timeout { attempts, .. }
             | Self::CutOff { attempts, .. }
+            | Self::Garbled { attempts, .. }
             | Self::TooLarge { attempts, .. }
             | Self::Protocol { attempts, .. } => *attempts,
             Self::NoReply { .. } | Self::Config { .. } => 0,
@@ -151,6 +161,7 @@ impl ModelError {
             | Self::Http { attempts, .. }
             | Self::Timeout { attempts, .. }
             | Self::CutOff { attempts, .. }
+            | Self::Garbled { attempts, .. }
             | Self::TooLarge { attempts, .. }
             | Self::Protocol { attempts, .. } => *attempts = sent,
             Self::NoReply { .. } | Self::Config { .. } => {}
@@ -165,6 +176,7 @@ impl ModelError {
             Self::Http { .. } => "http",
             Self::Timeout { .. } => "timeout",
             Self::CutOff { .. } => "cut_off",
+            Self::Garbled { .. } => "garbled",
             Self::TooLarge { .. } => "too_large",
             Self::Protocol { .. } => "protocol",
             Self::NoReply { .. } => "no_reply",
@@ -187,6 +199,7 @@ fn advice(status: &u16, retry_after: &Option<Duration>) -> String {
         300..=399 => "it redirects; write the address that it redirects to as `base_url`",
         401 | 403 => "check the API key (`api_key_env`) and what it may use",
         404 => "check `base_url` and the name of the `model`",
+        407 => "the proxy wants a user name and a password; write them into `proxy`",
         402 => "check the account's balance",
         413 => "the prompt is too large for the server",
         429 => "too many requests, or a quota is used up; try again later",
@@ -231,6 +244,7 @@ mod tests {
             timeout(Waited::FirstToken, 60),
             timeout(Waited::Idle, 30),
             ModelError::CutOff { host: host.clone(), attempts },
+            ModelError::Garbled { host: host.clone(), attempts },
             ModelError::TooLarge { host: host.clone(), limit: 4_194_304, attempts },
             ModelError::Protocol { host, message: "its answer is no JSON".into(), attempts },
             ModelError::NoReply { key: "ask_name, call 3".into(), help: "there are 2 replies".into() },
@@ -251,8 +265,9 @@ mod tests {
         the model at localhost:11434 did not begin its reply within 1m: try again, or raise `first_token_timeout`
         the model at localhost:11434 fell silent in the middle of its reply for 30s: try again, or raise `idle_timeout`
         the model at localhost:11434 cut the connection in the middle of its reply after 4 attempts: try again
+        the model at localhost:11434 sent something in the middle of its reply that is no part of one after 4 attempts: try again
         the reply of the model at localhost:11434 is larger than 4194304 bytes and was given up
-        the model at localhost:11434 did not answer like a chat-completions server: its answer is no JSON
+        the model at localhost:11434 did not answer like a model's server: its answer is no JSON
         no reply for ask_name, call 3: there are 2 replies
         `base_url` must begin with http:// or https://
         ");

@@ -22,6 +22,8 @@ pub struct SseDecoder {
     /// Whether a line was seen.
     begun: bool,
     ready: VecDeque<Vec<u8>>,
+    /// Whether a line came that no stream of text holds.
+    garbled: bool,
 }
 
 impl SseDecoder {
@@ -52,6 +54,12 @@ impl SseDecoder {
         self.ready.pop_front()
     }
 
+    /// Whether a line came that is no field and no text either. The standard passes over unknown fields; bytes that no
+    /// server writes mean that others are missing.
+    pub fn is_garbled(&self) -> bool {
+        self.garbled
+    }
+
     /// What is left when the stream has ended: the data of an event whose closing blank line never came. The standard
     /// throws it away; servers that end without it are common.
     pub fn finish(mut self) -> Option<Vec<u8>> {
@@ -77,6 +85,8 @@ impl SseDecoder {
                 }
                 none => *none = Some(value.to_vec()),
             }
+        } else if simdutf8::basic::from_utf8(line).is_err() || memchr::memchr(0, line).is_some() {
+            self.garbled = true;
         }
         // The next line most likely needs the same room.
         self.line = whole;
@@ -141,6 +151,22 @@ mod tests {
                 let (head, tail) = bytes.split_at(cut);
                 assert_eq!(decode([head, b"", tail]), expected, "cut at {cut}: {stream:?}");
             }
+        }
+    }
+
+    #[test]
+    fn a_line_that_no_stream_of_text_holds_is_noticed() {
+        for (stream, garbled) in [
+            (&b"data: x\n\n: \xE6\x82\xA8\nnew-field: y\n"[..], false),
+            (b"da\xFFta: x\n", true),
+            (b": \xE6\n", true),
+            (b"data: x\n\0\n", true),
+            // What is in the data is for others to judge.
+            (b"data: \xFF\0\n\n", false),
+        ] {
+            let mut decoder = SseDecoder::default();
+            decoder.feed(stream);
+            assert_eq!(decoder.is_garbled(), garbled, "{:?}", String::from_utf8_lossy(stream));
         }
     }
 

@@ -1,10 +1,8 @@
 //! How a model's server is reached, and what is refused before anything is sent.
 
-use std::net::IpAddr;
+use std::fmt;
 use std::time::Duration;
 
-use reqwest::Url;
-use reqwest::header::HeaderValue;
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Map, Value};
 
@@ -13,14 +11,16 @@ use crate::model::error::ModelError;
 /// The longest timeout that may be set; a longer one is a mistake of units.
 pub const LONGEST_TIMEOUT: Duration = Duration::from_hours(24);
 
-/// The settings of one model (INTERFACES.md, "Configuration").
-#[derive(Clone, Debug)]
+/// The settings of one model (INTERFACES.md, "Configuration"). Its debug form shows no secret, and nothing that may hold one.
+#[derive(Clone)]
 pub struct ServerConfig {
-    /// Where the API is, up to and with its version: `http://localhost:11434/v1`, with or without a trailing slash.
+    /// Where the API is, up to and with its version: `http://localhost:11434/v1`, with or without a trailing slash. A
+    /// query stays, and counts as a secret.
     pub base_url: String,
     /// The model's name as the server knows it.
     pub model: String,
-    /// The API key; `None` or an empty one sends no `Authorization` header, as local servers want it.
+    /// The API key; `None` or an empty one sends no `Authorization` header, as local servers want it,
+    /// and no `x-api-key`.
     pub api_key: Option<SecretString>,
     /// The temperature where a request says none; `None` leaves it to the server.
     pub temperature: Option<f64>,
@@ -43,8 +43,30 @@ pub struct ServerConfig {
     pub idle_timeout: Duration,
     /// The most requests that one call may send; 1 tries once.
     pub max_attempts: u32,
-    /// The middle of the first pause before a repetition; each later one doubles it.
+    /// The longest that the first pause before a repetition may be; each later one may be twice as long.
     pub first_backoff: Duration,
+}
+
+impl fmt::Debug for ServerConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<&str> = self.headers.iter().map(|(name, _)| name.as_str()).collect();
+        let extra: Vec<&str> = self.extra.keys().map(String::as_str).collect();
+        f.debug_struct("ServerConfig")
+            .field("model", &self.model)
+            .field("has_key", &self.key().is_some())
+            .field("temperature", &self.temperature)
+            .field("max_tokens", &self.max_tokens)
+            .field("headers", &names)
+            .field("extra", &extra)
+            .field("has_proxy", &self.proxy.is_some())
+            .field("structured", &self.structured)
+            .field("timeout", &self.timeout)
+            .field("first_token_timeout", &self.first_token_timeout)
+            .field("idle_timeout", &self.idle_timeout)
+            .field("max_attempts", &self.max_attempts)
+            .field("first_backoff", &self.first_backoff)
+            .finish_non_exhaustive()
+    }
 }
 
 /// How a server is told what a reply must look like (`structured` in `bcc-script.toml`).
@@ -133,70 +155,14 @@ impl ServerConfig {
         Ok(())
     }
 
-    /// The address that requests go to. A `base_url` that already ends in `chat/completions` is taken as it is; a query
-    /// stays.
-    ///
-    /// # Errors
-    /// [`ModelError::Config`] when `base_url` is no http or https address, or carries a user name or password.
-    pub(crate) fn endpoint(&self) -> Result<Url, ModelError> {
-        // The address itself is left out of the messages: it may carry a key where none belongs.
-        let url = Url::parse(self.base_url.trim()).map_err(|error| {
-            refuse(&format!("`base_url` is no address ({error}); write one like http://localhost:11434/v1"))
-        })?;
-        if !matches!(url.scheme(), "http" | "https") {
-            return Err(refuse(&format!("`base_url` must begin with http:// or https://, not {}:", url.scheme())));
-        }
-        if !url.username().is_empty() || url.password().is_some() {
-            return Err(refuse("`base_url` must not carry a user name or password; use `api_key_env`"));
-        }
-        let mut endpoint = url;
-        endpoint.set_fragment(None);
-        if !endpoint.path().trim_end_matches('/').ends_with("/chat/completions") {
-            endpoint
-                .path_segments_mut()
-                .map_err(|()| refuse("`base_url` is no address; write one like http://localhost:11434/v1"))?
-                .pop_if_empty()
-                .extend(["chat", "completions"]);
-        }
-        Ok(endpoint)
-    }
-
-    /// The `Authorization` header, marked sensitive.
-    ///
-    /// # Errors
-    /// [`ModelError::Config`] when the key holds what no header can carry.
-    pub(crate) fn authorization(&self) -> Result<Option<HeaderValue>, ModelError> {
-        let Some(key) = self.key() else { return Ok(None) };
-        let mut header = HeaderValue::from_str(&format!("Bearer {key}")).map_err(|_| {
-            refuse("the API key holds characters that no key has; was the right file or variable read?")
-        })?;
-        header.set_sensitive(true);
-        Ok(Some(header))
-    }
-
     /// The key without the white space that files end with; `None` when there is none.
     pub(crate) fn key(&self) -> Option<&str> {
         self.api_key.as_ref().map(|key| key.expose_secret().trim()).filter(|key| !key.is_empty())
     }
 }
 
-/// Host, and port when the address names one: all that errors say about where a server is.
-pub(crate) fn host_of(url: &Url) -> String {
-    let host = url.host_str().unwrap_or_default();
-    match url.port() {
-        Some(port) => format!("{host}:{port}"),
-        None => host.to_owned(),
-    }
-}
-
-/// Whether the address is this machine, which no proxy can reach.
-pub(crate) fn is_local(url: &Url) -> bool {
-    let host = url.host_str().unwrap_or_default();
-    let bare = host.trim_start_matches('[').trim_end_matches(']');
-    bare == "localhost" || bare.ends_with(".localhost") || bare.parse().is_ok_and(|ip: IpAddr| ip.is_loopback())
-}
-
-fn refuse(message: &str) -> ModelError {
+/// A refusal of the settings.
+pub(crate) fn refuse(message: &str) -> ModelError {
     ModelError::Config { message: message.to_owned() }
 }
 
@@ -206,33 +172,6 @@ mod tests {
 
     fn config(base_url: &str) -> ServerConfig {
         ServerConfig::new(base_url, "qwen3")
-    }
-
-    #[test]
-    fn the_endpoint_is_found_from_every_spelling_of_the_base() {
-        let table = [
-            ("http://localhost:11434/v1", "http://localhost:11434/v1/chat/completions"),
-            ("http://localhost:11434/v1/", "http://localhost:11434/v1/chat/completions"),
-            (" https://api.example.com ", "https://api.example.com/chat/completions"),
-            ("https://h/v1/chat/completions", "https://h/v1/chat/completions"),
-            ("https://h/v1/chat/completions/", "https://h/v1/chat/completions/"),
-            ("https://h/openai?api-version=1#x", "https://h/openai/chat/completions?api-version=1"),
-        ];
-        for (base_url, expected) in table {
-            assert_eq!(config(base_url).endpoint().unwrap().as_str(), expected, "{base_url}");
-        }
-    }
-
-    #[test]
-    fn an_address_that_cannot_work_is_refused_without_repeating_it() {
-        for base_url in
-            ["", "localhost:11434/v1", "ftp://h/secret", "/v1", "http://", "http://u:secret@h/v1", "file:///x"]
-        {
-            let error = config(base_url).endpoint().unwrap_err();
-            assert!(matches!(error, ModelError::Config { .. }), "{base_url}");
-            let message = error.to_string();
-            assert!(message.contains("`base_url`") && !message.contains("secret"), "{message}");
-        }
     }
 
     #[test]
@@ -253,29 +192,6 @@ mod tests {
             let mut config = config("http://h");
             breaks(&mut config);
             assert!(config.check().unwrap_err().to_string().contains(&format!("`{name}`")), "{name}");
-        }
-    }
-
-    #[test]
-    fn a_key_is_trimmed_and_one_that_is_no_key_is_refused() {
-        let with = |key: &str| ServerConfig { api_key: Some(key.into()), ..config("http://h") };
-        assert_eq!(with("sk-1\n").authorization().unwrap().unwrap(), "Bearer sk-1");
-        assert_eq!(with(" \n").authorization().unwrap(), None);
-        let error = with("-----BEGIN\nsecret").authorization().unwrap_err().to_string();
-        assert!(!error.contains("secret"), "{error}");
-        assert!(!format!("{:?}", with("sk-1")).contains("sk-1"));
-        assert!(!format!("{:?}", with("sk-1").authorization()).contains("sk-1"));
-    }
-
-    #[test]
-    fn this_machine_is_known_by_all_its_names() {
-        for local in
-            ["http://localhost:1", "http://127.0.0.1", "http://127.9.9.9", "http://[::1]:8080", "http://a.localhost"]
-        {
-            assert!(is_local(&Url::parse(local).unwrap()), "{local}");
-        }
-        for far in ["http://localhost.example.com", "http://10.0.0.1", "http://[2001:db8::1]"] {
-            assert!(!is_local(&Url::parse(far).unwrap()), "{far}");
         }
     }
 }

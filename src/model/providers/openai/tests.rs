@@ -12,7 +12,7 @@ use crate::model::error::{ModelError, Waited};
 use crate::model::message::{Message, Role};
 use crate::model::provider::{Live, Provider, Silent};
 use crate::model::providers::http::config::ServerConfig;
-use crate::model::providers::http::exchange::MAX_REPLY_BYTES;
+use crate::model::providers::http::reading::MAX_REPLY_BYTES;
 use crate::model::providers::openai::OpenAi;
 use crate::model::providers::openai::tests::server::{Server, Step, events, head, plain};
 use crate::model::request::{ModelRequest, Purpose, Task, WantedOutput};
