@@ -1,5 +1,6 @@
 //! The providers: each turns a request into a reply in its own way; and what those that use the network share.
 
+pub mod anthropic;
 pub mod http;
 pub mod limit;
 pub mod offline;
