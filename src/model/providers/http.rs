@@ -8,6 +8,8 @@ pub mod chunk;
 pub mod config;
 pub mod dialect;
 pub mod draft;
+#[cfg(test)]
+pub mod fake;
 pub mod headers;
 pub mod lenient;
 pub mod patience;

@@ -129,9 +129,10 @@ fn end(chunk: &mut Chunk<'_>, reason: &Text<'_>) {
 fn count(chunk: &mut Chunk<'_>, usage: Object<Usage>) {
     let Some(usage) = usage.0 else { return };
     let parts = [usage.input_tokens, usage.cache_creation_input_tokens, usage.cache_read_input_tokens];
-    chunk.tokens_in = usage.input_tokens.number.map(|_| {
-        parts.iter().fold(0_u64, |sum, part| sum.saturating_add(part.number.unwrap_or_default()))
-    });
+    chunk.tokens_in = usage
+        .input_tokens
+        .number
+        .map(|_| parts.iter().fold(0_u64, |sum, part| sum.saturating_add(part.number.unwrap_or_default())));
     chunk.tokens_out = usage.output_tokens.number;
 }
 
@@ -177,7 +178,10 @@ mod tests {
             "usage": { "input_tokens": 3, "cache_creation_input_tokens": 10, "cache_read_input_tokens": 100,
                 "output_tokens": 1 } } });
         with(&start, |chunk| {
-            assert_eq!((chunk.model.as_deref(), chunk.tokens_in, chunk.tokens_out), (Some("claude"), Some(113), Some(1)));
+            assert_eq!(
+                (chunk.model.as_deref(), chunk.tokens_in, chunk.tokens_out),
+                (Some("claude"), Some(113), Some(1))
+            );
         });
         for (reason, cut_off) in [("end_turn", false), ("max_tokens", true), ("tool_use", false), ("refusal", false)] {
             let delta = json!({ "type": "message_delta", "delta": { "stop_reason": reason },

@@ -184,3 +184,79 @@ fn says_nothing(words: &str) -> bool {
     ];
     words.split(' ').all(|word| word.is_empty() || EMPTY.contains(&word))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LADDER: [Form; 3] = [Form::JsonSchema, Form::JsonObject, Form::Off];
+
+    const FULL: Asking = Asking { usage: true, completion_tokens: false, form: Form::JsonSchema };
+
+    fn refusal(status: u16, message: &str) -> Refusal {
+        Refusal { status: Some(status), message: message.into(), about: String::new() }
+    }
+
+    #[test]
+    fn what_a_complaint_is_about_is_told_from_its_words() {
+        let object = Asking { form: Form::JsonObject, ..FULL };
+        let table: [(u16, &str, Option<Asking>); 12] = [
+            (400, "Unrecognized request argument: stream_options", Some(Asking { usage: false, ..FULL })),
+            (422, "include-usage is unknown", Some(Asking { usage: false, ..FULL })),
+            (400, "use max_completion_tokens", Some(Asking { completion_tokens: true, ..FULL })),
+            (400, "Response format is not supported", Some(object)),
+            (415, "JSON-Schema?", Some(object)),
+            (500, "json_schema conversion failed", Some(object)),
+            (500, "the schema of the database is broken", None),
+            (503, "response_format is busy", None),
+            (401, "response_format", None),
+            (400, "prompt is too long", None),
+            (404, "", None),
+            (501, "Not Implemented", Some(Asking { usage: false, form: Form::Off, ..FULL })),
+        ];
+        for (status, message, expected) in table {
+            assert_eq!(FULL.instead(&refusal(status, message), &LADDER, true), expected, "{status} {message}");
+        }
+        let named = Refusal { about: "body.response_format.type".into(), ..refusal(422, "Input should be 'text'") };
+        assert_eq!(FULL.instead(&named, &LADDER, true), Some(object));
+    }
+
+    #[test]
+    fn the_second_step_needs_the_name_of_the_field() {
+        let object = Asking { form: Form::JsonObject, ..FULL };
+        let off = Some(Asking { form: Form::Off, ..FULL });
+        for (message, expected) in
+            [("response_format", off), ("json_object", off), ("schema", None), ("", None), ("bad request", None)]
+        {
+            assert_eq!(object.instead(&refusal(400, message), &LADDER, false), expected, "{message}");
+        }
+        let last = Asking { form: Form::Off, ..FULL };
+        assert_eq!(last.instead(&refusal(400, "response_format"), &LADDER, false), None);
+        // What the settings name is not changed.
+        assert_eq!(FULL.instead(&refusal(400, "response_format"), &[], true), None);
+        assert_eq!(FULL.instead(&refusal(400, ""), &[], true), None);
+    }
+
+    #[test]
+    fn what_has_worked_is_kept_and_nothing_is_asked_for_that_was_refused() {
+        let learned = Learned::default();
+        assert_eq!(learned.asking(None, true, &LADDER), FULL);
+        learned.keep(FULL, FULL, &LADDER);
+        assert_eq!(learned.asking(None, true, &LADDER), FULL);
+        let less = Asking { usage: false, completion_tokens: true, form: Form::Off };
+        learned.keep(less, FULL, &LADDER);
+        // A call that began before goes less far down, and changes nothing.
+        learned.keep(Asking { form: Form::JsonObject, ..FULL }, FULL, &LADDER);
+        assert_eq!(learned.asking(None, true, &LADDER), less);
+        assert_eq!(learned.asking(Some(Form::Tool), true, &LADDER).form, Form::Tool);
+        assert_eq!(learned.asking(Some(Form::Tool), false, &LADDER).form, Form::Off);
+    }
+
+    #[test]
+    fn a_call_without_a_schema_teaches_nothing_about_forms() {
+        let learned = Learned::default();
+        let none = learned.asking(None, false, &LADDER);
+        learned.keep(none, none, &LADDER);
+        assert_eq!(learned.asking(None, true, &LADDER), FULL);
+    }
+}

@@ -1,6 +1,11 @@
 //! An answer is read as its bytes arrive, under every limit of time and size, from a socket or from a test.
 
+#[cfg(test)]
+mod tests;
+
 use std::future::Future;
+
+use serde::de::IgnoredAny;
 
 use crate::model::error::ModelError;
 use crate::model::provider::Live;
@@ -44,19 +49,34 @@ impl From<ModelError> for Fault {
     }
 }
 
+/// What an answer turns out to be.
+enum Incoming {
+    /// Nothing but white space has come.
+    Unknown,
+    /// One JSON body.
+    Whole(Vec<u8>),
+    /// A stream of events.
+    Stream(SseDecoder),
+}
+
 /// An answer that is being read.
 pub(crate) struct Reading<'a, S> {
     source: S,
+    ended: bool,
+    intake: Intake<'a>,
+}
+
+/// What is made of the bytes, under the limits.
+struct Intake<'a> {
     patience: Patience<'a>,
     host: &'a str,
     read: usize,
-    ended: bool,
 }
 
 impl<'a, S: Source> Reading<'a, S> {
     /// Begins to read an answer of `host`; `patience` counts since its request was sent.
     pub(crate) fn new(source: S, patience: Patience<'a>, host: &'a str) -> Self {
-        Self { source, patience, host, read: 0, ended: false }
+        Self { source, ended: false, intake: Intake { patience, host, read: 0 } }
     }
 
     /// Where the bytes come from, unless it was read to its end.
@@ -72,93 +92,111 @@ impl<'a, S: Source> Reading<'a, S> {
         tool: bool,
         live: &mut dyn Live,
     ) -> Result<Answer, Fault> {
-        let kind = content_type.to_ascii_lowercase();
-        if kind.contains("html") {
-            return Err(self.protocol("it sent a web page; check `base_url`").into());
-        }
-        let mut decoder = SseDecoder::default();
-        let mut whole = Vec::new();
-        let mut first = true;
-        let mut is_whole = kind.contains("json");
+        // What it is shows in its first byte. Its type is too often a wrong one to decide more than how an end is judged.
+        let says_stream = content_type.to_ascii_lowercase().contains("event-stream");
+        let mut incoming = Incoming::Unknown;
         let mut draft = Draft::new(tool);
         loop {
-            let stop = match next(&mut self.source, &self.patience, self.host).await {
-                Ok(Some(bytes)) => {
-                    let bytes = bytes.as_ref();
-                    self.read = self.read.saturating_add(bytes.len());
-                    if self.read > MAX_REPLY_BYTES {
-                        let host = self.host.to_owned();
-                        return Err(ModelError::TooLarge { host, limit: MAX_REPLY_BYTES, attempts: 1 }.into());
-                    }
-                    if first && !kind.contains("event-stream") {
-                        is_whole |= bytes.trim_ascii_start().starts_with(b"{");
-                    }
-                    first = false;
-                    if is_whole {
-                        self.patience.begun();
-                        whole.extend_from_slice(bytes);
-                    } else {
-                        decoder.feed(bytes);
-                    }
-                    None
-                }
-                Ok(None) => Some(None),
-                Err(error) => Some(Some(error)),
-            };
-            while let Some(data) = decoder.next_data() {
-                if self.event::<D>(&data, &mut draft, live)? {
-                    return Ok(draft.answer);
-                }
-            }
-            if decoder.is_garbled() {
-                return Err(self.garbled(&draft).into());
-            }
-            match stop {
-                None => {}
-                Some(None) => {
-                    self.ended = true;
-                    break;
-                }
-                // The reply is whole; only the figures that come after it are missing.
-                Some(Some(_)) if draft.finished => return Ok(draft.answer),
-                Some(Some(error)) => return Err(error.into()),
+            match next(&mut self.source, &self.intake.patience, self.intake.host).await {
+                Ok(Some(bytes)) => match self.intake.piece::<D>(bytes.as_ref(), &mut incoming, &mut draft, live) {
+                    Ok(false) => {}
+                    Ok(true) => return Ok(draft.answer),
+                    // The reply is whole; whatever is wrong comes after it.
+                    Err(_) if draft.finished => return Ok(draft.answer),
+                    Err(fault) => return Err(fault),
+                },
+                Ok(None) => break,
+                Err(_) if draft.finished => return Ok(draft.answer),
+                Err(error) => return Err(error.into()),
             }
         }
-        if is_whole { self.whole::<D>(&whole, draft, live) } else { self.end::<D>(decoder, draft, live) }
+        self.ended = true;
+        match incoming {
+            Incoming::Whole(body) => self.intake.whole::<D>(&body, draft, live),
+            Incoming::Stream(decoder) => self.intake.end::<D>(decoder, draft, says_stream, live),
+            Incoming::Unknown => Err(self.intake.cut_off()),
+        }
     }
+}
 
-    /// One event of a stream; whether it is the last.
-    fn event<D: Dialect>(&mut self, data: &[u8], draft: &mut Draft, live: &mut dyn Live) -> Result<bool, Fault> {
-        let chunk = D::read(data).ok_or_else(|| self.garbled(draft))?;
-        let done = chunk.done;
-        if chunk.working {
-            self.patience.begun();
+impl Intake<'_> {
+    /// Takes the next bytes; whether the stream says that nothing follows.
+    fn piece<D: Dialect>(
+        &mut self,
+        bytes: &[u8],
+        incoming: &mut Incoming,
+        draft: &mut Draft,
+        live: &mut dyn Live,
+    ) -> Result<bool, Fault> {
+        self.read = self.read.saturating_add(bytes.len());
+        if self.read > MAX_REPLY_BYTES {
+            let host = self.host.to_owned();
+            return Err(ModelError::TooLarge { host, limit: MAX_REPLY_BYTES, attempts: 1 }.into());
         }
-        draft.add(chunk, live).map_err(Fault::Reported)?;
-        if draft.finished {
-            self.patience.finished();
+        if matches!(incoming, Incoming::Unknown) {
+            *incoming = match bytes.trim_ascii_start().first() {
+                Some(b'{') => Incoming::Whole(Vec::new()),
+                Some(b'<') => return Err(self.protocol("it sent a web page; check `base_url`").into()),
+                Some(_) => Incoming::Stream(SseDecoder::default()),
+                // White space may lead to either, and is no part of it.
+                None => return Ok(false),
+            };
         }
-        Ok(done)
+        let decoder = match incoming {
+            Incoming::Stream(decoder) => decoder,
+            Incoming::Whole(body) => {
+                self.patience.begun();
+                body.extend_from_slice(bytes);
+                return Ok(false);
+            }
+            Incoming::Unknown => return Ok(false),
+        };
+        decoder.feed(bytes);
+        while let Some(data) = decoder.next_data() {
+            let chunk = D::read(&data).ok_or_else(|| self.garbled(draft))?;
+            let done = chunk.done;
+            if chunk.working {
+                self.patience.begun();
+            }
+            draft.add(chunk, live).map_err(Fault::Reported)?;
+            if draft.finished {
+                self.patience.finished();
+            }
+            if done {
+                return Ok(true);
+            }
+        }
+        if decoder.is_garbled() { Err(self.garbled(draft)) } else { Ok(false) }
     }
 
     /// The stream has ended without its end mark; what it was about to say may still be whole.
-    fn end<D: Dialect>(&self, decoder: SseDecoder, mut draft: Draft, live: &mut dyn Live) -> Result<Answer, Fault> {
+    fn end<D: Dialect>(
+        &self,
+        decoder: SseDecoder,
+        mut draft: Draft,
+        says_stream: bool,
+        live: &mut dyn Live,
+    ) -> Result<Answer, Fault> {
         if let Some(chunk) = decoder.finish().as_deref().and_then(D::read) {
             draft.finished |= chunk.done;
             draft.add(chunk, live).map_err(Fault::Reported)?;
         }
         if draft.finished {
             Ok(draft.answer)
-        } else if self.read > 0 && !draft.begun {
-            Err(self.protocol("its answer holds no events; check `base_url`").into())
+        } else if draft.begun || says_stream {
+            Err(self.cut_off())
         } else {
-            Err(ModelError::CutOff { host: self.host.to_owned(), attempts: 1 }.into())
+            Err(self.protocol("its answer holds no events; check `base_url`").into())
         }
     }
 
     fn whole<D: Dialect>(&self, body: &[u8], mut draft: Draft, live: &mut dyn Live) -> Result<Answer, Fault> {
         let Some(chunk) = D::read(body) else {
-            return Err(self.protocol("its answer is no JSON object; check `base_url`").into());
+            return Err(match serde_json::from_slice::<IgnoredAny>(body) {
+                Err(error) if error.is_eof() => self.cut_off(),
+                _ if body.trim_ascii_start().starts_with(b"{\"") => self.garbled_reply().into(),
+                _ => self.protocol("its answer is no JSON object; check `base_url`").into(),
+            });
         };
         if !chunk.known {
             return Err(self.protocol("its answer holds no reply; check `base_url`").into());
@@ -168,12 +206,20 @@ impl<'a, S: Source> Reading<'a, S> {
     }
 
     /// What came is nothing that the protocol has: a fault of the way where a reply had begun, another server where not.
-    fn garbled(&self, draft: &Draft) -> ModelError {
+    fn garbled(&self, draft: &Draft) -> Fault {
         if draft.begun {
-            ModelError::Garbled { host: self.host.to_owned(), attempts: 1 }
+            self.garbled_reply().into()
         } else {
-            self.protocol("what it sent is no stream of JSON objects; check `base_url`")
+            self.protocol("what it sent is no stream of JSON objects; check `base_url`").into()
         }
+    }
+
+    fn garbled_reply(&self) -> ModelError {
+        ModelError::Garbled { host: self.host.to_owned(), attempts: 1 }
+    }
+
+    fn cut_off(&self) -> Fault {
+        ModelError::CutOff { host: self.host.to_owned(), attempts: 1 }.into()
     }
 
     fn protocol(&self, message: &str) -> ModelError {

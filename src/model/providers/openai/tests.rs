@@ -1,6 +1,6 @@
 //! The provider against servers on this machine: good ones, broken ones, and ones that fall silent.
 
-mod server;
+mod structured;
 
 use std::time::Duration;
 
@@ -12,9 +12,9 @@ use crate::model::error::{ModelError, Waited};
 use crate::model::message::{Message, Role};
 use crate::model::provider::{Live, Provider, Silent};
 use crate::model::providers::http::config::ServerConfig;
+use crate::model::providers::http::fake::{Server, Step, events, head, plain};
 use crate::model::providers::http::reading::MAX_REPLY_BYTES;
 use crate::model::providers::openai::OpenAi;
-use crate::model::providers::openai::tests::server::{Server, Step, events, head, plain};
 use crate::model::request::{ModelRequest, Purpose, Task, WantedOutput};
 
 /// Long enough that a busy machine does not reach it, where a test expects no timeout.
@@ -175,7 +175,8 @@ async fn a_requests_settings_come_before_the_configured_ones() {
 async fn a_server_that_does_not_stream_is_understood() {
     let body = json!({ "model": "m", "choices": [{ "message": { "content": "您好" }, "finish_reason": "stop" }],
         "usage": { "prompt_tokens": 3, "completion_tokens": 2 } });
-    for kind in ["application/json", "Application/JSON; charset=utf-8", "text/plain"] {
+    for kind in ["application/json", "Application/JSON; charset=utf-8", "text/plain", "text/event-stream", "text/html"]
+    {
         let server = Server::start([vec![Step::Send(plain(200, kind, "", &format!("\n {body}")))]]).await;
         let (reply, heard) = ask(&server).await;
         assert_eq!(reply.unwrap().text, "您好", "{kind}");
@@ -353,6 +354,7 @@ async fn what_is_no_chat_completions_server_is_told_so() {
         plain(200, "text/html", "", "<html>login</html>"),
         plain(200, "application/json", "", "{\"ok\": true}"),
         plain(200, "application/json", "", "oops"),
+        plain(200, "application/json", "", "[]"),
         plain(200, "text/plain", "", "hello"),
         plain(200, "text/event-stream", "", "data: hello\n\n"),
         plain(200, "text/event-stream", "", "data: {\"error\": \"it broke\"}\n\n"),
