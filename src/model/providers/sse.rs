@@ -22,8 +22,6 @@ pub struct SseDecoder {
     /// Whether a line was seen.
     begun: bool,
     ready: VecDeque<Vec<u8>>,
-    /// Whether a line came that no stream of text holds.
-    garbled: bool,
 }
 
 impl SseDecoder {
@@ -49,15 +47,11 @@ impl SseDecoder {
         self.line.extend_from_slice(bytes);
     }
 
-    /// The data of the next whole event, its lines joined by `\n`.
+    /// The data of the next whole event, its lines joined by `\n`. It is empty, and only then, for a line that is no field and
+    /// no text either: the standard passes over unknown fields, but bytes that no server writes mean that others are
+    /// missing.
     pub fn next_data(&mut self) -> Option<Vec<u8>> {
         self.ready.pop_front()
-    }
-
-    /// Whether a line came that is no field and no text either. The standard passes over unknown fields; bytes that no
-    /// server writes mean that others are missing.
-    pub fn is_garbled(&self) -> bool {
-        self.garbled
     }
 
     /// What is left when the stream has ended: the data of an event whose closing blank line never came. The standard
@@ -86,7 +80,7 @@ impl SseDecoder {
                 none => *none = Some(value.to_vec()),
             }
         } else if simdutf8::basic::from_utf8(line).is_err() || memchr::memchr(0, line).is_some() {
-            self.garbled = true;
+            self.ready.push_back(Vec::new());
         }
         // The next line most likely needs the same room.
         self.line = whole;
@@ -166,7 +160,8 @@ mod tests {
         ] {
             let mut decoder = SseDecoder::default();
             decoder.feed(stream);
-            assert_eq!(decoder.is_garbled(), garbled, "{:?}", String::from_utf8_lossy(stream));
+            let noticed = std::iter::from_fn(|| decoder.next_data()).any(|data| data.is_empty());
+            assert_eq!(noticed, garbled, "{:?}", String::from_utf8_lossy(stream));
         }
     }
 

@@ -105,6 +105,7 @@ async fn serve(mut stream: TcpStream, script: Vec<Step>, seen: Arc<Seen>) {
             }
         };
         if sent.is_err() {
+            seen.closed.store(true, Ordering::SeqCst);
             return;
         }
     }

@@ -251,6 +251,11 @@ async fn silence_anywhere_ends_by_the_limit_that_holds_there() {
 async fn bytes_that_are_no_text_never_pass_for_a_reply() {
     for (sample, places) in everywhere() {
         for at in places {
+            // In one piece with all that follows, the end of the reply included.
+            let bytes = [&sample.bytes[..at], b"\xFF\x00", &sample.bytes[at..]].concat();
+            let read = sample.read(vec![Step::Bytes(bytes)]).await;
+            let whole = sample.streamed && at >= sample.finished;
+            assert_eq!(read.is_ok(), whole, "{} at {at}: {read:?}", sample.name);
             for garbage in [&b"\xFF\x00"[..], b"\x00", b"\x00{}\n\n\xFE"] {
                 let read = sample.read(vec![sample.head(at), Step::Bytes(garbage.to_vec()), sample.tail(at)]).await;
                 let good = || Ok(TEXT.to_owned());

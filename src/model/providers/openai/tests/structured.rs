@@ -1,11 +1,12 @@
 //! What a server is asked for, and how it is asked for less: structured output, the limit's newer name, added fields.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::{Map, Value, json};
 
 use crate::model::error::ModelError;
-use crate::model::provider::{Provider, Silent};
+use crate::model::provider::{Live, Provider, Silent};
 use crate::model::providers::http::config::{ServerConfig, Structured};
 use crate::model::providers::http::fake::{Server, Step, events, head, plain};
 use crate::model::providers::openai::OpenAi;
@@ -279,7 +280,7 @@ async fn no_secret_of_the_settings_is_shown_even_when_the_server_repeats_it() {
     let said = format!("denied: {KEY}, team-geheim, query-geheim, basic-geheim, proxy-geheim");
     for status in [400, 407, 429] {
         let server = Server::start([refuse(status, &said)]).await;
-        let mut config = config(&format!("http://models.invalid/v1?key=query-geheim"));
+        let mut config = config("http://models.invalid/v1?key=query-geheim");
         config.headers =
             vec![("x-team".to_owned(), "team-geheim".into()), ("x-auth".to_owned(), "Basic basic-geheim".into())];
         config.proxy = Some(format!("http://user:proxy-geheim@{}", server.host));
@@ -318,24 +319,38 @@ async fn one_connection_serves_many_calls() {
     assert_eq!(server.requests().len(), 4);
 }
 
+/// A listener that says when it has heard something.
+struct Began(Arc<AtomicBool>);
+
+impl Live for Began {
+    fn text(&mut self, _piece: &str) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+
+    fn restart(&mut self) {}
+}
+
 #[tokio::test]
 async fn a_call_that_is_given_up_closes_its_connection() {
-    for steps in [vec![], vec![Step::Send(head("text/event-stream")), Step::Send(events(&[&piece("您")]))]] {
+    let speaks = vec![Step::Send(head("text/event-stream")), Step::Send(events(&[&piece("您")]))];
+    for (steps, is_heard) in [(vec![], false), (speaks, true)] {
         let server = Server::start([[steps, vec![Step::AwaitClose]].concat()]).await;
         let provider = OpenAi::new(config(&server.base_url)).unwrap();
         let request = request();
-        let mut heard = Heard::default();
+        let heard = Arc::new(AtomicBool::new(false));
+        let mut live = Began(Arc::clone(&heard));
         {
-            let call = provider.complete(&request, &mut heard);
+            let call = provider.complete(&request, &mut live);
             tokio::pin!(call);
-            while server.requests().is_empty() {
+            while server.requests().is_empty() || heard.load(Ordering::SeqCst) != is_heard {
                 tokio::select! {
                     result = &mut call => panic!("{result:?}"),
                     () = tokio::task::yield_now() => {}
                 }
             }
+            assert!(!server.saw_close());
         }
-        // Without the drop above, this would wait for as long as the test may take.
+        // Without the drop above, this would go on for as long as the test may take.
         while !server.saw_close() {
             tokio::task::yield_now().await;
         }
