@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use humantime::format_duration;
 
+use crate::model::reply::PassedOver;
+
 /// Why there is no reply. `host` is host and port only: no path, no key. `attempts` counts the requests that were sent.
 ///
 /// The text of prompts and replies never stands in it, with one exception: `message` of [`ModelError::Http`] is what
@@ -95,6 +97,12 @@ pub enum ModelError {
         /// What there is instead, and what to do.
         help: String,
     },
+    /// Neither a model nor any of those that stand in for it gave a reply.
+    #[error("none of {} models answered: {}", passed_over.len(), each(passed_over))]
+    NoneAnswered {
+        /// Those that were asked, in order, with why each gave none.
+        passed_over: Vec<PassedOver>,
+    },
     /// The provider cannot be set up like this.
     #[error("{message}")]
     Config {
@@ -140,7 +148,7 @@ impl fmt::Display for Waited {
 
 impl ModelError {
     /// How many requests were sent before this was given up; 0 where none is ever sent.
-    pub const fn attempts(&self) -> u32 {
+    pub fn attempts(&self) -> u32 {
         match self {
             Self::Unreachable { attempts, .. }
             | Self::Http { attempts, .. }
@@ -149,6 +157,9 @@ impl ModelError {
             | Self::Garbled { attempts, .. }
             | Self::TooLarge { attempts, .. }
             | Self::Protocol { attempts, .. } => *attempts,
+            Self::NoneAnswered { passed_over } => {
+                passed_over.iter().fold(0, |sum, passed| sum.saturating_add(passed.attempts))
+            }
             Self::NoReply { .. } | Self::Config { .. } => 0,
         }
     }
@@ -164,7 +175,7 @@ impl ModelError {
             | Self::Garbled { attempts, .. }
             | Self::TooLarge { attempts, .. }
             | Self::Protocol { attempts, .. } => *attempts = sent,
-            Self::NoReply { .. } | Self::Config { .. } => {}
+            Self::NoneAnswered { .. } | Self::NoReply { .. } | Self::Config { .. } => {}
         }
         self
     }
@@ -180,6 +191,7 @@ impl ModelError {
             Self::TooLarge { .. } => "too_large",
             Self::Protocol { .. } => "protocol",
             Self::NoReply { .. } => "no_reply",
+            Self::NoneAnswered { .. } => "none_answered",
             Self::Config { .. } => "config",
         }
     }
@@ -187,6 +199,12 @@ impl ModelError {
 
 fn tries(attempts: &u32) -> String {
     if *attempts > 1 { format!(" after {attempts} attempts") } else { String::new() }
+}
+
+/// Each model that gave no reply, with why.
+fn each(passed_over: &[PassedOver]) -> String {
+    let each = passed_over.iter().map(|passed| format!("{}: {}", passed.model, passed.error));
+    each.collect::<Vec<_>>().join("; ")
 }
 
 fn said(message: &str) -> String {
@@ -247,6 +265,12 @@ mod tests {
             ModelError::Garbled { host: host.clone(), attempts },
             ModelError::TooLarge { host: host.clone(), limit: 4_194_304, attempts },
             ModelError::Protocol { host, message: "its answer is no JSON".into(), attempts },
+            ModelError::NoneAnswered {
+                passed_over: vec![
+                    PassedOver { model: "openai:a".into(), error: "answered 503".into(), attempts: 4 },
+                    PassedOver { model: "openai:b".into(), error: "cannot be reached".into(), attempts: 3 },
+                ],
+            },
             ModelError::NoReply { key: "ask_name, call 3".into(), help: "there are 2 replies".into() },
             ModelError::Config { message: "`base_url` must begin with http:// or https://".into() },
         ]
@@ -268,6 +292,7 @@ mod tests {
         the model at localhost:11434 sent something in the middle of its reply that is no part of one after 4 attempts: try again
         the reply of the model at localhost:11434 is larger than 4194304 bytes and was given up
         the model at localhost:11434 did not answer like a model's server: its answer is no JSON
+        none of 2 models answered: openai:a: answered 503; openai:b: cannot be reached
         no reply for ask_name, call 3: there are 2 replies
         `base_url` must begin with http:// or https://
         ");

@@ -66,6 +66,7 @@ pub fn is_transient(error: &ModelError) -> bool {
         ModelError::Timeout { what, .. } => matches!(what, Waited::FirstToken | Waited::Idle),
         ModelError::TooLarge { .. }
         | ModelError::Protocol { .. }
+        | ModelError::NoneAnswered { .. }
         | ModelError::NoReply { .. }
         | ModelError::Config { .. } => false,
     }
