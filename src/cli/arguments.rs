@@ -23,6 +23,9 @@ pub enum Command {
     /// List, show, resume, export and delete sessions
     #[command(subcommand)]
     Sessions(Sessions),
+    /// List the models of a project, or try them and say what they support
+    #[command(subcommand)]
+    Models(Models),
     /// Print a JSON Schema for editors: of a script, a skill, a test, a template, or a kind's config
     Schema(Schema),
     /// Trust the bcc-script.toml of a directory: let it name servers and keys
@@ -209,6 +212,36 @@ pub struct Resume {
     /// See [`Store`].
     #[command(flatten)]
     pub store: Store,
+}
+
+/// `models`.
+#[derive(Debug, Subcommand)]
+pub enum Models {
+    /// List the models, which one answers by default and why, and whether their keys are there
+    List(ModelsOf),
+    /// Try models with a prompt of one word, and say what each supports
+    Check {
+        /// The models [default: all]
+        #[arg(value_name = "NAME")]
+        names: Vec<String>,
+        #[command(flatten)]
+        #[allow(missing_docs)]
+        of: ModelsOf,
+    },
+}
+
+/// Whose models.
+#[derive(Debug, Args)]
+pub struct ModelsOf {
+    /// The project directory [default: the project around this directory]
+    #[arg(long, value_name = "DIR")]
+    pub project: Option<PathBuf>,
+    /// Write one JSON document
+    #[arg(long)]
+    pub json: bool,
+    /// Trust the project's bcc-script.toml for this run
+    #[arg(long)]
+    pub trust: bool,
 }
 
 /// `schema`.
