@@ -95,7 +95,7 @@ const MISTAKES: [(&str, &str, &str, &str); 62] = [
     ("headers = { X-Team = \"咨询\\n\" }", "\"咨询", "cannot be sent as a header", "ASCII"),
     ("headers = { Content-Type = \"text/plain\" }", "\"text/plain\"", "set by the program", "remove it"),
     ("headers = { x-a = \"1\", X-A = \"2\" }", "\"1\"", "stands there twice", "keep one"),
-    ("extra = { messages = [] }", "[]", "`extra` cannot set `messages`", "remove it"),
+    ("extra = { messages = [] }", "[]", "`extra` cannot set `messages`", "they are the prompt"),
     ("extra = { response_format = { type = \"text\" } }", "response_format", "cannot set", "`structured`"),
     ("extra = { since = 2026-01-01 }", "{", "`since` is a date", "docs/"),
     ("extra = { top_p = nan }", "{", "`top_p` is no number", "docs/"),
@@ -137,6 +137,11 @@ fn what_a_model_lacks_is_told_at_its_name() {
         ("provider = \"openai\"", "needs `model`", "add `model = \"…\"`"),
         ("provider = \"anthropic\"", "needs `model`", "add `model = \"…\"`"),
         ("provider = \"anthropic\"\nmodel = \" \"", "`model` is empty", "the server's name"),
+        (
+            "provider = \"anthropic\"\nmodel = \"m\"\nstructured = \"json_schema\"",
+            "cannot be \"json_schema\" for a model of provider `anthropic`",
+            "write \"auto\", \"tool\", \"off\"",
+        ),
         ("provider = \"replay\"", "needs `file`", "add `file = \"…\"`"),
     ] {
         let text = format!("[models.\"咨询\"]\n{table}\n");

@@ -15,17 +15,7 @@ use crate::source::near::near_miss;
 pub const OFFLINE: &str = "offline";
 
 /// Headers that the provider sends itself.
-const OWN_HEADERS: [&str; 6] = ["content-type", "content-length", "host", "accept", "connection", "transfer-encoding"];
-
-/// Fields of the body that are no matter of settings, and the keys for those that have one.
-const OWN_FIELDS: [(&str, Option<&str>); 6] = [
-    ("messages", None),
-    ("stream", None),
-    ("stream_options", None),
-    ("model", Some("model")),
-    ("temperature", Some("temperature")),
-    ("response_format", Some("structured")),
-];
+const OWN_HEADERS: [&str; 5] = ["connection", "content-length", "content-type", "host", "transfer-encoding"];
 
 /// Something that cannot be, at a place of the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,7 +35,7 @@ pub fn faults(config: &Config) -> Vec<Fault> {
         let mut model = Model { name, table, found: &mut found };
         model.server();
         model.headers();
-        model.extra();
+        model.body();
         model.fallback(config);
     }
     circles(config, &mut found);
@@ -141,14 +131,19 @@ impl Model<'_> {
         }
     }
 
-    fn extra(&mut self) {
+    fn body(&mut self) {
+        let provider = self.table.provider;
         for field in self.table.extra.keys() {
-            let Some((_, key)) = OWN_FIELDS.iter().find(|(own, _)| own == field) else { continue };
-            let help = match key {
-                Some(key) => format!("write it as `{key}` of the model"),
-                None => "remove it".to_owned(),
-            };
-            self.fault(&["extra", field], format!("`extra` cannot set `{field}`"), help);
+            if let Some((_, instead)) = provider.own_fields().iter().find(|(own, _)| own == field) {
+                self.fault(&["extra", field], format!("`extra` cannot set `{field}`"), *instead);
+            }
+        }
+        let forms = provider.forms();
+        if let Some(form) = self.table.structured.filter(|form| !forms.contains(form)) {
+            let (form, provider) = (form.name(), provider.name());
+            let message = format!("`structured` cannot be \"{form}\" for a model of provider `{provider}`");
+            let names: Vec<String> = forms.iter().map(|form| format!("\"{}\"", form.name())).collect();
+            self.fault(&["structured"], message, format!("write {}", names.join(", ")));
         }
     }
 

@@ -9,9 +9,13 @@ use serde_json::{Map, Value};
 
 use crate::engine::config::values::{Given, amount, body, duration, named, some_amount, switch, whole};
 use crate::model::provider::Manners;
+use crate::model::providers::anthropic::{ANTHROPIC_BASE_URL, Messages};
 use crate::model::providers::configured::Price;
 use crate::model::providers::gate::Limits;
+use crate::model::providers::http::asking::Form;
 use crate::model::providers::http::config::Structured;
+use crate::model::providers::http::dialect::Dialect;
+use crate::model::providers::openai::ChatCompletions;
 
 /// What answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,8 +53,32 @@ impl ProviderKind {
     pub const fn usual_server(self) -> Option<&'static str> {
         match self {
             Self::OpenAi => Some("https://api.openai.com/v1"),
-            Self::Anthropic => Some("https://api.anthropic.com"),
+            Self::Anthropic => Some(ANTHROPIC_BASE_URL),
             Self::Offline | Self::Replay => None,
+        }
+    }
+
+    /// The forms in which its servers can be told what a reply must look like.
+    pub fn forms(self) -> Vec<Structured> {
+        fn of<D: Dialect>() -> Vec<Structured> {
+            let known = |form: &Form| D::LADDER.contains(form) || D::OTHER_FORMS.contains(form);
+            let all = Structured::ALL.into_iter();
+            all.filter(|structured| Form::of(*structured).is_none_or(|form| known(&form))).collect()
+        }
+        match self {
+            Self::OpenAi => of::<ChatCompletions>(),
+            Self::Anthropic => of::<Messages>(),
+            // Nothing is sent, so nothing can be wrong with how.
+            Self::Offline | Self::Replay => Structured::ALL.to_vec(),
+        }
+    }
+
+    /// The fields of a body that `extra` may not set, each with what to write instead.
+    pub fn own_fields(self) -> &'static [(&'static str, &'static str)] {
+        match self {
+            Self::OpenAi => ChatCompletions::OWNED,
+            Self::Anthropic => Messages::OWNED,
+            Self::Offline | Self::Replay => &[],
         }
     }
 }

@@ -161,19 +161,14 @@ async fn check_server(kind: ProviderKind, config: &ServerConfig, checked: &mut C
     let mut plain = config.clone();
     plain.max_attempts = ATTEMPTS.min(config.max_attempts);
     plain.timeout = LONGEST_REQUEST.min(config.timeout);
+    // A model that thinks for a set number of tokens wants to be allowed more of them.
+    plain.max_tokens = config.max_tokens.or(Some(MOST_TOKENS));
     let with = |structured| ServerConfig { structured, ..plain.clone() };
-    let mut most = Some(MOST_TOKENS);
-    let mut answer = ask(kind, with(Structured::Off), None, most).await;
-    if matches!(answer, Err(ModelError::Http { status: 400 | 422, .. })) && config.max_tokens.is_none() {
-        // Some servers refuse the setting itself, and nobody asked for it but this check.
-        most = None;
-        answer = ask(kind, with(Structured::Off), None, most).await;
-    }
-    let (heard, reply) = match answer {
+    let (heard, reply) = match ask(kind, with(Structured::Off), None).await {
         Ok(answer) => answer,
         Err(error) => {
             checked.reachable = match error {
-                ModelError::Config { .. } => None,
+                ModelError::Config { .. } | ModelError::Timeout { .. } => None,
                 ModelError::Unreachable { .. } => Some(false),
                 _ => Some(true),
             };
@@ -192,15 +187,20 @@ async fn check_server(kind: ProviderKind, config: &ServerConfig, checked: &mut C
         return checked.fail(format!("it answered without a word{why}"), Some(help));
     }
     checked.ok = true;
-    checked.json_schema = Some(keeps_to(kind, with(Structured::JsonSchema), most).await);
-    checked.tool = Some(keeps_to(kind, with(Structured::Tool), most).await);
-    if kind == ProviderKind::OpenAi {
-        checked.json_object = Some(keeps_to(kind, with(Structured::JsonObject), most).await);
+    let forms = kind.forms();
+    for (form, result) in [
+        (Structured::JsonSchema, &mut checked.json_schema),
+        (Structured::JsonObject, &mut checked.json_object),
+        (Structured::Tool, &mut checked.tool),
+    ] {
+        if forms.contains(&form) {
+            *result = Some(keeps_to(kind, with(form)).await);
+        }
     }
 }
 
 /// Whether a reply that is asked for in this form comes in it.
-async fn keeps_to(kind: ProviderKind, config: ServerConfig, most: Option<u32>) -> bool {
+async fn keeps_to(kind: ProviderKind, config: ServerConfig) -> bool {
     let schema = json!({
         "type": "object",
         "properties": { "hello": { "type": "boolean" } },
@@ -208,7 +208,7 @@ async fn keeps_to(kind: ProviderKind, config: ServerConfig, most: Option<u32>) -
         "additionalProperties": false,
     });
     let named = config.structured != Structured::JsonObject;
-    let Ok((_, reply)) = ask(kind, config, Some(schema), most).await else { return false };
+    let Ok((_, reply)) = ask(kind, config, Some(schema)).await else { return false };
     let value: Option<Value> = serde_json::from_str(reply.text.trim()).ok();
     value.is_some_and(|value| if named { value.get("hello").is_some_and(Value::is_boolean) } else { value.is_object() })
 }
@@ -217,7 +217,6 @@ async fn ask(
     kind: ProviderKind,
     config: ServerConfig,
     schema: Option<Value>,
-    max_tokens: Option<u32>,
 ) -> Result<(Heard, ModelReply), ModelError> {
     let provider: Arc<dyn Provider> = connect(kind, config)?;
     // Servers refuse to promise JSON when the prompt does not mention it.
@@ -226,7 +225,7 @@ async fn ask(
         messages: vec![Message { role: Role::User, content: content.to_owned() }],
         schema: schema.map(Arc::new),
         temperature: None,
-        max_tokens,
+        max_tokens: None,
         task: Task {
             purpose: Purpose::Action,
             kind: String::new(),

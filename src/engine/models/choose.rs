@@ -143,3 +143,107 @@ impl Models for ModelSet {
         provider.answers(Purpose::Monitor, action_id).then_some(provider)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tokio::time::Instant;
+
+    use super::*;
+    use crate::model::provider::Silent;
+    use crate::model::request::{ModelRequest, Task};
+
+    /// A project with this configuration and a file of replies that take a second each.
+    fn project(home: &Path, configuration: &str) -> Project {
+        std::fs::write(home.join("bcc-script.toml"), configuration).unwrap();
+        std::fs::write(home.join("slow.yaml"), "replies:\n  ask:\n    - { $after_ms: 1000, reply: hello }\n").unwrap();
+        Project::in_directory(home.to_path_buf(), true, &Environment::default()).unwrap()
+    }
+
+    fn request() -> ModelRequest {
+        let task = Task {
+            purpose: Purpose::Action,
+            kind: "ai_ask".into(),
+            action_id: "ask".into(),
+            path: "t/ask".into(),
+            content: String::new(),
+            wanted: Vec::new(),
+            answer: None,
+            inputs: Vec::new(),
+            round: 1,
+            call: 0,
+            opening: true,
+        };
+        ModelRequest { messages: Vec::new(), schema: None, temperature: None, max_tokens: None, task }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn sessions_of_one_engine_stand_before_one_gate() {
+        const SESSIONS: u64 = 40;
+        let home = tempfile::tempdir().unwrap();
+        let table = "[models.default]\nprovider = \"replay\"\nfile = \"slow.yaml\"\nconcurrency = 4\n";
+        let project = project(home.path(), table);
+        let shared = Arc::<Shared>::default();
+        let start = Instant::now();
+        let mut sessions = tokio::task::JoinSet::new();
+        for _ in 0..SESSIONS {
+            let chosen = choose(&project, &Environment::default(), &shared, Wanted::default()).unwrap();
+            sessions.spawn(async move {
+                let provider = chosen.models.provider(None).unwrap();
+                provider.complete(&request(), &mut Silent).await.unwrap().text
+            });
+        }
+        let replies = sessions.join_all().await;
+        assert!(replies.iter().all(|reply| reply == "hello") && replies.len() == SESSIONS as usize);
+        assert_eq!(start.elapsed(), Duration::from_secs(SESSIONS / 4));
+    }
+
+    #[test]
+    fn a_mistake_anywhere_in_a_chain_is_found_before_anything_runs() {
+        let home = tempfile::tempdir().unwrap();
+        let server = "provider = \"openai\"\nmodel = \"m\"\nbase_url = \"http://localhost:1\"\n";
+        let text = format!(
+            "[models.default]\n{server}fallback = [\"second\"]\n[models.second]\n{server}fallback = [\"third\"]\n\
+             [models.third]\n{server}api_key_env = \"THIRD_KEY\"\n"
+        );
+        let project = project(home.path(), &text);
+        let choose = |environment: &Environment| {
+            choose(&project, environment, &Arc::default(), Wanted::default()).map(|chosen| chosen.name)
+        };
+        let error = choose(&Environment::default()).unwrap_err();
+        let expected = "[models.third]: the environment variable THIRD_KEY is not set; `default` may fall back to it";
+        assert_eq!(error.to_string(), expected);
+        assert!(error.help().unwrap().contains("set it to the API key"));
+        assert_eq!(choose(&Environment::of([("THIRD_KEY", "k".to_owned())])).unwrap(), "openai:m");
+    }
+
+    #[test]
+    fn the_manners_of_a_model_are_those_of_its_table() {
+        let home = tempfile::tempdir().unwrap();
+        let table = "[models.default]\nprovider = \"offline\"\nrepair = true\nreask = 2\nfallback = [\"plain\"]\n\
+                     [models.plain]\nprovider = \"offline\"\n";
+        let project = project(home.path(), table);
+        let chosen = choose(&project, &Environment::default(), &Arc::default(), Wanted::default()).unwrap();
+        let manners = |name| chosen.models.provider(Some(name)).unwrap().manners();
+        assert!(manners("default").repair && manners("default").reask == 2);
+        assert!(!manners("plain").repair && manners("plain").reask == 0);
+    }
+
+    #[test]
+    fn the_environment_wins_over_what_a_stored_session_was_started_with() {
+        let home = tempfile::tempdir().unwrap();
+        let project = project(home.path(), "[models.local]\nprovider = \"replay\"\nfile = \"slow.yaml\"\n");
+        let name = |variables: Vec<(&'static str, &str)>, wanted| {
+            let environment = Environment::of(variables.into_iter().map(|(name, value)| (name, value.to_owned())));
+            choose(&project, &environment, &Arc::default(), wanted).unwrap().name
+        };
+        let stored = Wanted { stored: Some("offline"), ..Wanted::default() };
+        assert_eq!(name(vec![], stored), "offline");
+        assert_eq!(name(vec![("BCC_MODEL", "local")], stored), "replay");
+        assert_eq!(name(vec![("BCC_MODEL", "local")], Wanted { asked: Some("offline"), ..stored }), "offline");
+        // With a key alone, BCC_MODEL is the server's name of the model, on resuming too.
+        let key = vec![("OPENAI_API_KEY", "k"), ("BCC_MODEL", "gpt")];
+        assert_eq!(name(key, Wanted::default()), "openai:gpt");
+    }
+}

@@ -185,10 +185,8 @@ impl Maker<'_> {
         if let Some(variable) = &table.api_key_env {
             return match self.environment.get(variable) {
                 Some(key) => Ok(Some(SecretString::from(key.to_owned()))),
-                None => {
-                    Err(EngineError::usage(format!("{place}: the environment variable {variable} is not set"))
-                        .with_help("set it to the API key, or remove `api_key_env` if the server needs none"))
-                }
+                None => Err(EngineError::usage(format!("{place}: the environment variable {variable} is not set"))
+                    .with_help("set it to the API key, or remove `api_key_env` if the server needs none")),
             };
         }
         let Some(file) = &table.api_key_file else { return Ok(None) };

@@ -11,6 +11,7 @@ use crate::engine::config::model_table::ProviderKind;
 use crate::engine::pin::sha256;
 use crate::model::error::ModelError;
 use crate::model::provider::Provider;
+use crate::model::providers::anthropic::Anthropic;
 use crate::model::providers::gate::{Gate, Limits};
 use crate::model::providers::http::config::ServerConfig;
 use crate::model::providers::openai::OpenAi;
@@ -79,22 +80,21 @@ impl Shared {
 pub fn connect(kind: ProviderKind, config: ServerConfig) -> Result<Arc<dyn Provider>, ModelError> {
     match kind {
         ProviderKind::OpenAi => Ok(Arc::new(OpenAi::new(config)?)),
-        ProviderKind::Anthropic => {
-            Err(ModelError::Config { message: "this release has no `anthropic` provider yet".to_owned() })
-        }
+        ProviderKind::Anthropic => Ok(Arc::new(Anthropic::new(config)?)),
         ProviderKind::Offline | ProviderKind::Replay => {
             Err(ModelError::Config { message: format!("`{}` has no server", kind.name()) })
         }
     }
 }
 
-/// A hash of all settings: what of them is secret is hashed with them and shown nowhere.
+/// A hash of all settings: what of them is secret, which their debug form leaves out, is hashed with them and shown nowhere.
 fn fingerprint(kind: ProviderKind, config: &ServerConfig) -> String {
     let mut text = format!("{kind:?} {config:?}");
     let secrets = config.api_key.iter().chain(config.headers.iter().map(|(_, value)| value));
-    for secret in secrets {
-        let secret = secret.expose_secret();
-        let _ = write!(text, " {}:{secret}", secret.len());
+    let secrets = secrets.map(|secret| secret.expose_secret().to_owned());
+    let hidden = [config.base_url.clone(), format!("{:?}", config.proxy), format!("{:?}", config.extra)];
+    for part in secrets.chain(hidden) {
+        let _ = write!(text, " {}:{part}", part.len());
     }
     sha256(text.as_bytes())
 }
@@ -118,6 +118,17 @@ mod tests {
         let with_key = server("a", |config| config.api_key = Some("one".into()));
         assert!(!Arc::ptr_eq(&first, &with_key));
         assert!(!Arc::ptr_eq(&with_key, &server("a", |config| config.api_key = Some("two".into()))));
+        let changes: [fn(&mut ServerConfig); 5] = [
+            |config| config.base_url = "http://localhost:2".into(),
+            |config| config.proxy = Some("none".into()),
+            |config| config.headers.push(("x-team".into(), "a".into())),
+            |config| config.extra = [("top_p".to_owned(), 0.5.into())].into_iter().collect(),
+            |config| config.max_tokens = Some(5),
+        ];
+        for (number, change) in changes.into_iter().enumerate() {
+            let first = server("c", |_| {});
+            assert!(!Arc::ptr_eq(&first, &server("c", change)), "{number}");
+        }
     }
 
     #[test]

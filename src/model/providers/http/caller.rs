@@ -106,7 +106,9 @@ impl<D: Dialect> Caller<D> {
 
     fn reply(&self, request: &ModelRequest, answer: Answer, attempts: u32) -> ModelReply {
         let model = answer.model.unwrap_or_else(|| self.server.config.model.clone());
+        let counted = answer.tokens_in.is_some() && answer.tokens_out.is_some();
         ModelReply {
+            counted,
             model: model.chars().take(LONGEST_MODEL_NAME).collect(),
             tokens_in: answer.tokens_in.or_else(|| Some(tokens::estimate_prompt(&request.messages))),
             tokens_out: answer.tokens_out.or_else(|| Some(tokens::estimate(&answer.text))),
