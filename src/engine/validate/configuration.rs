@@ -61,12 +61,13 @@ fn mistakes(file: &Arc<SourceFile>, error: toml::de::Error) -> Vec<Diagnostic> {
     while let Some(error) = next.take().filter(|_| found.len() < MOST_MISTAKES) {
         let Some(rest) = error.span().and_then(|span| without_line(&text, span.start)) else { break };
         text = rest;
+        // What is missing may have stood in a line that was left out.
         match read(&text) {
             Ok(config) => {
-                // What is missing may have stood in a line that was left out.
                 let told = faults(&config).into_iter().filter(|fault| fault.at.len() > 2);
                 found.extend(contradictions(file, told.collect()));
             }
+            Err(error) if error.message().starts_with("missing field") => {}
             Err(error) => {
                 found.push(mistake(file, &error));
                 next = Some(error);
