@@ -2,6 +2,8 @@
 //! secret is repeated.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, missing_docs)]
 
+use std::collections::BTreeSet;
+
 use bcc_script::engine::config::config::{Config, parse, read};
 use bcc_script::engine::config::values::Given;
 use bcc_script::engine::environment::Environment;
@@ -9,11 +11,48 @@ use bcc_script::engine::error::EngineError;
 use bcc_script::engine::validate::request::ValidateRequest;
 use bcc_script::engine::validate::validate::validate;
 use bcc_script::model::providers::http::config::Structured;
+use bcc_script::schema::compiled::Compiled;
+use bcc_script::schema::embedded::CONFIG;
 use bcc_script::source::diagnostic::Diagnostic;
 use bcc_script::source::render::json::json;
+use serde_json::Value;
 
 const SCRIPT: &str = "session: { session_id: s, phases: [{ phase_id: p, topics: [{ topic_id: t, actions: [{ action_type: ai_say, \
                       action_id: a, config: { content: hello } }] }] }] }\n";
+
+/// A whole model with every key that there is.
+const WHOLE: &str = "
+    [project]
+    scheme = \"english\"
+    allow = []
+    [models.main]
+    provider = \"anthropic\"
+    base_url = \"https://llm.example\"
+    model = \"m\"
+    api_key_env = \"EXAMPLE_KEY\"
+    temperature = 1
+    max_tokens = 2000
+    timeout = \"60s\"
+    first_token_timeout = \"20s\"
+    idle_timeout = \"1m 30s\"
+    max_attempts = 2
+    headers = { X-Team = \"counsel\", Authorization = { env = \"EXAMPLE_HEADER\" } }
+    extra = { top_p = 0.9, stop_sequences = [\"###\"], thinking = { type = \"disabled\" } }
+    proxy = \"http://proxy.example:8080\"
+    structured = \"tool\"
+    repair = \"on\"
+    reask = 1
+    concurrency = 4
+    requests_per_minute = 60
+    tokens_per_minute = 100_000
+    price = { input = 0.5, output = 1.5, cached = 0.05, currency = \"CNY\", per = 1000 }
+    fallback = [\"local\", \"offline\"]
+    [models.local]
+    provider = \"replay\"
+    file = \"replies.yaml\"
+    [rules]
+    unused-variable = \"off\"
+";
 
 const SECRET: &str = "q7-geheim";
 
@@ -189,37 +228,11 @@ fn several_mistakes_are_told_together() {
 
 #[test]
 fn every_key_of_a_model_is_read() {
-    let text = "
-        [models.main]
-        provider = \"anthropic\"
-        base_url = \"https://llm.example\"
-        model = \"m\"
-        api_key_env = \"EXAMPLE_KEY\"
-        temperature = 1
-        max_tokens = 2000
-        timeout = \"60s\"
-        first_token_timeout = \"20s\"
-        idle_timeout = \"1m 30s\"
-        max_attempts = 2
-        headers = { X-Team = \"counsel\", Authorization = { env = \"EXAMPLE_HEADER\" } }
-        extra = { top_p = 0.9, stop = [\"###\"], thinking = { type = \"disabled\" } }
-        proxy = \"http://proxy.example:8080\"
-        structured = \"tool\"
-        repair = \"on\"
-        reask = 1
-        concurrency = 4
-        requests_per_minute = 60
-        tokens_per_minute = 100_000
-        price = { input = 0.5, output = 1.5, cached = 0.05, currency = \"CNY\", per = 1000 }
-        fallback = [\"local\", \"offline\"]
-        [models.local]
-        provider = \"offline\"
-    ";
-    let config: Config = parse("bcc-script.toml", text).unwrap();
+    let config: Config = parse("bcc-script.toml", WHOLE).unwrap();
     let main = &config.models["main"];
     assert_eq!(main.temperature, Some(1.0));
     assert_eq!(main.headers["Authorization"], Given::Env("EXAMPLE_HEADER".into()));
-    assert_eq!(main.extra["stop"], serde_json::json!(["###"]));
+    assert_eq!(main.extra["stop_sequences"], serde_json::json!(["###"]));
     assert_eq!(main.structured, Some(Structured::Tool));
     assert!(main.manners().repair && main.manners().reask == 1);
     assert_eq!(main.limits().tokens_per_minute, Some(100_000));
@@ -229,4 +242,52 @@ fn every_key_of_a_model_is_read() {
     let usual = read("[models.a]\nprovider=\"offline\"\nprice = { input = 1, output = 2 }").unwrap();
     let usual = usual.models["a"].price().unwrap();
     assert_eq!((usual.currency.as_str(), usual.per), ("USD", 1_000_000));
+}
+
+fn schema() -> Compiled {
+    Compiled::new(&serde_json::from_str(CONFIG).unwrap()).unwrap()
+}
+
+/// A configuration as editors see it.
+fn value(configuration: &str) -> Value {
+    serde_json::to_value(toml::from_str::<toml::Table>(configuration).unwrap()).unwrap()
+}
+
+#[test]
+fn the_schema_for_editors_has_the_keys_that_are_read() {
+    let schema: Value = serde_json::from_str(CONFIG).unwrap();
+    let described = |pointer: &str| -> BTreeSet<String> {
+        schema.pointer(pointer).unwrap()["properties"].as_object().unwrap().keys().cloned().collect()
+    };
+    // The reader lists what it knows when it meets a key that it does not.
+    let read_of = |text: &str| -> BTreeSet<String> {
+        let message = read(text).unwrap_err().message().to_owned();
+        message.split('`').skip(3).step_by(2).map(str::to_owned).collect()
+    };
+    assert_eq!(described(""), read_of("nothing = 1"));
+    assert_eq!(described("/properties/project"), read_of("[project]\nnothing = 1"));
+    assert_eq!(described("/$defs/model"), read_of("[models.a]\nnothing = 1"));
+    let price = "[models.a]\nprovider = \"offline\"\nprice = { nothing = 1 }";
+    assert_eq!(described("/$defs/model/properties/price"), read_of(price));
+}
+
+#[test]
+fn the_schema_for_editors_takes_what_is_read_and_refuses_what_cannot_be_read() {
+    /// What only the reader can tell: lengths of time, and what JSON has no form for.
+    const FINER: [&str; 3] = ["`0s`", "`2 days`", "is no number that JSON has"];
+    let schema = schema();
+    for text in [WHOLE, "", "[models.a]\nprovider = \"offline\"\nrepair = true\nproxy = \"none\"\n"] {
+        assert!(schema.is_valid(&value(text)), "{text}");
+    }
+    let mut refused = 0;
+    for (lines, ..) in MISTAKES {
+        let text = model(lines);
+        let Err(error) = read(&text) else { continue };
+        if FINER.iter().any(|finer| error.message().contains(finer)) || lines.contains("2026-01-01") {
+            continue;
+        }
+        assert!(!schema.is_valid(&value(&text)), "{lines}: {}", error.message());
+        refused += 1;
+    }
+    assert!(refused > 30, "only {refused} were looked at");
 }

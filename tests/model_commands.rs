@@ -325,3 +325,26 @@ fn a_mistake_in_a_fallback_is_found_before_anything_is_sent() {
     assert!(notes.contains("NOT_SET is not set; `default` may fall back to it"), "{notes}");
     assert!(server.requests().is_empty());
 }
+
+#[test]
+fn trusting_a_directory_says_what_each_model_may_do() {
+    let text_of = openai("default", "https://llm.example/v1?key=q7-very-secret-key", "api_key_env = \"TALK_KEY\"")
+        + "headers = { Authorization = { env = \"HEADER_KEY\" } }\nproxy = \"http://proxy.example:8080\"\n\
+           [models.claude]\nprovider = \"anthropic\"\nmodel = \"m\"\nproxy = { env = \"PROXY\" }\n";
+    let directory = project(&text_of);
+    let trusted = program(directory.path(), &["trust"], &[]);
+    assert_eq!(trusted.status.code(), Some(0), "{}", text(&trusted.stderr));
+    let notes = notes(&trusted);
+    for line in [
+        "model `default` may send conversations to https://llm.example/v1\n",
+        "through the proxy http://proxy.example:8080",
+        "model `default` may send the environment variable HEADER_KEY in the header Authorization",
+        "model `default` may use the key in the environment variable TALK_KEY",
+        "model `claude` may send conversations to https://api.anthropic.com\n",
+        "through the proxy that PROXY names",
+    ] {
+        assert!(notes.contains(line), "{line}: {notes}");
+    }
+    let listed = program(directory.path(), &["models", "list"], &[]);
+    assert!(!text(&listed.stderr).contains("not trusted"), "{}", text(&listed.stderr));
+}

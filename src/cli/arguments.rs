@@ -26,7 +26,7 @@ pub enum Command {
     /// List the models of a project, or try them and say what they support
     #[command(subcommand)]
     Models(Models),
-    /// Print a JSON Schema for editors: of a script, a skill, a test, a template, or a kind's config
+    /// Print a JSON Schema for editors: of a script, a skill, a test, a template, bcc-script.toml, or a kind's config
     Schema(Schema),
     /// Trust the bcc-script.toml of a directory: let it name servers and keys
     Trust(Trust),
@@ -247,7 +247,8 @@ pub struct ModelsOf {
 /// `schema`.
 #[derive(Debug, Args)]
 pub struct Schema {
-    /// What is described: script, skill, test, document (any of the three), template, or a kind such as ai_ask
+    /// What is described: script, skill, test, document (any of the three), template, config (bcc-script.toml), or a kind
+    /// such as ai_ask
     #[arg(value_name = "NAME", default_value = "script")]
     pub name: String,
     /// List the names there are, with what each describes

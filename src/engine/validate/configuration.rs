@@ -90,7 +90,7 @@ fn without_line(text: &str, at: usize) -> Option<String> {
 fn mistake(file: &Arc<SourceFile>, error: &toml::de::Error) -> Diagnostic {
     let span = error.span().map_or(Span::default(), |span| Span::new(span.start, span.end));
     let message = format!("the configuration cannot be read: {}", without(error.message(), file.text()));
-    Diagnostic::error(BROKEN, message, &shown(file), span).with_help(advice(error.message()))
+    Diagnostic::error("broken-configuration", message, &shown(file), span).with_help(advice(error.message()))
 }
 
 /// What is wrong with a configuration that can be read. What it says of everything else counts all the same.

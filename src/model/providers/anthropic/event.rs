@@ -133,6 +133,7 @@ fn count(chunk: &mut Chunk<'_>, usage: Object<Usage>) {
         .input_tokens
         .number
         .map(|_| parts.iter().fold(0_u64, |sum, part| sum.saturating_add(part.number.unwrap_or_default())));
+    chunk.tokens_cached = usage.cache_read_input_tokens.number;
     chunk.tokens_out = usage.output_tokens.number;
 }
 
@@ -178,6 +179,7 @@ mod tests {
             "usage": { "input_tokens": 3, "cache_creation_input_tokens": 10, "cache_read_input_tokens": 100,
                 "output_tokens": 1 } } });
         with(&start, |chunk| {
+            assert_eq!(chunk.tokens_cached, Some(100));
             assert_eq!(
                 (chunk.model.as_deref(), chunk.tokens_in, chunk.tokens_out),
                 (Some("claude"), Some(113), Some(1))

@@ -112,6 +112,7 @@ impl<D: Dialect> Caller<D> {
             model: model.chars().take(LONGEST_MODEL_NAME).collect(),
             tokens_in: answer.tokens_in.or_else(|| Some(tokens::estimate_prompt(&request.messages))),
             tokens_out: answer.tokens_out.or_else(|| Some(tokens::estimate(&answer.text))),
+            tokens_cached: answer.tokens_cached,
             text: answer.text,
             attempts,
             cut_off: answer.cut_off,

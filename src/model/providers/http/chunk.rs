@@ -25,6 +25,8 @@ pub(crate) struct Chunk<'a> {
     pub(crate) done: bool,
     /// Tokens of the prompt, by the server's count.
     pub(crate) tokens_in: Option<u64>,
+    /// How many of those the server had kept from an earlier call.
+    pub(crate) tokens_cached: Option<u64>,
     /// Tokens of the reply, by the server's count.
     pub(crate) tokens_out: Option<u64>,
     /// An error that the server reports in place of a reply.

@@ -9,6 +9,7 @@ pub(crate) struct Answer {
     pub(crate) text: String,
     pub(crate) model: Option<String>,
     pub(crate) tokens_in: Option<u64>,
+    pub(crate) tokens_cached: Option<u64>,
     pub(crate) tokens_out: Option<u64>,
     pub(crate) cut_off: bool,
 }
@@ -49,6 +50,7 @@ impl Draft {
         }
         // The last figures win: some servers count along.
         self.answer.tokens_in = chunk.tokens_in.or(self.answer.tokens_in);
+        self.answer.tokens_cached = chunk.tokens_cached.or(self.answer.tokens_cached);
         self.answer.tokens_out = chunk.tokens_out.or(self.answer.tokens_out);
         if !self.called {
             self.write(&chunk.text, live);

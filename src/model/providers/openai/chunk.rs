@@ -69,6 +69,15 @@ struct Function<'a> {
 struct Usage {
     prompt_tokens: Count,
     completion_tokens: Count,
+    prompt_tokens_details: Object<Details>,
+    /// DeepSeek's name for what stands in the details elsewhere.
+    prompt_cache_hit_tokens: Count,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Details {
+    cached_tokens: Count,
 }
 
 /// Reads one piece. `None` when it is no JSON object.
@@ -89,6 +98,8 @@ pub(crate) fn read(data: &[u8]) -> Option<Chunk<'_>> {
         chunk.known = true;
         chunk.tokens_in = usage.prompt_tokens.number;
         chunk.tokens_out = usage.completion_tokens.number;
+        let details = usage.prompt_tokens_details.0.and_then(|details| details.cached_tokens.number);
+        chunk.tokens_cached = details.or(usage.prompt_cache_hit_tokens.number);
     }
     let mut choices = answer.choices.items.into_iter().filter_map(|choice| choice.0);
     let Some(choice) = choices.find(|choice| first(choice.index)) else { return Some(chunk) };
@@ -139,6 +150,23 @@ mod tests {
         ];
         for (value, expected) in table {
             with(&value, |chunk| assert_eq!(chunk.text, expected, "{value}"));
+        }
+    }
+
+    #[test]
+    fn tokens_that_the_server_had_kept_are_found_under_both_names() {
+        let usage = |more: Value| {
+            let mut usage = json!({ "prompt_tokens": 9, "completion_tokens": 1 });
+            usage.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            json!({ "choices": [], "usage": usage })
+        };
+        for (value, expected) in [
+            (usage(json!({})), None),
+            (usage(json!({ "prompt_tokens_details": { "cached_tokens": 4 } })), Some(4)),
+            (usage(json!({ "prompt_cache_hit_tokens": 5, "prompt_cache_miss_tokens": 4 })), Some(5)),
+            (usage(json!({ "prompt_tokens_details": null })), None),
+        ] {
+            with(&value, |chunk| assert_eq!((chunk.tokens_in, chunk.tokens_cached), (Some(9), expected), "{value}"));
         }
     }
 
