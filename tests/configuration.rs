@@ -76,7 +76,7 @@ fn model(lines: &str) -> String {
 }
 
 /// Lines of a model; what `validate` marks; a part of the message; a part of the help.
-const MISTAKES: [(&str, &str, &str, &str); 62] = [
+const MISTAKES: [(&str, &str, &str, &str); 66] = [
     ("temperature = -0.5", "-0.5", "expected a number from 0 up", "docs/configuration.md"),
     ("temperature = nan", "nan", "expected a number from 0 up", "docs/"),
     ("temperature = \"warm\"", "\"warm\"", "invalid type", "docs/"),
@@ -120,6 +120,10 @@ const MISTAKES: [(&str, &str, &str, &str); 62] = [
     ("base_url = \"http://ann:q7-geheim@h/v1\"", "http", "carries a user name or a password", "api_key_env"),
     ("api_key = \"q7-geheim\"", "api_key", "unknown field `api_key`", "api_key_env = "),
     ("api_key_env = \"A\"\napi_key_file = \"b\"", "\"b\"", "both `api_key_env` and `api_key_file`", "keep one"),
+    ("api_key_env = \"q7-geheim\"", "***", "no name of an environment variable", "put the key into"),
+    ("api_key_file = \"sk-q7geheimq7geheim84JskWQ\"", "***", "no name of a file", "put the key into"),
+    ("proxy = { env = \"http://q7-geheim\" }", "proxy", "no name of an environment variable", "put the address"),
+    ("headers = { X-A = { env = \"q7-geheim\" } }", "X-A", "no name of an environment variable", "put the whole"),
     ("proxy = \"proxy.example\"", "\"proxy.example\"", "`proxy` is no address", "\"none\""),
     ("proxy = \"socks5://h:1\"", "\"socks5://h:1\"", "`proxy` must begin with", "\"none\""),
     ("proxy = \"http://ann:q7-geheim@h:1\"", "http", "carries a user name or a password", "{ env = \"NAME\" }"),
@@ -151,7 +155,7 @@ fn every_wrong_value_is_told_by_validate_at_its_place_with_a_remedy() {
         assert!(found.message.contains(message), "{lines}: {}", found.message);
         assert!(found.help.as_deref().unwrap().contains(help), "{lines}: {:?}", found.help);
         let shown = json(1, std::slice::from_ref(found)) + found.file.text();
-        assert!(!shown.contains(SECRET) && !shown.contains("7743"), "{lines}: {shown}");
+        assert!(!shown.contains(SECRET) && !shown.contains("7743") && !shown.contains("q7geheim"), "{lines}: {shown}");
     }
 }
 

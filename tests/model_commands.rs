@@ -121,6 +121,7 @@ fn models_are_listed_with_everything_but_their_keys() {
     assert_eq!(first["fallback"], json!(["咨询", "offline"]));
     assert_eq!(first["price"]["currency"], "USD");
     assert_eq!(first["requests_per_minute"], 60);
+    assert_eq!((&first["structured"], &first["reask"]), (&json!("auto"), &json!(0)));
     let anthropic = document["models"].as_array().unwrap().iter().find(|model| model["name"] == "咨询").unwrap();
     assert_eq!((&anthropic["key"], &anthropic["missing"]), (&json!("set"), &json!([])));
 }
@@ -197,27 +198,36 @@ fn a_check_fails_when_one_model_does_and_tells_why_and_tries_the_others() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         format!("http://{}/v1", listener.local_addr().unwrap())
     };
+    let hanging = Server::start(vec![Behaviour::Hangs]);
+    let flooding = Server::start(vec![Behaviour::Floods]);
     let text_of = openai("a_good", &good.base_url, "")
         + &openai("b_refusing", &refusing.base_url, "api_key_env = \"TALK_KEY\"")
         + &openai("c_gone", &gone, "max_attempts = 1")
         + &openai("d_keyless", &good.base_url, "api_key_env = \"NOT_SET\"")
         + &openai("e_silent", &silent.base_url, "")
-        + "[models.f_offline]\nprovider = \"offline\"\n[models.g_replay]\nprovider = \"replay\"\nfile = \"none.yaml\"\n";
+        + "[models.f_offline]\nprovider = \"offline\"\n[models.g_replay]\nprovider = \"replay\"\nfile = \"none.yaml\"\n"
+        + &openai("h_hanging", &hanging.base_url, "first_token_timeout = \"200ms\"\nmax_attempts = 1")
+        + &openai("i_flooding", &flooding.base_url, "");
     let directory = project(&text_of);
     let checked = program(directory.path(), &["models", "check", "--trust", "--json"], &[]);
     assert_eq!(checked.status.code(), Some(1), "{}", text(&checked.stderr));
     let document = document(&checked);
     let models = document["models"].as_array().unwrap();
     let of = |field: &str| -> Vec<Value> { models.iter().map(|model| model[field].clone()).collect() };
-    assert_eq!(of("ok"), [true, false, false, false, false, true, false].map(Value::from));
+    assert_eq!(of("ok"), [true, false, false, false, false, true, false, false, false].map(Value::from));
     let (yes, no, nothing) = (json!(true), json!(false), Value::Null);
-    assert_eq!(of("reachable"), [&yes, &yes, &no, &nothing, &yes, &nothing, &nothing].map(Clone::clone));
+    assert_eq!(
+        of("reachable"),
+        [&yes, &yes, &no, &nothing, &yes, &nothing, &nothing, &nothing, &yes].map(Clone::clone)
+    );
     for (number, part) in [
         (1, "answered 401"),
         (2, "cannot reach"),
         (3, "NOT_SET is not set"),
         (4, "without a word"),
         (6, "cannot be read"),
+        (7, "did not begin its reply"),
+        (8, "larger than"),
     ] {
         assert!(models[number]["error"].as_str().unwrap().contains(part), "{}", models[number]);
     }

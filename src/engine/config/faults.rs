@@ -7,7 +7,7 @@ use reqwest::header::{HeaderName, HeaderValue};
 
 use crate::engine::config::config::{Config, table_of};
 use crate::engine::config::model_table::{ModelTable, ProviderKind};
-use crate::engine::config::secrets::{is_secret, user_of};
+use crate::engine::config::secrets::{is_key, is_secret, is_variable, user_of};
 use crate::engine::config::values::Given;
 use crate::source::near::near_miss;
 
@@ -95,6 +95,17 @@ impl Model<'_> {
             }
             _ => {}
         }
+        let put = "put the key into an environment variable or a file, and write the name of that here";
+        if table.api_key_env.as_ref().is_some_and(|name| !is_variable(name)) {
+            self.fault(&["api_key_env"], "`api_key_env` is no name of an environment variable", put);
+        }
+        if table.api_key_file.as_ref().is_some_and(|file| is_key(file)) {
+            self.fault(&["api_key_file"], "`api_key_file` is no name of a file", put);
+        }
+        if matches!(&table.proxy, Some(Given::Env(name)) if !is_variable(name)) {
+            let help = "put the address into an environment variable, and write the name of that here";
+            self.fault(&["proxy"], "`env` of `proxy` is no name of an environment variable", help);
+        }
         if table.api_key_env.is_some() && table.api_key_file.is_some() {
             self.fault(&["api_key_file"], "there are both `api_key_env` and `api_key_file`", "keep one of them");
         }
@@ -117,7 +128,16 @@ impl Model<'_> {
                     "case makes no difference; keep one",
                 );
             }
-            let Given::Text(text) = value else { continue };
+            let text = match value {
+                Given::Env(variable) if !is_variable(variable) => {
+                    let help = "put the whole value into an environment variable, and write the name of that here";
+                    let message = format!("`env` of the header `{header}` is no name of an environment variable");
+                    self.fault(&at, message, help);
+                    continue;
+                }
+                Given::Env(_) => continue,
+                Given::Text(text) => text,
+            };
             if is_secret(header) {
                 let help = format!(
                     "a key never stands in this file: put the whole value into an environment variable, and write \

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use crate::engine::config::places::Places;
+use crate::source::secrets::secrets;
 
 /// Parts of names under which secrets are kept.
 const PARTS: [&str; 8] = ["key", "token", "secret", "passw", "authorization", "cookie", "credential", "密码"];
@@ -29,7 +30,9 @@ pub fn hidden(text: &str) -> Vec<Range<usize>> {
     for (path, value, span) in Places::of(text).iter().flat_map(Places::texts) {
         // Also below such a name, as in `key = { value = "…" }`; but the name of an environment variable is none.
         let named = path.iter().any(|name| is_secret(name)) && path.last() != Some(&"env");
-        if named && span.len() > 2 {
+        let misplaced = path.last().is_some_and(|name| names_variable(name)) && !is_variable(value);
+        let misplaced = misplaced || path.last() == Some(&"api_key_file") && is_key(value);
+        if (named || misplaced) && span.len() > 2 {
             hidden.push(span.start + 1..span.end - 1);
         }
         if let Some(user) = user_of(value) {
@@ -38,6 +41,26 @@ pub fn hidden(text: &str) -> Vec<Range<usize>> {
         }
     }
     hidden
+}
+
+/// Whether the value of this key is the name of an environment variable.
+fn names_variable(key: &str) -> bool {
+    key == "env" || key == "api_key_env"
+}
+
+/// Whether a text may be the name of an environment variable, and does not look like the key that somebody wrote in its
+/// place: capitals, small letters and digits in one name.
+pub fn is_variable(text: &str) -> bool {
+    const LONGEST: usize = 64;
+    let has = |of: fn(&char) -> bool| text.chars().any(|c| of(&c));
+    let name = has(|_| true) && text.chars().all(|c| c.is_alphanumeric() || c == '_') && text.len() <= LONGEST;
+    let random = has(char::is_ascii_uppercase) && has(char::is_ascii_lowercase) && has(char::is_ascii_digit);
+    name && !random && !text.starts_with(|c: char| c.is_ascii_digit()) && !is_key(text)
+}
+
+/// Whether a text is a key of a service that is known.
+pub fn is_key(text: &str) -> bool {
+    !secrets(text).is_empty()
 }
 
 /// What stands before the `@` of an address, when it is one with a user or a password.
@@ -104,6 +127,10 @@ mod tests {
             "[models.a]\nproxy = \"http://ann:geheim@proxy.example:8080\"\n",
             "[models.a.extra.token]\nvalue = \"geheim\"\n",
             "[models.a\npassword = geheim",
+            "[models.a]\napi_key_env = \"sk-geheim\"\n",
+            "[models.a]\napi_key_env = \"9geheim\"\n",
+            "[models.a]\nheaders = { X = { env = \"Bearer geheim\" } }\n",
+            "[models.a]\napi_key_env = \"Q7wgeheim\"\n",
             "[models.a]\nextra = { list = [{ secret = \"geheim\" }] }\n",
         ] {
             let shown = masked(text);
@@ -118,7 +145,7 @@ mod tests {
         for text in [
             "[models.a]\napi_key_env = \"EXAMPLE\"\nmax_tokens = 5\nfirst_token_timeout = \"20s\"\ntokens_per_minute = 5\n",
             "[models.a]\nheaders = { Authorization = { env = \"EXAMPLE\" }, X-Team = \"counsel\" }\n",
-            "[models.a]\nbase_url = \"https://example.com/@v1\"\nmodel = \"user@host\"\n",
+            "[models.a]\nbase_url = \"https://example.com/@v1\"\napi_key_env = \"OpenAi_Key\"\nmodel = \"user@host\"\n",
         ] {
             assert_eq!(masked(text), text);
         }

@@ -10,8 +10,10 @@ use crate::engine::models::chain::chain;
 use crate::engine::models::choose::names_a_model;
 use crate::engine::models::surroundings::{KeyAlone, key_alone};
 use crate::engine::project::{CONFIG_FILE, Project};
+use crate::model::provider::Manners;
 use crate::model::providers::configured::Price;
 use crate::model::providers::gate::Limits;
+use crate::model::providers::http::config::Structured;
 
 /// Whether a model has its key. The key itself is never looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -48,6 +50,10 @@ pub struct ListedModel {
     pub limits: Limits,
     /// What it costs.
     pub price: Option<Price>,
+    /// How its replies are read.
+    pub manners: Manners,
+    /// How its server is told what a reply must look like.
+    pub structured: Structured,
 }
 
 /// The models of a project.
@@ -96,6 +102,8 @@ fn of_key(alone: &KeyAlone<'_>) -> ListedModel {
         fallback: Vec::new(),
         limits: Limits::default(),
         price: None,
+        manners: Manners::default(),
+        structured: Structured::Auto,
     }
 }
 
@@ -123,6 +131,8 @@ fn of_table(project: &Project, environment: &Environment, name: &str, table: &Mo
         fallback: chain(&project.config, name).into_iter().skip(1).map(str::to_owned).collect(),
         limits: table.limits(),
         price: table.price(),
+        manners: table.manners(),
+        structured: table.structured.unwrap_or_default(),
     }
 }
 
@@ -186,6 +196,9 @@ impl ListedModel {
             "requests_per_minute": self.limits.requests_per_minute,
             "tokens_per_minute": self.limits.tokens_per_minute,
             "price": price,
+            "structured": self.structured.name(),
+            "repair": self.manners.repair,
+            "reask": self.manners.reask,
         })
     }
 }
