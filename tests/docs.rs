@@ -140,7 +140,7 @@ fn every_other_block_of_data_is_what_it_says() {
         for block in &page.blocks {
             let place = format!("{}:{}", page.path, block.line);
             match block.language.as_str() {
-                "toml" => drop(bcc_script::engine::config::parse(&place, &block.text).unwrap()),
+                "toml" => drop(bcc_script::engine::config::config::parse(&place, &block.text).unwrap()),
                 "json" => {
                     drop(serde_json::from_str::<Value>(&block.text).unwrap_or_else(|error| panic!("{place}: {error}")))
                 }

@@ -43,7 +43,9 @@ fn every_file_of_schemas_is_what_the_program_puts_together() {
     let on_disk: BTreeSet<String> = on_disk.map(|name| name.into_string().unwrap()).collect();
     let files = Document::ALL.map(|document| format!("{}.schema.json", document.name()));
     let folders = ["actions", "parts", "replies"].map(str::to_owned);
-    assert_eq!(on_disk, files.into_iter().chain(folders).collect());
+    // That of bcc-script.toml is written by hand; tests/configuration.rs holds it against the reader.
+    let by_hand = ["config.schema.json".to_owned()];
+    assert_eq!(on_disk, files.into_iter().chain(folders).chain(by_hand).collect());
 }
 
 /// Calls `see` with every subschema, with its path, and whether it stands where only a condition is tested or a choice made.

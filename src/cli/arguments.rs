@@ -23,7 +23,10 @@ pub enum Command {
     /// List, show, resume, export and delete sessions
     #[command(subcommand)]
     Sessions(Sessions),
-    /// Print a JSON Schema for editors: of a script, a skill, a test, a template, or a kind's config
+    /// List the models of a project, or try them and say what they support
+    #[command(subcommand)]
+    Models(Models),
+    /// Print a JSON Schema for editors: of a script, a skill, a test, a template, bcc-script.toml, or a kind's config
     Schema(Schema),
     /// Trust the bcc-script.toml of a directory: let it name servers and keys
     Trust(Trust),
@@ -211,10 +214,41 @@ pub struct Resume {
     pub store: Store,
 }
 
+/// `models`.
+#[derive(Debug, Subcommand)]
+pub enum Models {
+    /// List the models, which one answers by default and why, and whether their keys are there
+    List(ModelsOf),
+    /// Try models with a prompt of one word, and say what each supports
+    Check {
+        /// The models [default: all]
+        #[arg(value_name = "NAME")]
+        names: Vec<String>,
+        #[command(flatten)]
+        #[allow(missing_docs)]
+        of: ModelsOf,
+    },
+}
+
+/// Whose models.
+#[derive(Debug, Args)]
+pub struct ModelsOf {
+    /// The project directory [default: the project around this directory]
+    #[arg(long, value_name = "DIR")]
+    pub project: Option<PathBuf>,
+    /// Write one JSON document
+    #[arg(long)]
+    pub json: bool,
+    /// Trust the project's bcc-script.toml for this run
+    #[arg(long)]
+    pub trust: bool,
+}
+
 /// `schema`.
 #[derive(Debug, Args)]
 pub struct Schema {
-    /// What is described: script, skill, test, document (any of the three), template, or a kind such as ai_ask
+    /// What is described: script, skill, test, document (any of the three), template, config (bcc-script.toml), or a kind
+    /// such as ai_ask
     #[arg(value_name = "NAME", default_value = "script")]
     pub name: String,
     /// List the names there are, with what each describes

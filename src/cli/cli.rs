@@ -7,7 +7,7 @@ use clap::Parser;
 
 use crate::cli::arguments::{Arguments, Command};
 use crate::cli::exit::Exit;
-use crate::cli::{explain, report, run, schema, sessions, trust, validate};
+use crate::cli::{explain, models, report, run, schema, sessions, trust, validate};
 use crate::engine::environment::Environment;
 use crate::engine::error::EngineError;
 
@@ -28,6 +28,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
         Command::Explain(options) => explain::explain(&options),
         Command::Schema(options) => schema::schema(&options),
         Command::Trust(options) => trust::trust(&options, &environment),
+        Command::Models(command) => wait_for(models::models(command, environment)),
         Command::Run(options) => wait_for(run::run(options, environment)),
         Command::Sessions(command) => wait_for(sessions::sessions(command, environment)),
     };

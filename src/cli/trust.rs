@@ -3,9 +3,10 @@
 use crate::cli::arguments::Trust;
 use crate::cli::exit::Exit;
 use crate::cli::report;
+use crate::engine::config::values::Given;
 use crate::engine::environment::Environment;
 use crate::engine::error::EngineError;
-use crate::engine::models::OPENAI_BASE_URL;
+use crate::engine::models::list::address;
 use crate::engine::project::{CONFIG_FILE, Project, absolute, config_bytes};
 use crate::engine::trust::trust as keep;
 
@@ -29,9 +30,21 @@ pub fn trust(options: &Trust, environment: &Environment) -> Result<Exit, EngineE
     keep(environment, &directory, &bytes)?;
     report::note(&format!("trusted: {CONFIG_FILE} of {}", directory.display()));
     for (name, model) in &project.config.models {
-        if model.provider == "openai" {
-            let url = model.base_url.as_deref().unwrap_or(OPENAI_BASE_URL);
-            report::note(&format!("  model `{name}` may send conversations to {url}"));
+        if let Some(server) = model.server().filter(|_| model.provider.sends()) {
+            report::note(&format!("  model `{name}` may send conversations to {}", address(server)));
+        }
+        for given in model.proxy.iter().filter(|_| model.provider.sends()) {
+            match given {
+                Given::Text(proxy) if proxy == "none" => {}
+                Given::Text(proxy) => report::note(&format!("  … through the proxy {}", address(proxy))),
+                Given::Env(variable) => report::note(&format!("  … through the proxy that {variable} names")),
+            }
+        }
+        for (header, given) in &model.headers {
+            if let Given::Env(variable) = given {
+                let variable = format!("the environment variable {variable}");
+                report::note(&format!("  model `{name}` may send {variable} in the header {header}"));
+            }
         }
         if let Some(variable) = &model.api_key_env {
             report::note(&format!("  model `{name}` may use the key in the environment variable {variable}"));

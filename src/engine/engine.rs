@@ -13,7 +13,8 @@ use crate::engine::environment::Environment;
 use crate::engine::error::EngineError;
 use crate::engine::files::{TemplateFolders, reply_schemas, script};
 use crate::engine::given::given;
-use crate::engine::models::{Chosen, ModelSet, choose};
+use crate::engine::models::choose::{Chosen, ModelSet, Wanted, choose};
+use crate::engine::models::shared::Shared;
 use crate::engine::pin::{Pinned, sha256};
 use crate::engine::project::{Project, absolute};
 use crate::engine::recheck::PinnedScript;
@@ -79,12 +80,13 @@ pub struct Engine {
     archive: Arc<dyn Archive>,
     clock: Option<Arc<dyn Clock>>,
     budget: Budget,
+    shared: Arc<Shared>,
 }
 
 impl Engine {
     /// An engine that keeps its sessions in `archive`.
     pub fn new(project: Project, environment: Environment, archive: Arc<dyn Archive>) -> Self {
-        Self { project, environment, archive, clock: None, budget: Budget::default() }
+        Self { project, environment, archive, clock: None, budget: Budget::default(), shared: Arc::default() }
     }
 
     /// The same with another clock than the machine's, for sessions that are not begun with `--clock`.
@@ -154,7 +156,12 @@ impl Engine {
             clock: request.clock.clone(),
         };
         let variables = given(&program, request.variables_file.as_deref(), &request.variables)?;
-        let chosen = choose(&self.project, &self.environment, request.model.as_deref(), program.model.as_deref())?;
+        let chosen = choose(
+            &self.project,
+            &self.environment,
+            &self.shared,
+            Wanted { asked: request.model.as_deref(), stored: None, script: program.model.as_deref() },
+        )?;
         let settings = Settings { model: chosen.asked.clone(), ..settings };
         let notices = notices(&self.project, &chosen);
         let clock = self.clock(request.clock.as_deref())?;
@@ -217,8 +224,8 @@ impl Engine {
         let program = Arc::new(program.ok_or(EngineError::Invalid(diagnostics))?);
         let project = self.project_of(&settings)?;
         // What is asked for now wins over what the session was started with.
-        let asked = model.or(self.environment.get("BCC_MODEL")).or(settings.model.as_deref());
-        let chosen = choose(&project, &self.environment, asked, program.model.as_deref())?;
+        let wanted = Wanted { asked: model, stored: settings.model.as_deref(), script: program.model.as_deref() };
+        let chosen = choose(&project, &self.environment, &self.shared, wanted)?;
         let notices = notices(&project, &chosen);
         let clock = self.clock(settings.clock.as_deref())?;
         let services = services(chosen.models, clock, observer, &Arc::new(pinned));
@@ -366,16 +373,9 @@ fn services(models: ModelSet, clock: Arc<dyn Clock>, observer: Arc<dyn Observer>
 
 /// What a person should know about the model and the configuration of a session.
 fn notices(project: &Project, chosen: &Chosen) -> Vec<String> {
-    let mut notices = Vec::new();
-    if chosen.nothing_configured {
-        let help = "docs/configuration.md tells how to choose a model";
-        notices.push(format!("no model is configured: the built-in offline responder answers (no AI). {help}"));
-    }
+    let mut notices = chosen.notices.clone();
     if project.has_config && !project.trusted && !project.config.project.allow.is_empty() {
         notices.push(format!("`allow` does not count: {} is not trusted", project.directory.display()));
-    }
-    if project.config.models.values().any(|model| !model.fallback.is_empty()) {
-        notices.push("`fallback` of a model has no effect in this release yet".into());
     }
     notices
 }

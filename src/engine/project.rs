@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::engine::config::{Config, parse};
+use crate::engine::config::config::{Config, parse};
 use crate::engine::environment::Environment;
 use crate::engine::error::EngineError;
 use crate::engine::files::read_bounded;

@@ -5,6 +5,10 @@ use serde_json::Value;
 use crate::actions::KINDS;
 use crate::check::checker::LATER_KINDS;
 use crate::schema::assemble::{Document, Kinds, assemble};
+use crate::schema::embedded::CONFIG;
+
+/// The name of the schema of `bcc-script.toml`.
+const CONFIG_NAME: &str = "config";
 
 /// The schema of `document`, with every registered kind in it.
 pub fn document(document: Document) -> Value {
@@ -17,13 +21,17 @@ pub fn text(name: &str) -> Option<String> {
     if let Some(found) = Document::ALL.into_iter().find(|document| document.name() == name) {
         return serde_json::to_string_pretty(&document(found)).ok().map(|text| text + "\n");
     }
+    if name == CONFIG_NAME {
+        return Some(CONFIG.to_owned());
+    }
     KINDS.iter().find(|kind| kind.name() == name).map(|kind| kind.schema().to_owned())
 }
 
-/// The names that [`text`] knows: documents first, then kinds, each with what its schema says of itself.
+/// The names that [`text`] knows: documents first, then the configuration, then kinds, each with what its schema says of itself.
 pub fn list() -> Vec<(&'static str, String)> {
     let documents = Document::ALL.into_iter().map(|found| (found.name(), document(found)));
+    let config = [(CONFIG_NAME, serde_json::from_str(CONFIG).unwrap_or_default())];
     let kinds = KINDS.iter().map(|kind| (kind.name(), serde_json::from_str(kind.schema()).unwrap_or_default()));
     let description = |schema: &Value| schema.get("description").and_then(Value::as_str).unwrap_or_default().to_owned();
-    documents.chain(kinds).map(|(name, schema)| (name, description(&schema))).collect()
+    documents.chain(config).chain(kinds).map(|(name, schema)| (name, description(&schema))).collect()
 }

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use humantime::format_duration;
 
+use crate::model::reply::PassedOver;
+
 /// Why there is no reply. `host` is host and port only: no path, no key. `attempts` counts the requests that were sent.
 ///
 /// The text of prompts and replies never stands in it, with one exception: `message` of [`ModelError::Http`] is what
@@ -58,6 +60,15 @@ pub enum ModelError {
         /// Requests sent.
         attempts: u32,
     },
+    /// In the middle of the reply came what is no part of one.
+    #[error("the model at {host} sent something in the middle of its reply that is no part of one{}: try again",
+        tries(.attempts))]
+    Garbled {
+        /// Who sent it.
+        host: String,
+        /// Requests sent.
+        attempts: u32,
+    },
     /// The reply is larger than any sensible one.
     #[error("the reply of the model at {host} is larger than {limit} bytes and was given up")]
     TooLarge {
@@ -69,7 +80,7 @@ pub enum ModelError {
         attempts: u32,
     },
     /// What came is not what the protocol says.
-    #[error("the model at {host} did not answer like a chat-completions server: {message}")]
+    #[error("the model at {host} did not answer like a model's server: {message}")]
     Protocol {
         /// Who answered.
         host: String,
@@ -85,6 +96,12 @@ pub enum ModelError {
         key: String,
         /// What there is instead, and what to do.
         help: String,
+    },
+    /// Neither a model nor any of those that stand in for it gave a reply.
+    #[error("none of {} models answered: {}", passed_over.len(), each(passed_over))]
+    NoneAnswered {
+        /// Those that were asked, in order, with why each gave none.
+        passed_over: Vec<PassedOver>,
     },
     /// The provider cannot be set up like this.
     #[error("{message}")]
@@ -131,14 +148,18 @@ impl fmt::Display for Waited {
 
 impl ModelError {
     /// How many requests were sent before this was given up; 0 where none is ever sent.
-    pub const fn attempts(&self) -> u32 {
+    pub fn attempts(&self) -> u32 {
         match self {
             Self::Unreachable { attempts, .. }
             | Self::Http { attempts, .. }
             | Self::Timeout { attempts, .. }
             | Self::CutOff { attempts, .. }
+            | Self::Garbled { attempts, .. }
             | Self::TooLarge { attempts, .. }
             | Self::Protocol { attempts, .. } => *attempts,
+            Self::NoneAnswered { passed_over } => {
+                passed_over.iter().fold(0, |sum, passed| sum.saturating_add(passed.attempts))
+            }
             Self::NoReply { .. } | Self::Config { .. } => 0,
         }
     }
@@ -151,9 +172,10 @@ impl ModelError {
             | Self::Http { attempts, .. }
             | Self::Timeout { attempts, .. }
             | Self::CutOff { attempts, .. }
+            | Self::Garbled { attempts, .. }
             | Self::TooLarge { attempts, .. }
             | Self::Protocol { attempts, .. } => *attempts = sent,
-            Self::NoReply { .. } | Self::Config { .. } => {}
+            Self::NoneAnswered { .. } | Self::NoReply { .. } | Self::Config { .. } => {}
         }
         self
     }
@@ -165,9 +187,11 @@ impl ModelError {
             Self::Http { .. } => "http",
             Self::Timeout { .. } => "timeout",
             Self::CutOff { .. } => "cut_off",
+            Self::Garbled { .. } => "garbled",
             Self::TooLarge { .. } => "too_large",
             Self::Protocol { .. } => "protocol",
             Self::NoReply { .. } => "no_reply",
+            Self::NoneAnswered { .. } => "none_answered",
             Self::Config { .. } => "config",
         }
     }
@@ -175,6 +199,12 @@ impl ModelError {
 
 fn tries(attempts: &u32) -> String {
     if *attempts > 1 { format!(" after {attempts} attempts") } else { String::new() }
+}
+
+/// Each model that gave no reply, with why.
+fn each(passed_over: &[PassedOver]) -> String {
+    let each = passed_over.iter().map(|passed| format!("{}: {}", passed.model, passed.error));
+    each.collect::<Vec<_>>().join("; ")
 }
 
 fn said(message: &str) -> String {
@@ -187,6 +217,7 @@ fn advice(status: &u16, retry_after: &Option<Duration>) -> String {
         300..=399 => "it redirects; write the address that it redirects to as `base_url`",
         401 | 403 => "check the API key (`api_key_env`) and what it may use",
         404 => "check `base_url` and the name of the `model`",
+        407 => "the proxy wants a user name and a password; write them into `proxy`",
         402 => "check the account's balance",
         413 => "the prompt is too large for the server",
         429 => "too many requests, or a quota is used up; try again later",
@@ -231,8 +262,15 @@ mod tests {
             timeout(Waited::FirstToken, 60),
             timeout(Waited::Idle, 30),
             ModelError::CutOff { host: host.clone(), attempts },
+            ModelError::Garbled { host: host.clone(), attempts },
             ModelError::TooLarge { host: host.clone(), limit: 4_194_304, attempts },
             ModelError::Protocol { host, message: "its answer is no JSON".into(), attempts },
+            ModelError::NoneAnswered {
+                passed_over: vec![
+                    PassedOver { model: "openai:a".into(), error: "answered 503".into(), attempts: 4 },
+                    PassedOver { model: "openai:b".into(), error: "cannot be reached".into(), attempts: 3 },
+                ],
+            },
             ModelError::NoReply { key: "ask_name, call 3".into(), help: "there are 2 replies".into() },
             ModelError::Config { message: "`base_url` must begin with http:// or https://".into() },
         ]
@@ -251,8 +289,10 @@ mod tests {
         the model at localhost:11434 did not begin its reply within 1m: try again, or raise `first_token_timeout`
         the model at localhost:11434 fell silent in the middle of its reply for 30s: try again, or raise `idle_timeout`
         the model at localhost:11434 cut the connection in the middle of its reply after 4 attempts: try again
+        the model at localhost:11434 sent something in the middle of its reply that is no part of one after 4 attempts: try again
         the reply of the model at localhost:11434 is larger than 4194304 bytes and was given up
-        the model at localhost:11434 did not answer like a chat-completions server: its answer is no JSON
+        the model at localhost:11434 did not answer like a model's server: its answer is no JSON
+        none of 2 models answered: openai:a: answered 503; openai:b: cannot be reached
         no reply for ask_name, call 3: there are 2 replies
         `base_url` must begin with http:// or https://
         ");

@@ -14,6 +14,10 @@ pub struct ModelReply {
     pub tokens_in: Option<u64>,
     /// Tokens of the reply, counted likewise.
     pub tokens_out: Option<u64>,
+    /// How many of `tokens_in` the server had kept from an earlier call, which cost less; `None` where it does not say.
+    pub tokens_cached: Option<u64>,
+    /// Whether the server counted the tokens itself; else they are estimates.
+    pub counted: bool,
     /// How many requests were sent until one succeeded; 1 when the first did.
     pub attempts: u32,
     /// Whether the reply ends because it had as many tokens as it may have (`max_tokens`).

@@ -11,6 +11,9 @@ pub fn replies() -> impl Iterator<Item = &'static str> {
     REPLIES.iter().map(|(kind, _)| *kind)
 }
 
+/// The JSON Schema text of `bcc-script.toml`.
+pub const CONFIG: &str = include_str!("../../schemas/config.schema.json");
+
 const REPLIES: [(&str, &str); 5] = [
     ("ai_ask", include_str!("../../schemas/replies/ai_ask.json")),
     ("ai_say", include_str!("../../schemas/replies/ai_say.json")),

@@ -4,7 +4,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::check::levels::Levels;
-use crate::engine::config::{Config, advice, concealed, place, read};
+use crate::engine::config::config::{Config, advice, place, read};
+use crate::engine::config::faults::{Fault, faults};
+use crate::engine::config::places::Places;
+use crate::engine::config::secrets::{masked, without};
 use crate::engine::project::{CONFIG_FILE, config_bytes};
 use crate::engine::validate::names::Names;
 use crate::engine::validate::read::unreadable;
@@ -36,7 +39,10 @@ pub fn configuration(
         }
     };
     match read(file.text()) {
-        Ok(config) => (config, Some(file)),
+        Ok(config) => {
+            diagnostics.extend(contradictions(&file, faults(&config)));
+            (config, Some(file))
+        }
         Err(error) => {
             diagnostics.extend(mistakes(&file, error));
             (Config::default(), Some(file))
@@ -55,9 +61,17 @@ fn mistakes(file: &Arc<SourceFile>, error: toml::de::Error) -> Vec<Diagnostic> {
     while let Some(error) = next.take().filter(|_| found.len() < MOST_MISTAKES) {
         let Some(rest) = error.span().and_then(|span| without_line(&text, span.start)) else { break };
         text = rest;
-        if let Err(error) = read(&text) {
-            found.push(mistake(file, &error));
-            next = Some(error);
+        // What is missing may have stood in a line that was left out.
+        match read(&text) {
+            Ok(config) => {
+                let told = faults(&config).into_iter().filter(|fault| fault.at.len() > 2);
+                found.extend(contradictions(file, told.collect()));
+            }
+            Err(error) if error.message().starts_with("missing field") => {}
+            Err(error) => {
+                found.push(mistake(file, &error));
+                next = Some(error);
+            }
         }
     }
     found
@@ -75,15 +89,27 @@ fn without_line(text: &str, at: usize) -> Option<String> {
 
 fn mistake(file: &Arc<SourceFile>, error: &toml::de::Error) -> Diagnostic {
     let span = error.span().map_or(Span::default(), |span| Span::new(span.start, span.end));
-    let message = format!("the configuration cannot be read: {}", error.message());
-    // A key that does not look like one is none that reports mask by themselves.
-    let masked = concealed(file.text(), span.start).map(|hidden| {
-        let mut text = file.text().to_owned();
-        text.replace_range(hidden.clone(), &"*".repeat(hidden.len()));
-        Arc::new(SourceFile::new(file.name(), text))
+    let message = format!("the configuration cannot be read: {}", without(error.message(), file.text()));
+    Diagnostic::error("broken-configuration", message, &shown(file), span).with_help(advice(error.message()))
+}
+
+/// What is wrong with a configuration that can be read. What it says of everything else counts all the same.
+fn contradictions(file: &Arc<SourceFile>, faults: Vec<Fault>) -> Vec<Diagnostic> {
+    if faults.is_empty() {
+        return Vec::new();
+    }
+    let (places, shown) = (Places::of(file.text()), shown(file));
+    let told = faults.into_iter().take(MOST_MISTAKES).map(|fault| {
+        let place = places.as_ref().map_or(0..0, |places| places.span(&fault.at));
+        Diagnostic::error(BROKEN, fault.message, &shown, Span::new(place.start, place.end)).with_help(fault.help)
     });
-    Diagnostic::error("broken-configuration", message, masked.as_ref().unwrap_or(file), span)
-        .with_help(advice(error.message()))
+    told.collect()
+}
+
+/// The file as reports may show it: a key that does not look like one is none that they mask by themselves.
+fn shown(file: &Arc<SourceFile>) -> Arc<SourceFile> {
+    let masked = masked(file.text());
+    if masked == file.text() { Arc::clone(file) } else { Arc::new(SourceFile::new(file.name(), masked)) }
 }
 
 /// The levels that are set. A setting that cannot be is told, and the others count.

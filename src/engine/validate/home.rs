@@ -12,7 +12,7 @@ use crate::check::library::Library;
 use crate::check::paths_of_documents::Refused;
 use crate::check::secrets::secrets;
 use crate::check::test::{ScriptOutline, Tested};
-use crate::engine::config::{Config, place as place_in};
+use crate::engine::config::config::{Config, place as place_in};
 use crate::engine::files::{TemplateFolders, reply_schema_files};
 use crate::engine::pin::own_schemas;
 use crate::engine::project::{absolute, is_marked};

@@ -1,5 +1,10 @@
 //! The providers: each turns a request into a reply in its own way; and what those that use the network share.
 
+pub mod anthropic;
+pub mod configured;
+pub mod fallback;
+pub mod gate;
+pub mod http;
 pub mod limit;
 pub mod offline;
 pub mod openai;

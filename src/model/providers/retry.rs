@@ -25,7 +25,8 @@ pub struct Retries {
 }
 
 impl Retries {
-    /// At most `max_attempts` requests; `first_backoff` is the middle of the first pause, which doubles from then on.
+    /// At most `max_attempts` requests; `first_backoff` is the longest that the first pause may be, and that doubles from
+    /// then on.
     pub fn new(max_attempts: u32, first_backoff: Duration) -> Self {
         Self { max_attempts, backoff: first_backoff, sent: 0 }
     }
@@ -50,8 +51,8 @@ impl Retries {
         self.backoff = backoff.saturating_mul(2);
         match error {
             ModelError::Http { retry_after: Some(wait), .. } => (*wait <= LONGEST_RETRY_AFTER).then_some(*wait),
-            // From half to one and a half: sessions that failed together do not come back together.
-            _ => Some(backoff.mul_f64(0.5 + fastrand::f64())),
+            // Full jitter, anything from nothing up: sessions that failed together do not come back together.
+            _ => Some(backoff.mul_f64(fastrand::f64())),
         }
     }
 }
@@ -59,12 +60,13 @@ impl Retries {
 /// Whether the same request may well succeed a little later.
 pub fn is_transient(error: &ModelError) -> bool {
     match error {
-        ModelError::Unreachable { .. } | ModelError::CutOff { .. } => true,
+        ModelError::Unreachable { .. } | ModelError::CutOff { .. } | ModelError::Garbled { .. } => true,
         ModelError::Http { status, .. } => matches!(status, 429 | 500 | 502 | 503 | 504 | 529),
         // A reply that was flowing and still too slow would be as slow again.
         ModelError::Timeout { what, .. } => matches!(what, Waited::FirstToken | Waited::Idle),
         ModelError::TooLarge { .. }
         | ModelError::Protocol { .. }
+        | ModelError::NoneAnswered { .. }
         | ModelError::NoReply { .. }
         | ModelError::Config { .. } => false,
     }
@@ -120,6 +122,7 @@ mod tests {
         table.extend([
             (ModelError::Unreachable { host: "h".into(), reason: "refused".into(), attempts: 1 }, true),
             (ModelError::CutOff { host: "h".into(), attempts: 1 }, true),
+            (ModelError::Garbled { host: "h".into(), attempts: 1 }, true),
             (timeout(Waited::FirstToken), true),
             (timeout(Waited::Idle), true),
             (timeout(Waited::Total), false),
@@ -146,15 +149,21 @@ mod tests {
     }
 
     #[test]
-    fn pauses_double_spread_out_and_stay_bounded() {
-        for _ in 0..200 {
+    fn pauses_are_anything_up_to_a_bound_that_doubles_and_ends() {
+        const BOUNDS: [u128; 7] = [500, 1_000, 2_000, 4_000, 8_000, 15_000, 15_000];
+        // How often a pause fell into each quarter of what it may be.
+        let mut quarters = [[0_u32; 4]; BOUNDS.len()];
+        for _ in 0..400 {
             let mut retries = Retries::new(100, FIRST);
             retries.count();
-            for expected in [500, 1_000, 2_000, 4_000, 8_000, 15_000, 15_000] {
+            for (bound, quarters) in BOUNDS.into_iter().zip(&mut quarters) {
                 let pause = retries.pause_after(&http(503, None)).unwrap().as_millis();
-                assert!((expected / 2..=expected * 3 / 2).contains(&pause), "{pause} ms around {expected}");
+                assert!(pause <= bound, "{pause} ms of at most {bound}");
+                quarters[usize::try_from(pause * 4 / (bound + 1)).unwrap()] += 1;
             }
         }
+        // A hundred each, give or take: fewer than fifty come once in ten million runs.
+        assert!(quarters.iter().flatten().all(|count| *count > 50), "{quarters:?}");
     }
 
     #[test]

@@ -47,7 +47,9 @@ impl SseDecoder {
         self.line.extend_from_slice(bytes);
     }
 
-    /// The data of the next whole event, its lines joined by `\n`.
+    /// The data of the next whole event, its lines joined by `\n`. It is empty, and only then, for a line that is no field and
+    /// no text either: the standard passes over unknown fields, but bytes that no server writes mean that others are
+    /// missing.
     pub fn next_data(&mut self) -> Option<Vec<u8>> {
         self.ready.pop_front()
     }
@@ -77,6 +79,8 @@ impl SseDecoder {
                 }
                 none => *none = Some(value.to_vec()),
             }
+        } else if simdutf8::basic::from_utf8(line).is_err() || memchr::memchr(0, line).is_some() {
+            self.ready.push_back(Vec::new());
         }
         // The next line most likely needs the same room.
         self.line = whole;
@@ -141,6 +145,23 @@ mod tests {
                 let (head, tail) = bytes.split_at(cut);
                 assert_eq!(decode([head, b"", tail]), expected, "cut at {cut}: {stream:?}");
             }
+        }
+    }
+
+    #[test]
+    fn a_line_that_no_stream_of_text_holds_is_noticed() {
+        for (stream, garbled) in [
+            (&b"data: x\n\n: \xE6\x82\xA8\nnew-field: y\n"[..], false),
+            (b"da\xFFta: x\n", true),
+            (b": \xE6\n", true),
+            (b"data: x\n\0\n", true),
+            // What is in the data is for others to judge.
+            (b"data: \xFF\0\n\n", false),
+        ] {
+            let mut decoder = SseDecoder::default();
+            decoder.feed(stream);
+            let noticed = std::iter::from_fn(|| decoder.next_data()).any(|data| data.is_empty());
+            assert_eq!(noticed, garbled, "{:?}", String::from_utf8_lossy(stream));
         }
     }
 

@@ -1,6 +1,6 @@
 //! The provider against servers on this machine: good ones, broken ones, and ones that fall silent.
 
-mod server;
+mod structured;
 
 use std::time::Duration;
 
@@ -11,10 +11,10 @@ use wiremock::{Mock, MockServer, ResponseTemplate};
 use crate::model::error::{ModelError, Waited};
 use crate::model::message::{Message, Role};
 use crate::model::provider::{Live, Provider, Silent};
+use crate::model::providers::http::config::ServerConfig;
+use crate::model::providers::http::fake::{Server, Step, events, head, plain};
+use crate::model::providers::http::reading::MAX_REPLY_BYTES;
 use crate::model::providers::openai::OpenAi;
-use crate::model::providers::openai::config::OpenAiConfig;
-use crate::model::providers::openai::exchange::MAX_REPLY_BYTES;
-use crate::model::providers::openai::tests::server::{Server, Step, events, head, plain};
 use crate::model::request::{ModelRequest, Purpose, Task, WantedOutput};
 
 /// Long enough that a busy machine does not reach it, where a test expects no timeout.
@@ -25,14 +25,14 @@ const SHORT: Duration = Duration::from_millis(60);
 
 const KEY: &str = "sk-very-secret";
 
-fn config(base_url: &str) -> OpenAiConfig {
-    OpenAiConfig {
+fn config(base_url: &str) -> ServerConfig {
+    ServerConfig {
         api_key: Some(KEY.into()),
         timeout: LONG,
         first_token_timeout: LONG,
         idle_timeout: LONG,
         first_backoff: Duration::from_millis(1),
-        ..OpenAiConfig::new(base_url, "qwen3")
+        ..ServerConfig::new(base_url, "qwen3")
     }
 }
 
@@ -99,7 +99,7 @@ async fn ask(server: &Server) -> (Result<crate::model::reply::ModelReply, ModelE
     ask_with(config(&server.base_url)).await
 }
 
-async fn ask_with(config: OpenAiConfig) -> (Result<crate::model::reply::ModelReply, ModelError>, Heard) {
+async fn ask_with(config: ServerConfig) -> (Result<crate::model::reply::ModelReply, ModelError>, Heard) {
     let mut heard = Heard::default();
     let result = OpenAi::new(config).unwrap().complete(&request(), &mut heard).await;
     (result, heard)
@@ -159,7 +159,7 @@ async fn a_requests_settings_come_before_the_configured_ones() {
         .mount(&server)
         .await;
     let config =
-        OpenAiConfig { temperature: Some(0.4), max_tokens: Some(100), ..config(&format!("{}/v1/", server.uri())) };
+        ServerConfig { temperature: Some(0.4), max_tokens: Some(100), ..config(&format!("{}/v1/", server.uri())) };
     let provider = OpenAi::new(config).unwrap();
     assert_eq!(provider.name(), "openai:qwen3");
     provider.complete(&request(), &mut Silent).await.unwrap();
@@ -175,7 +175,8 @@ async fn a_requests_settings_come_before_the_configured_ones() {
 async fn a_server_that_does_not_stream_is_understood() {
     let body = json!({ "model": "m", "choices": [{ "message": { "content": "您好" }, "finish_reason": "stop" }],
         "usage": { "prompt_tokens": 3, "completion_tokens": 2 } });
-    for kind in ["application/json", "Application/JSON; charset=utf-8", "text/plain"] {
+    for kind in ["application/json", "Application/JSON; charset=utf-8", "text/plain", "text/event-stream", "text/html"]
+    {
         let server = Server::start([vec![Step::Send(plain(200, kind, "", &format!("\n {body}")))]]).await;
         let (reply, heard) = ask(&server).await;
         assert_eq!(reply.unwrap().text, "您好", "{kind}");
@@ -262,7 +263,7 @@ async fn a_finished_reply_does_not_wait_for_figures_that_never_come() {
     let mut steps = vec![Step::Send(head("text/event-stream")), Step::Send(events(&[&piece("好"), &end("stop")]))];
     steps.push(Step::Hang);
     let server = Server::start([steps]).await;
-    let (reply, _) = ask_with(OpenAiConfig { idle_timeout: SHORT, ..config(&server.base_url) }).await;
+    let (reply, _) = ask_with(ServerConfig { idle_timeout: SHORT, ..config(&server.base_url) }).await;
     assert_eq!(reply.unwrap().text, "好");
 }
 
@@ -271,19 +272,19 @@ async fn each_silence_has_its_own_timeout() {
     let first = [vec![Step::Hang], vec![Step::Send(head("text/event-stream")), Step::Hang]];
     for steps in first {
         let server = Server::start([steps.clone(), steps]).await;
-        let config = OpenAiConfig { first_token_timeout: SHORT, max_attempts: 2, ..config(&server.base_url) };
+        let config = ServerConfig { first_token_timeout: SHORT, max_attempts: 2, ..config(&server.base_url) };
         let error = ask_with(config).await.0.unwrap_err();
         let what = Waited::FirstToken;
         assert_eq!(error, ModelError::Timeout { host: server.host.clone(), what, after: SHORT, attempts: 2 });
     }
     let steps = || vec![Step::Send(head("text/event-stream")), Step::Send(events(&[&piece("您")])), Step::Hang];
     let server = Server::start([steps(), good("好")]).await;
-    let (reply, heard) = ask_with(OpenAiConfig { idle_timeout: SHORT, ..config(&server.base_url) }).await;
+    let (reply, heard) = ask_with(ServerConfig { idle_timeout: SHORT, ..config(&server.base_url) }).await;
     assert_eq!(reply.unwrap().attempts, 2);
     assert_eq!(heard.0, ["您", "<restart>", "好"]);
     let server = Server::start([steps()]).await;
     let after = Duration::from_millis(800);
-    let error = ask_with(OpenAiConfig { timeout: after, ..config(&server.base_url) }).await.0.unwrap_err();
+    let error = ask_with(ServerConfig { timeout: after, ..config(&server.base_url) }).await.0.unwrap_err();
     assert_eq!(error, ModelError::Timeout { host: server.host.clone(), what: Waited::Total, after, attempts: 1 });
 }
 
@@ -322,7 +323,7 @@ async fn a_server_that_refuses_stream_options_is_asked_without_them_from_then_on
     let refusal = json!({ "error": { "message": "Unrecognized request argument: stream_options" } }).to_string();
     let refuse = vec![Step::Send(plain(400, "application/json", "", &refusal))];
     let server = Server::start([refuse, good("一"), good("二")]).await;
-    let provider = OpenAi::new(OpenAiConfig { max_attempts: 1, ..config(&server.base_url) }).unwrap();
+    let provider = OpenAi::new(ServerConfig { max_attempts: 1, ..config(&server.base_url) }).unwrap();
     assert_eq!(provider.complete(&request(), &mut Silent).await.unwrap().text, "一");
     assert_eq!(provider.complete(&request(), &mut Silent).await.unwrap().text, "二");
     let asked: Vec<bool> = server.requests().iter().map(|sent| sent.contains("include_usage")).collect();
@@ -353,6 +354,7 @@ async fn what_is_no_chat_completions_server_is_told_so() {
         plain(200, "text/html", "", "<html>login</html>"),
         plain(200, "application/json", "", "{\"ok\": true}"),
         plain(200, "application/json", "", "oops"),
+        plain(200, "application/json", "", "[]"),
         plain(200, "text/plain", "", "hello"),
         plain(200, "text/event-stream", "", "data: hello\n\n"),
         plain(200, "text/event-stream", "", "data: {\"error\": \"it broke\"}\n\n"),

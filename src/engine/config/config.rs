@@ -1,10 +1,13 @@
 //! `bcc-script.toml` (INTERFACES.md, "Configuration"), as written. What of it counts depends on trust.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use serde::Deserialize;
 
+use crate::engine::config::faults::faults;
+use crate::engine::config::model_table::ModelTable;
+use crate::engine::config::places::Places;
+use crate::engine::config::secrets::{is_secret, without};
 use crate::engine::error::EngineError;
 use crate::source::near::near_miss;
 
@@ -34,47 +37,6 @@ pub struct ProjectTable {
     pub allow: Vec<String>,
 }
 
-/// `[models.<name>]`
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ModelTable {
-    /// `openai`, `offline` or `replay`.
-    pub provider: String,
-    /// Where an OpenAI-compatible server listens.
-    pub base_url: Option<String>,
-    /// The server's name of the model.
-    pub model: Option<String>,
-    /// The environment variable that holds the key.
-    pub api_key_env: Option<String>,
-    /// The file that holds the key, relative to the project.
-    pub api_key_file: Option<String>,
-    /// The file of replies, for `replay`, relative to the project.
-    pub file: Option<String>,
-    /// Sampling temperature.
-    pub temperature: Option<f64>,
-    /// The most tokens of one reply.
-    pub max_tokens: Option<u32>,
-    /// For a whole attempt.
-    #[serde(default, deserialize_with = "duration")]
-    pub timeout: Option<Duration>,
-    /// For the first piece of a reply.
-    #[serde(default, deserialize_with = "duration")]
-    pub first_token_timeout: Option<Duration>,
-    /// Between two pieces of a reply.
-    #[serde(default, deserialize_with = "duration")]
-    pub idle_timeout: Option<Duration>,
-    /// Models to ask when this one fails: read, but this release does not fall back yet.
-    #[serde(default)]
-    pub fallback: Vec<String>,
-}
-
-fn duration<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
-    let text = String::deserialize(deserializer)?;
-    humantime::parse_duration(&text).map(Some).map_err(|error| {
-        serde::de::Error::custom(format!("`{text}` is no duration ({error}); write for example \"60s\" or \"2m\""))
-    })
-}
-
 /// Reads the text of a `bcc-script.toml`.
 ///
 /// # Errors
@@ -89,65 +51,60 @@ pub fn place(text: &str, table: &str, key: &str) -> Option<std::ops::Range<usize
     tables.get(table)?.get(key).map(toml::Spanned::span)
 }
 
-/// What to do about what [`read`] says: the key that was meant, where it names an unknown one.
+/// What to do about what [`read`] says: the key or the name that was meant, where it names an unknown one.
 pub fn advice(message: &str) -> String {
     let mut names = message.split('`').skip(1).step_by(2);
-    if let (Some(rest), Some(unknown)) = (message.strip_prefix("unknown field "), names.next()) {
+    let is_name = message.starts_with("there is no ");
+    if let (true, Some(unknown)) = (is_name || message.starts_with("unknown field "), names.next()) {
         let known: Vec<&str> = names.collect();
-        if is_secret(unknown) && known.contains(&"api_key_env") {
+        let near = near_miss(unknown, known.iter().copied());
+        let no_key_is_near = near.is_none_or(|near| near.starts_with("api_key"));
+        if !is_name && is_secret(unknown) && known.contains(&"api_key_env") && no_key_is_near {
             return "a key never stands in this file: put it into an environment variable, and write the name of that variable \
                     as `api_key_env = \"EXAMPLE_KEY\"`"
                 .to_owned();
         }
-        if let Some(near) = near_miss(unknown, known.iter().copied()).filter(|_| !rest.is_empty()) {
+        if let Some(near) = near {
             return format!("did you mean `{near}`?");
         }
+    }
+    if message.starts_with("invalid unquoted key") {
+        return "names with other letters stand in quotes, as in `[models.\"咨询\"]`".to_owned();
     }
     "docs/configuration.md lists what it may hold".to_owned()
 }
 
-/// Whether a key of this name holds a secret, wherever it stands.
-fn is_secret(key: &str) -> bool {
-    let key = key.to_ascii_lowercase();
-    let named = ["key", "token", "secret", "passw"].iter().any(|part| key.contains(part));
-    named && !key.ends_with("_env") && !key.ends_with("_file") && !key.starts_with("max")
-}
-
-/// What no message may show of the line that `at` lies in: the values of keys that hold secrets.
-pub fn concealed(text: &str, at: usize) -> Option<std::ops::Range<usize>> {
-    let at = text.floor_char_boundary(at);
-    let start = text.get(..at)?.rfind('\n').map_or(0, |end| end + 1);
-    let line = text.get(start..)?.lines().next()?;
-    let of_secret = |equals: usize| {
-        let key = line.get(..equals).unwrap_or_default().trim_end().trim_end_matches(['"', '\'']);
-        let word = key.rsplit(|c: char| !c.is_ascii_alphanumeric() && !matches!(c, '_' | '-')).next();
-        word.is_some_and(is_secret)
-    };
-    let equals = line.match_indices('=').map(|(at, _)| at).find(|at| of_secret(*at))?;
-    let value = line.get(equals + 1..)?;
-    let begins = equals + 1 + value.find(|c: char| !c.is_whitespace() && !matches!(c, '"' | '\''))?;
-    let ends = line.trim_end().trim_end_matches(['"', '\'']).len();
-    (begins < ends).then(|| start + begins..start + ends)
+/// How the table of a model is written: names of other letters than ASCII stand in quotes.
+pub fn table_of(model: &str) -> String {
+    let bare = !model.is_empty() && model.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'));
+    if bare { format!("[models.{model}]") } else { format!("[models.\"{model}\"]") }
 }
 
 /// Reads the text of a `bcc-script.toml`; `name` is what messages call the file.
 ///
 /// # Errors
-/// When it is no TOML, has unknown keys, or a value of a wrong type. The message has the line and the place, and shows no
-/// value of a key that holds a secret.
+/// When it is no TOML, has unknown keys, a value of a wrong type, or values that do not go together. The message has the line
+/// and the place, and shows no value of a key that holds a secret.
 pub fn parse(name: &str, text: &str) -> Result<Config, EngineError> {
-    read(text).map_err(|error| {
-        let mut shown = error.to_string();
-        let hidden = error.span().and_then(|span| concealed(text, span.start)).and_then(|hidden| text.get(hidden));
-        if let Some(hidden) = hidden {
-            shown = shown.replace(hidden, &"*".repeat(hidden.chars().count()));
-        }
+    let config = read(text).map_err(|error| {
+        let shown = without(&error.to_string(), text);
         EngineError::usage(format!("{name} cannot be read:\n{}", shown.trim_end())).with_help(advice(error.message()))
-    })
+    })?;
+    let faults = faults(&config);
+    let Some(first) = faults.first() else { return Ok(config) };
+    let begins = Places::of(text).map_or(0, |places| places.span(&first.at).start);
+    let line = text.get(..begins).unwrap_or_default().matches('\n').count() + 1;
+    let more = match faults.len() - 1 {
+        0 => String::new(),
+        more => format!(" ({more} more: `bcc-script validate` shows them all)"),
+    };
+    Err(EngineError::usage(format!("{name}, line {line}: {}{more}", first.message)).with_help(first.help.clone()))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     #[test]
@@ -165,7 +122,6 @@ mod tests {
             timeout = "60s"
             first_token_timeout = "20s"
             idle_timeout = "1m 30s"
-            fallback = ["local"]
             [rules]
             unused-variable = "off"
         "#;
@@ -208,8 +164,5 @@ mod tests {
         }
         let inline = "models = { default = { provider = \"openai\", api_key = \"geheim\" } }";
         assert!(!parse("bcc-script.toml", inline).unwrap_err().to_string().contains("geheim"));
-        for harmless in ["api_key_env = \"EXAMPLE\"", "max_tokens = 5", "model = \"x\""] {
-            assert_eq!(concealed(harmless, 3), None, "{harmless}");
-        }
     }
 }

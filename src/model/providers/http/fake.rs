@@ -1,5 +1,6 @@
 //! A server that does exactly what a test says, byte by byte, one script per connection.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -14,14 +15,27 @@ pub(crate) enum Step {
     Repeat(Vec<u8>, usize),
     /// Keeps the connection open without a word.
     Hang,
+    /// Reads another request on the same connection.
+    NextRequest,
+    /// Waits until the client has closed the connection, and notes that.
+    AwaitClose,
 }
 
 /// A running server; it ends with the value.
 pub(crate) struct Server {
     pub(crate) base_url: String,
     pub(crate) host: String,
-    requests: Arc<Mutex<Vec<String>>>,
+    seen: Arc<Seen>,
     task: JoinHandle<()>,
+}
+
+/// What the server has seen.
+#[derive(Default)]
+struct Seen {
+    requests: Mutex<Vec<String>>,
+    /// Whether it waits for another request on a connection.
+    waiting: AtomicBool,
+    closed: AtomicBool,
 }
 
 impl Server {
@@ -29,22 +43,31 @@ impl Server {
     pub(crate) async fn start(scripts: impl IntoIterator<Item = Vec<Step>>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let host = listener.local_addr().unwrap().to_string();
-        let requests = Arc::new(Mutex::new(Vec::new()));
-        let seen = Arc::clone(&requests);
+        let seen = Arc::new(Seen::default());
+        let noting = Arc::clone(&seen);
         let scripts: Vec<Vec<Step>> = scripts.into_iter().collect();
         let task = tokio::spawn(async move {
             for script in scripts {
                 let (stream, _) = listener.accept().await.unwrap();
-                let seen = Arc::clone(&seen);
-                tokio::spawn(serve(stream, script, seen));
+                tokio::spawn(serve(stream, script, Arc::clone(&noting)));
             }
         });
-        Self { base_url: format!("http://{host}/v1"), host, requests, task }
+        Self { base_url: format!("http://{host}/v1"), host, seen, task }
     }
 
     /// The requests that came, head and body.
     pub(crate) fn requests(&self) -> Vec<String> {
-        self.requests.lock().unwrap().clone()
+        self.seen.requests.lock().unwrap().clone()
+    }
+
+    /// Whether an answer was read to its end and the connection waits for the next request.
+    pub(crate) fn is_waiting(&self) -> bool {
+        self.seen.waiting.load(Ordering::SeqCst)
+    }
+
+    /// Whether a client was seen to close its connection.
+    pub(crate) fn saw_close(&self) -> bool {
+        self.seen.closed.load(Ordering::SeqCst)
     }
 }
 
@@ -54,9 +77,9 @@ impl Drop for Server {
     }
 }
 
-async fn serve(mut stream: TcpStream, script: Vec<Step>, seen: Arc<Mutex<Vec<String>>>) {
+async fn serve(mut stream: TcpStream, script: Vec<Step>, seen: Arc<Seen>) {
     let Some(request) = read_request(&mut stream).await else { return };
-    seen.lock().unwrap().push(request);
+    seen.requests.lock().unwrap().push(request);
     // Each step goes out by itself, so that a test mostly says where chunks end.
     stream.set_nodelay(true).unwrap();
     for step in script {
@@ -68,8 +91,21 @@ async fn serve(mut stream: TcpStream, script: Vec<Step>, seen: Arc<Mutex<Vec<Str
             }
             Step::Repeat(block, total) => repeat(&mut stream, &block, total).await,
             Step::Hang => std::future::pending().await,
+            Step::NextRequest => {
+                seen.waiting.store(true, Ordering::SeqCst);
+                let Some(request) = read_request(&mut stream).await else { return };
+                seen.waiting.store(false, Ordering::SeqCst);
+                seen.requests.lock().unwrap().push(request);
+                Ok(())
+            }
+            Step::AwaitClose => {
+                let read = stream.read(&mut [0; 1]).await;
+                seen.closed.store(matches!(read, Ok(0) | Err(_)), Ordering::SeqCst);
+                Ok(())
+            }
         };
         if sent.is_err() {
+            seen.closed.store(true, Ordering::SeqCst);
             return;
         }
     }

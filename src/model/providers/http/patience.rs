@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
 
 use crate::model::error::{ModelError, Waited};
-use crate::model::providers::openai::config::OpenAiConfig;
+use crate::model::providers::http::config::ServerConfig;
 
 /// How long the figures after a finished reply are waited for. The reply itself is there, and a person waits for it.
 const LINGER: Duration = Duration::from_secs(2);
@@ -14,7 +14,7 @@ const LINGER: Duration = Duration::from_secs(2);
 /// The limits of one attempt, counted from its beginning.
 #[derive(Debug)]
 pub(crate) struct Patience<'a> {
-    config: &'a OpenAiConfig,
+    config: &'a ServerConfig,
     host: &'a str,
     start: Instant,
     phase: Phase,
@@ -32,7 +32,7 @@ enum Phase {
 
 impl<'a> Patience<'a> {
     /// Begins to count.
-    pub(crate) fn new(config: &'a OpenAiConfig, host: &'a str) -> Self {
+    pub(crate) fn new(config: &'a ServerConfig, host: &'a str) -> Self {
         Self { config, host, start: Instant::now(), phase: Phase::Waiting }
     }
 
@@ -82,12 +82,12 @@ mod tests {
 
     use super::*;
 
-    fn config(total: u64, first_token: u64, idle: u64) -> OpenAiConfig {
-        OpenAiConfig {
+    fn config(total: u64, first_token: u64, idle: u64) -> ServerConfig {
+        ServerConfig {
             timeout: Duration::from_secs(total),
             first_token_timeout: Duration::from_secs(first_token),
             idle_timeout: Duration::from_secs(idle),
-            ..OpenAiConfig::new("http://h", "m")
+            ..ServerConfig::new("http://h", "m")
         }
     }
 

@@ -1,0 +1,171 @@
+//! `models`: which models a project has, and what they support.
+
+use std::path::Path;
+
+use serde_json::json;
+
+use crate::cli::arguments::{Models, ModelsOf};
+use crate::cli::exit::Exit;
+use crate::cli::report;
+use crate::cli::sessions::print;
+use crate::cli::table::table;
+use crate::cli::terminal::plain;
+use crate::engine::environment::Environment;
+use crate::engine::error::EngineError;
+use crate::engine::models::check::{Checked, check, every};
+use crate::engine::models::list::{KeyState, ListedModel, Listing, list};
+use crate::engine::project::Project;
+
+/// Nothing to tell in a cell.
+const NOTHING: &str = "–";
+
+/// Runs the subcommand.
+///
+/// # Errors
+/// As [`EngineError`] sorts them.
+pub async fn models(command: Models, environment: Environment) -> Result<Exit, EngineError> {
+    match command {
+        Models::List(of) => {
+            let project = project(&of, &environment)?;
+            let listing = list(&project, &environment);
+            if of.json {
+                print(&pretty(&listing.json())?)?;
+            } else {
+                shown(&listing, &project)?;
+            }
+            Ok(Exit::Done)
+        }
+        Models::Check { names, of } => checked(&names, &of, &environment).await,
+    }
+}
+
+fn project(of: &ModelsOf, environment: &Environment) -> Result<Project, EngineError> {
+    Project::of(Path::new("."), of.project.as_deref(), of.trust, environment)
+}
+
+fn pretty(value: &serde_json::Value) -> Result<String, EngineError> {
+    serde_json::to_string_pretty(value).map_err(|error| EngineError::failed(error.to_string()))
+}
+
+fn shown(listing: &Listing, project: &Project) -> Result<(), EngineError> {
+    if !listing.models.is_empty() {
+        let head = ["NAME", "PROVIDER", "MODEL", "SERVER", "KEY", "FALLBACK", "LIMITS", "PRICE"].map(str::to_owned);
+        let rows: Vec<Vec<String>> = std::iter::once(head.to_vec()).chain(listing.models.iter().map(row)).collect();
+        print(&plain(&table(&rows)))?;
+        print("")?;
+    }
+    print(&plain(&format!("A script without a `model:` asks `{}`: {}.", listing.default, listing.why)))?;
+    if listing.models.is_empty() {
+        print(
+            "docs/configuration.md tells how to configure a model: by a key in the environment, or in bcc-script.toml.",
+        )?;
+    }
+    for model in &listing.models {
+        for variable in &model.missing {
+            report::note(&format!("model `{}`: the environment variable {variable} is not set", model.name));
+        }
+    }
+    for notice in &listing.notices {
+        report::note(notice);
+    }
+    if listing.needs_trust && !listing.trusted {
+        let directory = project.directory.display();
+        report::note(&format!(
+            "this configuration is not trusted, so nothing is sent to its servers: read it, then say `bcc-script trust {directory}`"
+        ));
+    }
+    Ok(())
+}
+
+fn row(model: &ListedModel) -> Vec<String> {
+    let or_nothing = |text: Option<String>| text.filter(|text| !text.is_empty()).unwrap_or_else(|| NOTHING.to_owned());
+    let key = match (model.key, &model.key_from) {
+        (KeyState::None, _) | (_, None) => None,
+        (KeyState::Set, Some(from)) => Some(format!("{from} (set)")),
+        (KeyState::Missing, Some(from)) => Some(format!("{from} (missing)")),
+    };
+    let limits = model.limits;
+    let limits = [
+        limits.concurrency.map(|limit| format!("{limit} at a time")),
+        limits.requests_per_minute.map(|limit| format!("{limit} requests/min")),
+        limits.tokens_per_minute.map(|limit| format!("{limit} tokens/min")),
+    ];
+    let price = model.price.as_ref().map(|price| {
+        let per = if price.per == 1_000_000 { "M".to_owned() } else { price.per.to_string() };
+        format!("{} in, {} out {}/{per}", price.input, price.output, price.currency)
+    });
+    vec![
+        model.name.clone(),
+        model.provider.name().to_owned(),
+        or_nothing(model.model.clone()),
+        or_nothing(model.server.clone()),
+        or_nothing(key),
+        or_nothing(Some(model.fallback.join(", "))),
+        or_nothing(Some(limits.into_iter().flatten().collect::<Vec<_>>().join(", "))),
+        or_nothing(price),
+    ]
+}
+
+async fn checked(names: &[String], of: &ModelsOf, environment: &Environment) -> Result<Exit, EngineError> {
+    let project = project(of, environment)?;
+    let mut asked: Vec<String> = Vec::new();
+    for name in names {
+        if !asked.contains(name) {
+            asked.push(name.clone());
+        }
+    }
+    if asked.is_empty() {
+        asked = every(&project, environment);
+    }
+    if asked.is_empty() {
+        report::note("no model is configured: the built-in offline responder answers (no AI)");
+        report::note("docs/configuration.md tells how to configure one");
+        asked.push("default".to_owned());
+    }
+    let results = check(&project, environment, &asked).await?;
+    let ok = results.iter().all(|result| result.ok);
+    if of.json {
+        let models: Vec<_> = results.iter().map(Checked::json).collect();
+        print(&pretty(&json!({ "version": 1, "ok": ok, "models": models }))?)?;
+    } else {
+        let head = ["NAME", "MODEL", "ANSWERS", "STREAMS", "TOKENS", "JSON SCHEMA", "JSON", "TOOL", "FIRST", "ALL"];
+        let head = head.map(str::to_owned).to_vec();
+        let rows: Vec<Vec<String>> = std::iter::once(head).chain(results.iter().map(result)).collect();
+        print(&plain(&table(&rows)))?;
+        for result in &results {
+            told(result);
+        }
+    }
+    Ok(if ok { Exit::Done } else { Exit::Failed })
+}
+
+fn result(checked: &Checked) -> Vec<String> {
+    let truth = |truth: Option<bool>| truth.map_or(NOTHING, |truth| if truth { "yes" } else { "no" }).to_owned();
+    let ms = |ms: Option<u64>| ms.map_or_else(|| NOTHING.to_owned(), |ms| format!("{ms} ms"));
+    vec![
+        checked.name.clone(),
+        if checked.model.is_empty() { NOTHING.to_owned() } else { checked.model.clone() },
+        truth(Some(checked.answers)),
+        truth(checked.streams),
+        truth(checked.counts_tokens),
+        truth(checked.json_schema),
+        truth(checked.json_object),
+        truth(checked.tool),
+        ms(checked.first_token_ms),
+        ms(checked.ms),
+    ]
+}
+
+/// What stands in no column.
+fn told(checked: &Checked) {
+    let name = &checked.name;
+    if let Some(note) = &checked.note {
+        report::note(&format!("{name}: {note}"));
+    }
+    if let Some(error) = &checked.error {
+        report::note(&format!("{name}: error: {error}"));
+    }
+    if let Some(help) = &checked.help {
+        report::note(&format!("{name}: help: {help}"));
+    }
+}

@@ -1,0 +1,38 @@
+//! Tables for people: columns as wide as what stands in them, where a CJK character takes two places.
+
+use unicode_width::UnicodeWidthStr;
+
+/// The places between two columns.
+const GAP: usize = 2;
+
+/// Lays out rows of cells; the first row is the head. The last column is not filled up.
+pub fn table(rows: &[Vec<String>]) -> String {
+    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let width = |column: usize| rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.width()).max();
+    let widths: Vec<usize> = (0..columns).map(|column| width(column).unwrap_or(0)).collect();
+    let line = |row: &Vec<String>| {
+        let cells = row.iter().zip(&widths).map(|(cell, width)| {
+            let fill = width.saturating_sub(cell.width()) + GAP;
+            format!("{cell}{}", " ".repeat(fill))
+        });
+        cells.collect::<String>().trim_end().to_owned()
+    };
+    rows.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_are_straight_under_cjk_text() {
+        let row = |cells: [&str; 3]| cells.map(str::to_owned).to_vec();
+        let rows = [row(["name", "model", "ok"]), row(["咨询", "qwen3", "yes"]), row(["a", "模型", "no"])];
+        insta::assert_snapshot!(table(&rows), @r"
+        name  model  ok
+        咨询  qwen3  yes
+        a     模型   no
+        ");
+        assert_eq!(table(&[]), "");
+    }
+}

@@ -1,0 +1,8 @@
+//! `bcc-script.toml`: what it may hold, what is wrong with it, and where it stands.
+
+pub mod config;
+pub mod faults;
+pub mod model_table;
+pub mod places;
+pub mod secrets;
+pub mod values;

@@ -1,0 +1,99 @@
+//! Where in the text of a `bcc-script.toml` something stands.
+
+use std::ops::Range;
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+/// A `bcc-script.toml` that is TOML, with its places.
+pub struct Places<'text>(Spanned<DeTable<'text>>);
+
+impl<'text> Places<'text> {
+    /// The places of `text`; `None` when it is no TOML.
+    pub fn of(text: &'text str) -> Option<Self> {
+        DeTable::parse(text).ok().map(Self)
+    }
+
+    /// Where the value at `path` stands, in bytes: names of keys, and numbers in lists. A table is told by its name. What is
+    /// not there is told by the innermost part that is.
+    pub fn span(&self, path: &[String]) -> Range<usize> {
+        let mut span = 0..0;
+        let mut steps = path.iter();
+        let Some((name, mut value)) = steps.next().and_then(|step| self.0.get_ref().get_key_value(step.as_str()))
+        else {
+            return span;
+        };
+        span = told(name.span(), value);
+        for step in steps {
+            let next = match value.get_ref() {
+                DeValue::Table(table) => table.get_key_value(step.as_str()).map(|(name, value)| (name.span(), value)),
+                DeValue::Array(list) => {
+                    let entry = step.parse().ok().and_then(|number: usize| list.get(number));
+                    entry.map(|entry| (entry.span(), entry))
+                }
+                _ => None,
+            };
+            let Some((name, inner)) = next else { break };
+            span = told(name, inner);
+            value = inner;
+        }
+        span
+    }
+
+    /// Every text of the file with the names of the keys that lead to it, and its place.
+    pub fn texts(&self) -> Vec<(Vec<&str>, &str, Range<usize>)> {
+        let mut found = Vec::new();
+        walk(self.0.get_ref(), &mut Vec::new(), &mut found);
+        found
+    }
+}
+
+fn told(name: Range<usize>, value: &Spanned<DeValue<'_>>) -> Range<usize> {
+    if value.get_ref().is_table() { name } else { value.span() }
+}
+
+type Text<'a> = (Vec<&'a str>, &'a str, Range<usize>);
+
+fn walk<'a>(table: &'a DeTable<'_>, path: &mut Vec<&'a str>, found: &mut Vec<Text<'a>>) {
+    for (name, value) in table {
+        path.push(name.get_ref());
+        value_of(value, path, found);
+        path.pop();
+    }
+}
+
+fn value_of<'a>(value: &'a Spanned<DeValue<'_>>, path: &mut Vec<&'a str>, found: &mut Vec<Text<'a>>) {
+    match value.get_ref() {
+        DeValue::String(text) => found.push((path.clone(), text, value.span())),
+        DeValue::Table(table) => walk(table, path, found),
+        DeValue::Array(list) => {
+            for entry in list {
+                value_of(entry, path, found);
+            }
+        }
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_is_found_by_the_names_that_lead_to_it() {
+        let text = "models.a = { fallback = [\"b\", \"c\"] }\n[models.b]\nprice = { input = 1 }\n[models.\"c d\".headers]\nX = \"y\"\n";
+        let places = Places::of(text).unwrap();
+        let at = |path: &[&str]| {
+            let path: Vec<String> = path.iter().map(|step| (*step).to_owned()).collect();
+            text.get(places.span(&path)).unwrap().to_owned()
+        };
+        assert_eq!(at(&["models", "a", "fallback", "1"]), "\"c\"");
+        assert_eq!(at(&["models", "a"]), "a");
+        assert_eq!(at(&["models", "b", "price", "input"]), "1");
+        assert_eq!(at(&["models", "b", "price", "output"]), "price");
+        assert_eq!(at(&["models", "c d", "headers", "X"]), "\"y\"");
+        assert_eq!(at(&["models", "b", "model"]), "b");
+        assert_eq!(at(&["nothing"]), "");
+        assert!(Places::of("[broken").is_none());
+    }
+}

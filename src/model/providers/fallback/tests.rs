@@ -1,0 +1,182 @@
+//! Chains of made-up models, each of which does what it is told.
+
+use std::sync::Mutex;
+use std::time::Duration;
+
+use super::*;
+use crate::model::error::Waited;
+use crate::model::request::Task;
+
+/// Says a piece, and then ends as it is told.
+struct Made {
+    name: &'static str,
+    ends: Result<&'static str, ModelError>,
+    /// Purposes that it has no answer for.
+    silent_for: Option<Purpose>,
+    asked: Mutex<u32>,
+}
+
+impl Made {
+    fn new(name: &'static str, ends: Result<&'static str, ModelError>) -> Arc<Self> {
+        Arc::new(Self { name, ends, silent_for: None, asked: Mutex::new(0) })
+    }
+
+    fn asked(&self) -> u32 {
+        *self.asked.lock().unwrap()
+    }
+}
+
+#[async_trait]
+impl Provider for Made {
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn answers(&self, purpose: Purpose, _action_id: &str) -> bool {
+        self.silent_for != Some(purpose)
+    }
+
+    fn manners(&self) -> Manners {
+        Manners { repair: self.name == "first", reask: 0 }
+    }
+
+    async fn complete(&self, _request: &ModelRequest, live: &mut dyn Live) -> Result<ModelReply, ModelError> {
+        *self.asked.lock().unwrap() += 1;
+        live.text(self.name);
+        let text = self.ends.clone()?.to_owned();
+        Ok(ModelReply { text, model: self.name.into(), attempts: 2, ..ModelReply::default() })
+    }
+}
+
+/// What was heard, with `|` where it began anew.
+#[derive(Default)]
+struct Heard(String);
+
+impl Live for Heard {
+    fn text(&mut self, piece: &str) {
+        self.0.push_str(piece);
+    }
+
+    fn restart(&mut self) {
+        self.0.push('|');
+    }
+}
+
+fn request() -> ModelRequest {
+    let task = Task {
+        purpose: Purpose::Action,
+        kind: "ai_ask".into(),
+        action_id: "ask".into(),
+        path: "t/ask".into(),
+        content: String::new(),
+        wanted: Vec::new(),
+        answer: None,
+        inputs: Vec::new(),
+        round: 1,
+        call: 0,
+        opening: true,
+    };
+    ModelRequest { messages: Vec::new(), schema: None, temperature: None, max_tokens: None, task }
+}
+
+fn http(status: u16, attempts: u32) -> ModelError {
+    ModelError::Http { host: "h".into(), status, message: String::new(), retry_after: None, attempts }
+}
+
+async fn ask(chain: &[&Arc<Made>]) -> (Result<ModelReply, ModelError>, String) {
+    let others = chain.iter().skip(1).map(|made| Arc::clone(made) as Arc<dyn Provider>).collect();
+    let chain = Fallback::new(Arc::clone(chain[0]) as Arc<dyn Provider>, others);
+    let mut heard = Heard::default();
+    let result = chain.complete(&request(), &mut heard).await;
+    (result, heard.0)
+}
+
+#[tokio::test]
+async fn a_first_model_that_answers_is_the_only_one_that_is_asked() {
+    let (first, second) = (Made::new("first", Ok("hello")), Made::new("second", Ok("no")));
+    let (reply, heard) = ask(&[&first, &second]).await;
+    let reply = reply.unwrap();
+    assert_eq!((reply.text.as_str(), reply.attempts, reply.answered_by), ("hello", 2, None));
+    assert!(reply.passed_over.is_empty());
+    assert_eq!((heard.as_str(), second.asked()), ("first", 0));
+}
+
+#[tokio::test]
+async fn every_error_of_something_that_was_sent_passes_the_call_on() {
+    let (host, attempts) = ("h".to_owned(), 3);
+    let mut errors = vec![
+        ModelError::Unreachable { host: host.clone(), reason: "refused".into(), attempts },
+        ModelError::CutOff { host: host.clone(), attempts },
+        ModelError::Garbled { host: host.clone(), attempts },
+        ModelError::TooLarge { host: host.clone(), limit: 1, attempts },
+        ModelError::Protocol { host: host.clone(), message: "no JSON".into(), attempts },
+    ];
+    errors.extend([400, 401, 402, 403, 404, 413, 429, 500, 502, 503, 504, 529].map(|status| http(status, 3)));
+    errors.extend([Waited::Total, Waited::FirstToken, Waited::Idle].map(|what| ModelError::Timeout {
+        host: host.clone(),
+        what,
+        after: Duration::from_secs(1),
+        attempts,
+    }));
+    for error in errors {
+        let (first, second) = (Made::new("first", Err(error.clone())), Made::new("second", Ok("hello")));
+        let (reply, heard) = ask(&[&first, &second]).await;
+        let reply = reply.unwrap();
+        assert_eq!((reply.text.as_str(), reply.attempts), ("hello", 5), "{error}");
+        assert_eq!(reply.answered_by.as_deref(), Some("second"), "{error}");
+        let passed = PassedOver { model: "first".into(), error: error.to_string(), attempts: 3 };
+        assert_eq!(reply.passed_over, [passed]);
+        // What was heard of the first is taken back before the second speaks.
+        assert_eq!(heard, "first|second", "{error}");
+    }
+}
+
+#[tokio::test]
+async fn a_mistake_that_no_other_model_should_cover_is_told_at_once() {
+    for error in [
+        ModelError::Config { message: "wrong".into() },
+        ModelError::NoReply { key: "ask".into(), help: "write one".into() },
+    ] {
+        let (first, second) = (Made::new("first", Err(error.clone())), Made::new("second", Ok("no")));
+        assert_eq!(ask(&[&first, &second]).await.0.unwrap_err(), error);
+        assert_eq!(second.asked(), 0);
+    }
+}
+
+#[tokio::test]
+async fn when_none_answers_the_error_names_each_with_its_reason_and_all_attempts_count() {
+    let chain = [
+        Made::new("first", Err(http(503, 4))),
+        Made::new("second", Err(http(401, 1))),
+        Made::new("third", Err(ModelError::CutOff { host: "h".into(), attempts: 2 })),
+    ];
+    let (error, heard) = ask(&chain.each_ref()).await;
+    let error = error.unwrap_err();
+    assert_eq!(error.attempts(), 7);
+    let message = error.to_string();
+    assert!(message.starts_with("none of 3 models answered: first: "), "{message}");
+    for part in ["answered 503", "second: the model at h answered 401", "third: the model at h cut"] {
+        assert!(message.contains(part), "{message}");
+    }
+    assert_eq!(heard, "first|second|third");
+}
+
+#[tokio::test]
+async fn a_model_that_has_no_answer_for_this_purpose_is_not_asked() {
+    let first = Made::new("first", Err(http(503, 1)));
+    let silent =
+        Arc::new(Made { name: "silent", ends: Ok("no"), silent_for: Some(Purpose::Action), asked: Mutex::new(0) });
+    let last = Made::new("last", Ok("hello"));
+    let (reply, _) = ask(&[&first, &silent, &last]).await;
+    assert_eq!(reply.unwrap().answered_by.as_deref(), Some("last"));
+    assert_eq!(silent.asked(), 0);
+    // Where nobody else is left, the error is the first one's own.
+    assert_eq!(ask(&[&first, &silent]).await.0.unwrap_err(), http(503, 1));
+}
+
+#[tokio::test]
+async fn a_chain_is_known_by_its_first_model() {
+    let chain = Fallback::new(Made::new("first", Ok("a")), vec![Made::new("second", Ok("b"))]);
+    assert_eq!(chain.name(), "first");
+    assert!(chain.manners().repair);
+}
