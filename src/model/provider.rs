@@ -47,7 +47,8 @@ pub trait Live: Send {
     /// The next piece of the reply's text, never empty.
     fn text(&mut self, piece: &str);
 
-    /// The pieces given so far (there may be none) do not count: the model is asked again.
+    /// The pieces given so far (there may be none) do not count: the model is asked again, or what it said so far turns out
+    /// not to belong to the reply.
     fn restart(&mut self);
 }
 

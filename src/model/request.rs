@@ -17,7 +17,7 @@ use crate::value::declared::DeclaredType;
 pub struct ModelRequest {
     /// The rendered prompt, in order.
     pub messages: Vec<Message>,
-    /// The JSON Schema of the reply. Not sent by today's providers; structured output will use it.
+    /// The JSON Schema of the reply, the one that it is checked against. Servers that take it are told it.
     pub schema: Option<Arc<Value>>,
     /// The sampling temperature; `None` leaves it to the provider's configuration.
     pub temperature: Option<f64>,

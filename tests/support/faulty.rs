@@ -90,7 +90,7 @@ async fn serve(mut stream: TcpStream, plan: Arc<Mutex<Plan>>) -> Option<()> {
         Answer::Stall(bytes) => {
             stream.write_all(&bytes).await.ok()?;
             // Reading waits until the client hangs up.
-            stream.read(&mut [0; 1]).await.ok()?;
+            stream.read_exact(&mut [0; 1]).await.ok()?;
         }
         Answer::Flood(head, block) => {
             stream.write_all(&head).await.ok()?;

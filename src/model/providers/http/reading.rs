@@ -29,8 +29,8 @@ pub(crate) trait Source: Send {
 pub(crate) struct Broken;
 
 impl Source for reqwest::Response {
-    fn next(&mut self) -> impl Future<Output = Result<Option<impl AsRef<[u8]> + Send>, Broken>> + Send {
-        async { self.chunk().await.map_err(|_| Broken) }
+    async fn next(&mut self) -> Result<Option<impl AsRef<[u8]> + Send>, Broken> {
+        self.chunk().await.map_err(|_| Broken)
     }
 }
 

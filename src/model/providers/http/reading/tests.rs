@@ -32,16 +32,14 @@ enum Step {
 struct Script(VecDeque<Step>);
 
 impl Source for Script {
-    fn next(&mut self) -> impl Future<Output = Result<Option<impl AsRef<[u8]> + Send>, Broken>> + Send {
-        async {
-            loop {
-                match self.0.pop_front() {
-                    None => return Ok(None),
-                    Some(Step::Bytes(bytes)) => return Ok(Some(bytes)),
-                    Some(Step::Wait(time)) => tokio::time::sleep(time).await,
-                    Some(Step::Break) => return Err(Broken),
-                    Some(Step::Stall) => pending().await,
-                }
+    async fn next(&mut self) -> Result<Option<impl AsRef<[u8]> + Send>, Broken> {
+        loop {
+            match self.0.pop_front() {
+                None => return Ok(None),
+                Some(Step::Bytes(bytes)) => return Ok(Some(bytes)),
+                Some(Step::Wait(time)) => tokio::time::sleep(time).await,
+                Some(Step::Break) => return Err(Broken),
+                Some(Step::Stall) => pending().await,
             }
         }
     }
