@@ -16,6 +16,7 @@ pub mod project;
 pub mod recheck;
 pub mod schemas;
 pub mod settings;
+pub mod trial;
 pub mod trust;
 pub mod used;
 pub mod validate;
