@@ -1,6 +1,6 @@
 //! Conversation tests against the script that they are about (LANGUAGE.md section 13).
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::check::check::Against;
@@ -12,12 +12,15 @@ use crate::check::walk;
 use crate::script::fields::shortened;
 use crate::script::findings::Findings;
 use crate::script::read::{Document, document};
-use crate::script::test::{Expected, WrittenTest};
+use crate::script::test::cases::cases;
+use crate::script::test::replies::Asker;
+use crate::script::test::test::{Expected, MOST_LOOKED_AT, WrittenTest, one};
 use crate::source::diagnostic::{Diagnostic, Edit};
 use crate::source::near::near_miss;
-use crate::source::span::Spanned;
+use crate::source::span::{Span, Spanned};
 use crate::source::text::SourceFile;
 use crate::source::yaml::Node;
+use crate::value::scopes::Scope;
 
 /// What a script has that a test may name.
 #[derive(Clone, Debug, Default)]
@@ -80,18 +83,37 @@ pub fn examine_test(file: &Arc<SourceFile>, root: &Node, tested: &Tested) -> Vec
     if let Some(path) = &test.script {
         findings.extend(wrong_script(path, tested, file));
     }
-    for reason in test.expected.iter().filter_map(|expected| match expected {
-        Expected::ExitReason(reason) => Some(reason),
-        _ => None,
-    }) {
-        findings.extend(unknown(reason, file));
+    let mut told = BTreeSet::new();
+    match cases(root, file, &reading) {
+        None => against(&test, tested, file, &mut told, &findings),
+        // What a case puts into a name is checked case by case.
+        Some(cases) => {
+            for case in cases.iter().take(MOST_LOOKED_AT) {
+                let Some(test) = one(root, Some(case), file, &reading) else { continue };
+                against(&test, tested, file, &mut told, &findings);
+            }
+        }
+    }
+    findings.into_vec()
+}
+
+/// What was told already: a rule, a place and a name.
+type Told = BTreeSet<(&'static str, Span, String)>;
+
+fn against(test: &WrittenTest, tested: &Tested, file: &Arc<SourceFile>, told: &mut Told, findings: &Findings) {
+    for expected in test.expected() {
+        if let Expected::ExitReason(reason) = expected
+            && let Some(found) = unknown(reason, file)
+            && told.insert((found.rule, found.span, reason.value.clone()))
+        {
+            findings.report(found);
+        }
     }
     if let Tested::Script(script) = tested
         && script.whole
     {
-        named(&test, script, file, &findings);
+        named(test, script, file, told, findings);
     }
-    findings.into_vec()
 }
 
 fn wrong_script(path: &Spanned<String>, tested: &Tested, file: &Arc<SourceFile>) -> Option<Diagnostic> {
@@ -122,40 +144,67 @@ fn wrong_script(path: &Spanned<String>, tested: &Tested, file: &Arc<SourceFile>)
 }
 
 /// Reports what the test names and the script does not have.
-fn named(test: &WrittenTest, script: &ScriptOutline, file: &Arc<SourceFile>, findings: &Findings) {
-    let mut told: BTreeMap<(&str, &str), ()> = BTreeMap::new();
-    let report = |rule, name: &Spanned<String>, message: String, known: &mut dyn Iterator<Item = &str>, what: &str| {
-        let known: Vec<&str> = known.filter(|name| !name.is_empty()).collect();
-        let diagnostic = Diagnostic::error(rule, message, file, name.span);
-        let near = findings.may_advise().then(|| near_miss(&name.value, known.iter().copied())).flatten();
+fn named(test: &WrittenTest, script: &ScriptOutline, file: &Arc<SourceFile>, told: &mut Told, findings: &Findings) {
+    const RULE: &str = "unknown-test-target";
+    let mut report = |name: &Spanned<String>, id: &str, message: String, known: Vec<&str>, what: &str| {
+        if !told.insert((RULE, name.span, id.to_owned())) {
+            return;
+        }
+        let known: Vec<&str> = known.into_iter().filter(|name| !name.is_empty()).collect();
+        let diagnostic = Diagnostic::error(RULE, message, file, name.span);
+        let near = findings.may_advise().then(|| near_miss(id, known.iter().copied())).flatten();
         findings.report(match near {
-            Some(near) => diagnostic
-                .with_help(format!("did you mean `{near}`?"))
-                .with_fix(format!("write `{near}`"), vec![Edit::replace(name.span, near)]),
+            Some(near) => {
+                let diagnostic = diagnostic.with_help(format!("did you mean `{near}`?"));
+                // Behind a prefix, as in `monitor:ask_name`, the id is not all that stands there.
+                let fix = vec![Edit::replace(name.span, near)];
+                if name.value == id { diagnostic.with_fix(format!("write `{near}`"), fix) } else { diagnostic }
+            }
             None if known.is_empty() => diagnostic.with_help(format!("the script has no {what}")),
             None => diagnostic.with_help(format!("the script has the {what} {}", and(known.into_iter()))),
         });
     };
-    for id in test.replies.iter().filter(|id| !script.actions.contains(&id.value)) {
-        if told.insert(("action", id.value.as_str()), ()).is_none() {
-            let message =
-                format!("the script has no action `{}`, so nothing asks for these replies", shortened(&id.value));
-            report("unknown-test-target", id, message, &mut script.actions.iter().map(String::as_str), "actions");
+    let actions = || script.actions.iter().map(String::as_str).collect::<Vec<_>>();
+    let mut seen = BTreeSet::new();
+    for replies in test.replies() {
+        let Asker::One { action, .. } = &replies.asker else { continue };
+        if action == "*" || script.actions.contains(action) || !seen.insert(action.clone()) {
+            continue;
         }
+        let message = format!("the script has no action `{}`, so nothing asks for these replies", shortened(action));
+        let name = Spanned { value: replies.asker.written(), span: replies.span };
+        report(&name, action, message, actions(), "actions");
     }
-    for expected in &test.expected {
+    for expected in test.expected() {
         match expected {
-            Expected::Variable(name) if !script.variables.contains(&name.value) => {
-                let message = format!("the script neither declares nor sets `{}`", shortened(&name.value));
-                let known = &mut script.variables.iter().map(String::as_str);
-                report("unknown-test-target", name, message, known, "variables");
+            Expected::Variable(name) => {
+                let id = without_scope(&name.value);
+                if !script.variables.contains(id) {
+                    let message = format!("the script neither declares nor sets `{}`", shortened(id));
+                    report(name, id, message, script.variables.iter().map(String::as_str).collect(), "variables");
+                }
             }
             Expected::Location(id) if !script.actions.contains(&id.value) && !script.places.contains(&id.value) => {
                 let message = format!("the script has no action, topic or phase `{}`", shortened(&id.value));
-                let known = &mut script.actions.iter().chain(&script.places).map(String::as_str);
-                report("unknown-test-target", id, message, known, "places");
+                let known = script.actions.iter().chain(&script.places).map(String::as_str).collect();
+                report(id, &id.value, message, known, "places");
+            }
+            Expected::Action(name) => {
+                let id = name.value.split_once(':').map_or(name.value.as_str(), |(_, id)| id);
+                if id != "*" && !script.actions.contains(id) {
+                    let message = format!("the script has no action `{}`", shortened(id));
+                    report(name, id, message, actions(), "actions");
+                }
             }
             _ => {}
         }
+    }
+}
+
+/// The name of a variable without the scope that may stand before it.
+pub fn without_scope(name: &str) -> &str {
+    match name.split_once('.') {
+        Some((scope, rest)) if Scope::parse(scope).is_some() => rest,
+        _ => name,
     }
 }

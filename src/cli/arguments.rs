@@ -20,6 +20,8 @@ pub enum Command {
     Run(Run),
     /// Check scripts, skills, tests and templates, and report everything that is wrong at once
     Validate(Validate),
+    /// Run conversation tests: scripted models, what the person says, and what must come of it
+    Test(Test),
     /// List, show, resume, export and delete sessions
     #[command(subcommand)]
     Sessions(Sessions),
@@ -110,6 +112,48 @@ pub struct Validate {
     /// Go on checking whenever a file changes, until Ctrl-C
     #[arg(long)]
     pub watch: bool,
+}
+
+/// `test`.
+#[derive(Debug, Args)]
+pub struct Test {
+    /// Tests to run, and folders in which to run every test [default: tests/ of the project around this directory]
+    #[arg(value_name = "FILE | DIR")]
+    pub paths: Vec<PathBuf>,
+    /// Only tests with this in their name, in that of their case or in the path of their file
+    #[arg(long, value_name = "TEXT")]
+    pub filter: Option<String>,
+    /// The project directory of all scripts [default: of each script, the nearest above it that has a bcc-script.toml, a
+    /// _system/ or a .bcc/]
+    #[arg(long, value_name = "DIR")]
+    pub project: Option<PathBuf>,
+    /// Hold so many conversations at the same time [default: one for each processor]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=64))]
+    pub jobs: Option<u8>,
+    /// How the results are written to standard output
+    #[arg(long, value_enum, default_value_t = Results::Human)]
+    pub format: Results,
+    /// Begin no other conversation after the first failure
+    #[arg(long)]
+    pub fail_fast: bool,
+    /// Write snapshots that differ anew
+    #[arg(long)]
+    pub update: bool,
+    /// Ask this model in tests that do not write out what it says
+    #[arg(long, value_name = "M")]
+    pub model: Option<String>,
+    /// Trust the project's bcc-script.toml for this run
+    #[arg(long)]
+    pub trust: bool,
+}
+
+/// Formats of `test`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Results {
+    /// For people
+    Human,
+    /// One JSON document (docs/tests.md)
+    Json,
 }
 
 /// Formats of `validate`.

@@ -7,7 +7,7 @@ use clap::Parser;
 
 use crate::cli::arguments::{Arguments, Command};
 use crate::cli::exit::Exit;
-use crate::cli::{explain, models, report, run, schema, sessions, trust, validate};
+use crate::cli::{explain, models, report, run, schema, sessions, test, trust, validate};
 use crate::engine::environment::Environment;
 use crate::engine::error::EngineError;
 
@@ -25,6 +25,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     log(&environment);
     let result = match arguments.command {
         Command::Validate(options) => validate::validate(&options, &environment),
+        Command::Test(options) => test::test(&options, &environment),
         Command::Explain(options) => explain::explain(&options),
         Command::Schema(options) => schema::schema(&options),
         Command::Trust(options) => trust::trust(&options, &environment),

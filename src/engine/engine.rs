@@ -346,6 +346,11 @@ impl Loaded {
         }
     }
 
+    /// What was read and checked: the texts, and the program that was made of them.
+    pub fn into_parts(self) -> (Pinned, Program) {
+        (self.pinned, self.program)
+    }
+
     /// What the check found; no errors among it.
     pub fn diagnostics(&self) -> &[Diagnostic] {
         &self.diagnostics

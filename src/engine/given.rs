@@ -36,6 +36,14 @@ pub fn given(program: &Program, file: Option<&Path>, pairs: &[String]) -> Result
     Ok(values)
 }
 
+/// A value for a variable of `program`, as its declaration wants it.
+///
+/// # Errors
+/// As [`given`].
+pub fn given_value(program: &Program, name: &str, value: Value) -> Result<Value, EngineError> {
+    fitting(declaration(program, name)?, value, false)
+}
+
 fn from_file(path: &Path) -> Result<serde_json::Map<String, Value>, EngineError> {
     let shown = path.display();
     let bytes = read_bounded(path, MOST_BYTES)

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use crate::archive::contract::{Archive, SessionLock};
 use crate::archive::rows::VariableRow;
-use crate::program::event::{Event, Speaker};
+use crate::program::event::{Event, Speaker, Summary};
 use crate::program::place::Place;
 use crate::program::program::Program;
 use crate::program::recent::Recent;
@@ -114,6 +114,11 @@ impl Session {
         &self.program
     }
 
+    /// What it came to so far.
+    pub fn so_far(&self) -> Summary {
+        self.head.summary(self.answers, None)
+    }
+
     /// How many answers were taken.
     pub fn answers(&self) -> u64 {
         self.answers
@@ -127,6 +132,11 @@ impl Session {
     /// The variables that are visible where it stands.
     pub fn scopes(&self) -> &Scopes {
         &self.scopes
+    }
+
+    /// The same, and then those that wait outside of the skills that run, from the inside out.
+    pub fn all_scopes(&self) -> impl Iterator<Item = &Scopes> {
+        std::iter::once(&self.scopes).chain(self.outer.iter().rev())
     }
 
     /// Where it stands.

@@ -14,7 +14,7 @@ use crate::script::older::todays_spelling;
 use crate::script::routes::{on_exit, triggers};
 use crate::script::script::{History, RawAction, Script, WrittenPhase, WrittenTopic};
 use crate::script::skill::{WrittenSkill, skill, skills, technique};
-use crate::script::test::{WrittenTest, test};
+use crate::script::test::test::{WrittenTest, test};
 use crate::source::diagnostic::{Diagnostic, Edit};
 use crate::source::misreading::help_for;
 use crate::source::near::near_miss;
@@ -44,7 +44,7 @@ const DOCUMENTS: [(&str, &str); 5] = [
     ("skill", "a skill: it is called by scripts and cannot be run alone"),
     ("technique_id", "a skill in its older form: it is called by scripts and cannot be run alone"),
     ("workflow_id", "a workflow state file, which this release cannot run yet"),
-    ("test", "a conversation test, which this release cannot run yet"),
+    ("test", "a conversation test: it is run by `bcc-script test`"),
 ];
 
 /// Which of the language's documents the tree is, by the key at its root.
@@ -104,7 +104,7 @@ pub fn document(file: &Arc<SourceFile>, root: &Node, findings: &Findings) -> Opt
             fields.required("skill").and_then(|node| skill(node, &fields)).map(Box::new).map(Document::Skill)
         }
         Some("technique_id") => technique(&fields).map(Box::new).map(Document::Skill),
-        Some("test") => test(&fields).map(Box::new).map(Document::Test),
+        Some("test") => test(root, &fields).map(Box::new).map(Document::Test),
         _ => fields
             .required("session")
             .and_then(|node| session_script(node, file, findings))

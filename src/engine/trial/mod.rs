@@ -1,3 +1,14 @@
 //! Conversation tests (LANGUAGE.md section 13): found, run and told.
 
+pub mod clock;
+pub mod difference;
+pub mod find;
+pub mod judge;
+pub mod log;
+pub mod models;
 pub mod ran;
+pub mod request;
+pub mod run;
+pub mod scripts;
+pub mod stops;
+pub mod talk;

@@ -11,28 +11,6 @@ use crate::program::program::Program;
 use crate::source::span::Span;
 use crate::source::text::SourceFile;
 
-/// A file that holds a test.
-#[derive(Clone, Debug)]
-pub struct TestFile {
-    /// Its text, under the name that messages use.
-    pub file: Arc<SourceFile>,
-    /// Where it really is.
-    pub real: PathBuf,
-    /// `test`: what it shows, as a sentence.
-    pub name: String,
-    /// Its cases, in their order; one for a test without `for`.
-    pub cases: Vec<Case>,
-}
-
-/// One case of a test.
-#[derive(Clone, Debug)]
-pub struct Case {
-    /// Its number in its file, from 0.
-    pub number: usize,
-    /// What tells it from the other cases of the same test; none for a test without `for`.
-    pub name: Option<String>,
-}
-
 /// What came of a case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Status {
@@ -82,6 +60,8 @@ pub struct Failure {
     pub message: String,
     /// What was expected, in words or as it is written.
     pub expected: String,
+    /// The text that was expected word for word, where it was: it can be compared with [`Failure::found`].
+    pub exact: Option<String>,
     /// What came.
     pub found: String,
     /// What to do, where something is known.

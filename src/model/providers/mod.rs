@@ -10,4 +10,5 @@ pub mod offline;
 pub mod openai;
 pub mod replay;
 pub mod retry;
+pub mod scripted;
 pub mod sse;

@@ -1,0 +1,65 @@
+//! The report of tests for programs (docs/tests.md, "For programs").
+
+use serde_json::{Value, json as value};
+
+use crate::engine::trial::ran::{Failure, Line, Ran, Status};
+use crate::source::diagnostic::Diagnostic;
+
+/// All that came of the tests, as one document.
+pub fn json(ran: &[Ran], diagnostics: &[Diagnostic]) -> String {
+    let count = |status| ran.iter().filter(|ran| ran.status == status).count();
+    let document = value!({
+        "version": 1,
+        "passed": count(Status::Passed),
+        "failed": count(Status::Failed) + count(Status::Broken),
+        "skipped": count(Status::Skipped),
+        "tests": ran.iter().map(case).collect::<Vec<_>>(),
+        "diagnostics": diagnostics.iter().map(finding).collect::<Vec<_>>(),
+    });
+    format!("{document:#}\n")
+}
+
+fn case(ran: &Ran) -> Value {
+    value!({
+        "file": ran.file.name(),
+        "test": ran.test,
+        "case": ran.case,
+        "status": ran.status.name(),
+        "why": ran.why,
+        "failures": ran.failures.iter().map(failure).collect::<Vec<_>>(),
+        "notes": ran.notes,
+        "transcript": ran.transcript.iter().map(line).collect::<Vec<_>>(),
+        "turns": ran.turns,
+        "model_calls": ran.model_calls,
+        "sessions": ran.sessions,
+        "ms": u64::try_from(ran.took.as_millis()).unwrap_or(u64::MAX),
+    })
+}
+
+fn failure(failure: &Failure) -> Value {
+    value!({
+        "line": failure.line,
+        "message": failure.message,
+        "expected": failure.expected,
+        "found": failure.found,
+        "help": failure.help,
+        "after": failure.said,
+    })
+}
+
+fn line(line: &Line) -> Value {
+    value!({ "role": line.speaker.name(), "text": line.text, "action_id": line.action_id, "seq": line.seq })
+}
+
+fn finding(diagnostic: &Diagnostic) -> Value {
+    let (line, column) = diagnostic.file.line_column(diagnostic.span.start);
+    value!({
+        "rule": diagnostic.rule,
+        "severity": diagnostic.severity.name(),
+        "message": diagnostic.message,
+        "help": diagnostic.help,
+        "file": diagnostic.file.name(),
+        "line": line,
+        "column": column,
+    })
+}

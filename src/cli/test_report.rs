@@ -1,0 +1,152 @@
+//! The report of tests for people: a line for each, and for what failed the conversation up to there.
+
+use std::fmt::Write;
+
+use crate::cli::terminal::plain;
+use crate::engine::trial::difference::{Piece, difference, in_line};
+use crate::engine::trial::ran::{Failure, Line, Ran, Status};
+use crate::program::event::Speaker;
+
+/// The most lines of a conversation that a failure shows.
+const MOST_LINES: usize = 40;
+
+/// The most characters of one text that a failure shows.
+const MOST_CHARACTERS: usize = 2_000;
+
+const RED: &str = "31";
+const GREEN: &str = "32";
+const YELLOW: &str = "33";
+const QUIET: &str = "2";
+
+/// One case.
+pub fn case(ran: &Ran, color: bool) -> String {
+    let paint = Paint(color);
+    let mut out = String::new();
+    let (sign, code) = match ran.status {
+        Status::Passed => ("✓", GREEN),
+        Status::Failed | Status::Broken => ("✗", RED),
+        Status::Skipped => ("–", YELLOW),
+    };
+    let place = match ran.failures.first() {
+        Some(failure) => format!("{}:{}", ran.file.name(), failure.line),
+        None => ran.file.name().to_owned(),
+    };
+    let place = paint.in_color(QUIET, &format!("({place})"));
+    // Writing to a text does not fail, here and below.
+    let _ = writeln!(out, "{} {} {place}", paint.in_color(code, sign), plain(&ran.title()));
+    if let Some(why) = &ran.why {
+        let _ = writeln!(out, "    {}", plain(why));
+    }
+    if ran.failed() {
+        story(ran, paint, &mut out);
+    }
+    for note in &ran.notes {
+        let _ = writeln!(out, "    {}", paint.in_color(YELLOW, &format!("note: {}", plain(note))));
+    }
+    if ran.failed() {
+        out.push('\n');
+    }
+    out
+}
+
+/// The conversation up to the failure, and what is otherwise.
+fn story(ran: &Ran, paint: Paint, out: &mut String) {
+    let said = ran.failures.first().map_or(ran.transcript.len(), |failure| failure.said);
+    let hidden = said.saturating_sub(MOST_LINES);
+    if hidden > 0 {
+        let _ = writeln!(out, "    … {hidden} lines before");
+    }
+    for line in ran.transcript.iter().take(said).skip(hidden) {
+        spoken(line, paint, out);
+    }
+    for failure in &ran.failures {
+        told(ran, failure, paint, out);
+    }
+}
+
+fn spoken(line: &Line, paint: Paint, out: &mut String) {
+    let (who, code) = if line.speaker == Speaker::Ai { ("AI  ", QUIET) } else { ("user", "1") };
+    let who = paint.in_color(code, who);
+    let mut lines = line.text.trim_end().lines();
+    let _ = writeln!(out, "    {who} │ {}", plain(lines.next().unwrap_or_default()));
+    for more in lines {
+        let _ = writeln!(out, "         │ {}", plain(more));
+    }
+}
+
+fn told(ran: &Ran, failure: &Failure, paint: Paint, out: &mut String) {
+    let written =
+        ran.file.line_span(failure.line).map(|span| ran.file.slice(span).trim().to_owned()).unwrap_or_default();
+    let place = format!("{}:{}", ran.file.name(), failure.line);
+    let _ = writeln!(
+        out,
+        "  {} {} {}",
+        paint.in_color(RED, ">"),
+        plain(&written),
+        paint.in_color(QUIET, &format!("({place})"))
+    );
+    let _ = writeln!(out, "    {}", paint.in_color(RED, &plain(&failure.message)));
+    if let Some(exact) = &failure.exact {
+        block("expected", exact, out);
+        block("found", &failure.found, out);
+        let pieces = difference(exact, failure.found.trim());
+        block("differs", &paint.difference(&pieces), out);
+    } else {
+        if !failure.expected.is_empty() {
+            block("expected", &failure.expected, out);
+        }
+        if !failure.found.is_empty() {
+            block("found", &failure.found, out);
+        }
+    }
+    if let Some(help) = &failure.help {
+        block("help", help, out);
+    }
+}
+
+fn block(name: &str, text: &str, out: &mut String) {
+    let shown = match text.char_indices().nth(MOST_CHARACTERS) {
+        Some((end, _)) => format!("{}… ({} characters)", text.get(..end).unwrap_or_default(), text.chars().count()),
+        None => text.to_owned(),
+    };
+    let mut lines = shown.lines();
+    let first = lines.next().unwrap_or_default();
+    let clean = |line: &str| if name == "differs" { line.to_owned() } else { plain(line) };
+    let _ = writeln!(out, "    {name:<9} {}", clean(first));
+    for more in lines {
+        let _ = writeln!(out, "    {:<9} {}", "", clean(more));
+    }
+}
+
+/// The last line.
+pub fn summary(ran: &[Ran], unreadable: usize, passed_over: usize) -> String {
+    let count = |status| ran.iter().filter(|ran| ran.status == status).count();
+    let failed = count(Status::Failed) + count(Status::Broken) + unreadable;
+    let others = match passed_over {
+        0 => String::new(),
+        1 => " (1 YAML file is no test and was passed over)".to_owned(),
+        more => format!(" ({more} YAML files are no tests and were passed over)"),
+    };
+    format!("{} passed, {failed} failed, {} skipped{others}\n", count(Status::Passed), count(Status::Skipped))
+}
+
+#[derive(Clone, Copy)]
+struct Paint(bool);
+
+impl Paint {
+    fn in_color(self, code: &str, text: &str) -> String {
+        if self.0 { format!("\u{1b}[{code}m{text}\u{1b}[0m") } else { text.to_owned() }
+    }
+
+    fn difference(self, pieces: &[Piece]) -> String {
+        if !self.0 {
+            return plain(&in_line(pieces));
+        }
+        let mark = |piece: &Piece| match piece {
+            Piece::Same(text) => plain(text),
+            Piece::Expected(text) => format!("\u{1b}[9;{GREEN}m{}\u{1b}[0m", plain(text)),
+            Piece::Found(text) => format!("\u{1b}[4;{RED}m{}\u{1b}[0m", plain(text)),
+        };
+        pieces.iter().map(mark).collect()
+    }
+}

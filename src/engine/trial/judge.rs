@@ -1,0 +1,397 @@
+//! Whether things stand as an `expect` says, and what is otherwise.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::engine::trial::log::Log;
+use crate::engine::trial::models::Watch;
+use crate::engine::trial::ran::{Failure, Line};
+use crate::model::request::Purpose;
+use crate::program::event::Speaker;
+use crate::run::session::Session;
+use crate::script::test::counted::Counts;
+use crate::script::test::expect::{Codes, Expect, WantedEvent, WantedFeedback};
+use crate::script::test::wanted::{Wanted, shown};
+use crate::script::test::wording::Wording;
+use crate::source::span::{Span, Spanned};
+use crate::source::text::SourceFile;
+use crate::value::scopes::Scope;
+
+/// Kinds of actions that no conversation is about: why they ended is asked for by their ids only.
+const SILENT: [&str; 2] = ["set", "condition"];
+
+/// What an `expect` is held against.
+pub struct Judge<'j> {
+    /// The file of the test.
+    pub file: &'j Arc<SourceFile>,
+    /// The session.
+    pub session: &'j Session,
+    /// Its events.
+    pub log: &'j Log,
+    /// What was said.
+    pub lines: &'j [Line],
+    /// What models were asked.
+    pub watch: &'j Watch,
+    /// The first event that counts for what is about events: the person's newest words, or the beginning.
+    pub since: usize,
+}
+
+/// Everything that is not as `expect` says.
+pub fn judge(expect: &Expect, judge: &Judge<'_>) -> Vec<Failure> {
+    let mut failures = Vec::new();
+    judge.variables(expect, &mut failures);
+    judge.outcomes(expect, &mut failures);
+    judge.standing(expect, &mut failures);
+    judge.events(expect, &mut failures);
+    judge.calls(expect, &mut failures);
+    judge.prompts(expect, &mut failures);
+    if let Some(wanted) = &expect.monitor_feedback {
+        judge.feedback(wanted, &mut failures);
+    }
+    for (codes, kind) in [(&expect.warnings, "warning"), (&expect.errors, "error")] {
+        if let Some(codes) = codes {
+            judge.codes(codes, kind, &mut failures);
+        }
+    }
+    judge.routes(expect, &mut failures);
+    if let Some(said) = &expect.said {
+        judge.said(said, &mut failures);
+    }
+    failures.sort_by_key(|failure| failure.span.start);
+    failures
+}
+
+impl Judge<'_> {
+    fn failure(&self, span: Span, message: String, expected: String, found: String) -> Failure {
+        let (line, said) = (self.file.line(span.start), self.lines.len());
+        Failure { span, line, message, expected, exact: None, found, help: None, said }
+    }
+
+    /// A value that is another than the one that was wanted; texts can then be compared character by character.
+    fn compared(&self, wanted: &Wanted, message: String, value: &Value) -> Failure {
+        match (wanted.exact_text(), value.as_str()) {
+            (Some(exact), Some(text)) => Failure {
+                exact: Some(exact.to_owned()),
+                ..self.failure(wanted.span, message, wanted.told(), text.to_owned())
+            },
+            _ => self.failure(wanted.span, message, wanted.told(), shown(value)),
+        }
+    }
+
+    fn variables(&self, expect: &Expect, failures: &mut Vec<Failure>) {
+        for (name, wanted) in &expect.variables {
+            let (scope, own) = match name.value.split_once('.') {
+                Some((scope, own)) if Scope::parse(scope).is_some() => (Scope::parse(scope), own),
+                _ => (None, name.value.as_str()),
+            };
+            let found = match scope {
+                None => self.session.all_scopes().find_map(|scopes| scopes.get(own)),
+                Some(scope) => self.session.all_scopes().find_map(|scopes| {
+                    let layer = scopes.layers().filter(|layer| layer.scope == scope).last()?;
+                    layer.get(own)
+                }),
+            };
+            let value = found.map_or(&Value::Null, |stored| &stored.value);
+            if !wanted.fits(value) {
+                let message = format!("the variable `{}` is another", name.value);
+                failures.push(self.compared(wanted, message, value));
+            }
+        }
+    }
+
+    /// The newest outcome: of the action of this id, else of any that a conversation is about.
+    fn outcome(&self, action: Option<&Spanned<String>>, wanted: impl Fn(&Value) -> bool) -> Option<Value> {
+        let at = |event: &Value, pointer: &str| event.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
+        self.log.newest("outcome", |event| {
+            let fits = match action {
+                Some(action) => at(event, "/location/action_id").as_deref() == Some(&action.value),
+                None => !at(event, "/action_type").is_some_and(|kind| SILENT.contains(&kind.as_str())),
+            };
+            fits && wanted(event)
+        })
+    }
+
+    fn outcomes(&self, expect: &Expect, failures: &mut Vec<Failure>) {
+        let of = |action: &Option<Spanned<String>>| match action {
+            Some(action) => format!("`{}`", action.value),
+            None => "the last action".to_owned(),
+        };
+        for (action, reason) in &expect.exit_reason {
+            let outcome = self.outcome(action.as_ref(), |event| text(event, "exit_reason").is_some());
+            let found = outcome.as_ref().and_then(|event| text(event, "exit_reason")).unwrap_or("(it goes on)");
+            if found != reason.value {
+                let ended = outcome.as_ref().and_then(|event| event.pointer("/location/action_id")?.as_str());
+                let ended = ended.filter(|_| action.is_none()).map(|id| format!(" (`{id}`)")).unwrap_or_default();
+                let message = format!("{}{ended} ended for another reason", of(action));
+                failures.push(self.failure(reason.span, message, reason.value.clone(), found.to_owned()));
+            }
+        }
+        for (action, suggestion) in &expect.progress_suggestion {
+            let outcome = self.outcome(action.as_ref(), |event| text(event, "progress_suggestion").is_some());
+            let found = outcome.as_ref().and_then(|event| text(event, "progress_suggestion")).unwrap_or("(none)");
+            if found != suggestion.value {
+                let message = format!("{} suggests another progress", of(action));
+                failures.push(self.failure(suggestion.span, message, suggestion.value.clone(), found.to_owned()));
+            }
+        }
+        if expect.metrics.is_empty() {
+            return;
+        }
+        let metrics = self.outcome(None, |event| {
+            event.get("metrics").and_then(Value::as_object).is_some_and(|metrics| !metrics.is_empty())
+        });
+        let metrics = metrics.and_then(|event| event.get("metrics").cloned()).unwrap_or_default();
+        for (name, wanted) in &expect.metrics {
+            let value = metrics.get(&name.value).unwrap_or(&Value::Null);
+            if !wanted.fits(value) {
+                let message = format!("the metric `{}` is another", name.value);
+                failures.push(self.compared(wanted, message, value));
+            }
+        }
+    }
+
+    fn standing(&self, expect: &Expect, failures: &mut Vec<Failure>) {
+        if let Some(status) = &expect.status {
+            let found = self.session.status().name();
+            if found != status.value {
+                let error = self.log.newest("error", |_| true);
+                let error = error.as_ref().and_then(|error| text(error, "message")).unwrap_or_default();
+                let why = if matches!(found, "failed" | "stopped") { format!(" ({error})") } else { String::new() };
+                let message = "the session stands otherwise".to_owned();
+                failures.push(self.failure(status.span, message, status.value.clone(), format!("{found}{why}")));
+            }
+        }
+        if expect.location.is_empty() {
+            return;
+        }
+        let place = self.session.place();
+        let here: Vec<&str> =
+            [&place.phase_id, &place.topic_id, &place.action_id].into_iter().flatten().map(String::as_str).collect();
+        for id in &expect.location {
+            if !here.contains(&id.value.as_str()) {
+                let found = match here.as_slice() {
+                    [] => format!("nowhere: the session is {}", self.session.status().name()),
+                    here => here.join(" / "),
+                };
+                let message = "the conversation is at another place".to_owned();
+                failures.push(self.failure(id.span, message, id.value.clone(), found));
+            }
+        }
+    }
+
+    fn events(&self, expect: &Expect, failures: &mut Vec<Failure>) {
+        if let Some(counts) = &expect.event_counts {
+            let kinds = self.log.kinds(self.since);
+            let count = |name: &str| kinds.iter().filter(|kind| *kind == name).count();
+            self.counted(counts, "events of the type", kinds.len(), &count, failures);
+        }
+        if expect.events.is_empty() {
+            return;
+        }
+        let kinds = self.log.kinds(self.since);
+        let mut at = 0;
+        for wanted in &expect.events {
+            let found = kinds.iter().enumerate().skip(at).find(|(index, kind)| {
+                **kind == wanted.kind.value
+                    && (wanted.fields.is_empty()
+                        || self.log.event(self.since + index).is_some_and(|event| fits(wanted, &event)))
+            });
+            let Some((index, _)) = found else {
+                let after = if at == 0 { String::new() } else { " any more".to_owned() };
+                let message = format!("there is no such event{after}");
+                failures.push(self.failure(
+                    wanted.kind.span,
+                    message,
+                    told(wanted),
+                    kinds.get(at..).unwrap_or_default().join(", "),
+                ));
+                return;
+            };
+            at = index + 1;
+        }
+    }
+
+    fn calls(&self, expect: &Expect, failures: &mut Vec<Failure>) {
+        if expect.model_calls.is_none() && expect.attempts.is_none() {
+            return;
+        }
+        let calls = self.log.of("model_call", self.since);
+        let by = |asker: &str, call: &Value| {
+            let (purpose, id) = asker.split_once(':').unwrap_or(("action", asker));
+            let of = call.pointer("/location/action_id").and_then(Value::as_str).unwrap_or_default();
+            text(call, "purpose") == Some(purpose) && of == id
+        };
+        if let Some(counts) = &expect.model_calls {
+            let count = |asker: &str| calls.iter().filter(|call| by(asker, call)).count();
+            self.counted(counts, "calls of the model by", calls.len(), &count, failures);
+        }
+        if let Some(counts) = &expect.attempts {
+            let sum = |of: &mut dyn Iterator<Item = &Value>| {
+                of.filter_map(|call| call.get("attempts")?.as_u64()).sum::<u64>() as usize
+            };
+            let count = |asker: &str| sum(&mut calls.iter().filter(|call| by(asker, call)));
+            self.counted(counts, "requests by", sum(&mut calls.iter()), &count, failures);
+        }
+    }
+
+    fn counted(
+        &self,
+        counts: &Counts,
+        what: &str,
+        total: usize,
+        count: &dyn Fn(&str) -> usize,
+        failures: &mut Vec<Failure>,
+    ) {
+        let mut hold = |wanted: &Wanted, of: String, found: usize| {
+            if !wanted.fits(&Value::from(found)) {
+                failures.push(self.failure(wanted.span, of, wanted.told(), found.to_string()));
+            }
+        };
+        if let Some(wanted) = &counts.total {
+            let of = what.split(' ').next().unwrap_or_default();
+            hold(wanted, format!("another number of {of}"), total);
+        }
+        for (name, wanted) in &counts.by {
+            hold(wanted, format!("another number of {what} `{}`", name.value), count(&name.value));
+        }
+    }
+
+    fn prompts(&self, expect: &Expect, failures: &mut Vec<Failure>) {
+        for (asker, wording) in &expect.prompt {
+            let (purpose, id) = match asker.as_ref().map(|asker| asker.value.as_str()) {
+                None => (Purpose::Action, None),
+                Some(asker) => match asker.split_once(':') {
+                    Some((purpose, id)) => (Purpose::parse(purpose).unwrap_or(Purpose::Action), Some(id)),
+                    None => (Purpose::Action, Some(asker)),
+                },
+            };
+            let name = asker.as_ref().map_or("the last one".to_owned(), |asker| format!("`{}`", asker.value));
+            let Some(asked) = self.watch.newest(purpose, id) else {
+                let message = format!("no model was asked by {name}");
+                failures.push(self.failure(wording.span, message, wording.told(), String::new()));
+                continue;
+            };
+            let text = asked.messages.iter().map(|message| message.content.as_str()).collect::<Vec<_>>().join("\n\n");
+            if let Some(fault) = wording.fault(&text) {
+                let message = format!("the prompt of {name} is otherwise: {fault}");
+                failures.push(self.failure(wording.span, message, wording.told(), text));
+            }
+        }
+    }
+
+    fn feedback(&self, wanted: &WantedFeedback, failures: &mut Vec<Failure>) {
+        let said = self.log.of("monitor_feedback", self.since);
+        let of = |event: &&Value| {
+            wanted.action.as_ref().is_none_or(|action| text(event, "action_id") == Some(action.value.as_str()))
+                && wanted.used.is_none_or(|used| event.get("used") == Some(&Value::Bool(used)))
+        };
+        let of: Vec<&Value> = said.iter().filter(of).collect();
+        let shown = |events: &[&Value]| events.iter().map(|event| analysis(event)).collect::<Vec<_>>().join("\n");
+        if wanted.none {
+            if !of.is_empty() {
+                let message = "a monitor said something".to_owned();
+                failures.push(self.failure(wanted.span, message, "nothing".to_owned(), shown(&of)));
+            }
+            return;
+        }
+        if of.iter().any(|event| wanted.wording.fault(&analysis(event)).is_none()) {
+            return;
+        }
+        let (message, found) = if of.is_empty() {
+            let used = if wanted.used == Some(true) { " that a turn used" } else { "" };
+            let all: Vec<&Value> = said.iter().collect();
+            (format!("no monitor said anything{used}"), shown(&all))
+        } else {
+            ("no monitor said such a thing".to_owned(), shown(&of))
+        };
+        failures.push(self.failure(wanted.span, message, wanted.wording.told(), found));
+    }
+
+    fn codes(&self, codes: &Codes, kind: &str, failures: &mut Vec<Failure>) {
+        let events = self.log.of(kind, self.since);
+        let found: Vec<&str> = events.iter().filter_map(|event| text(event, "code")).collect();
+        if codes.codes.is_empty() && !found.is_empty() {
+            let told = events
+                .iter()
+                .filter_map(|event| Some(format!("{}: {}", text(event, "code")?, text(event, "message")?)));
+            let told = told.collect::<Vec<_>>().join("\n");
+            failures.push(self.failure(codes.span, format!("there are {kind}s"), "none".to_owned(), told));
+        }
+        for code in &codes.codes {
+            if !found.contains(&code.value.as_str()) {
+                let message = format!("there is no {kind} of this code");
+                let found = if found.is_empty() { "none at all".to_owned() } else { found.join(", ") };
+                failures.push(self.failure(code.span, message, code.value.clone(), found));
+            }
+        }
+    }
+
+    fn routes(&self, expect: &Expect, failures: &mut Vec<Failure>) {
+        if expect.routes.is_empty() {
+            return;
+        }
+        let mut taken: Vec<(String, String)> = Vec::new();
+        for kind in ["routed", "triggered"] {
+            let pair = |event: &Value| Some((text(event, "reason")?.to_owned(), text(event, "route")?.to_owned()));
+            taken.extend(self.log.of(kind, self.since).iter().filter_map(pair));
+        }
+        let plain = |route: &str| {
+            route.replace([':', ',', '{', '}', '`'], " ").split_whitespace().collect::<Vec<_>>().join(" ")
+        };
+        for (reason, route) in &expect.routes {
+            let fits =
+                |(of, to): &&(String, String)| *of == reason.value && plain(to).starts_with(&plain(&route.value));
+            if !taken.iter().any(|route| fits(&route)) {
+                let message = format!("no such route was taken for `{}`", reason.value);
+                let found = taken.iter().map(|(reason, route)| format!("{reason}: {route}")).collect::<Vec<_>>();
+                let found = if found.is_empty() { "none at all".to_owned() } else { found.join("\n") };
+                failures.push(self.failure(route.span, message, route.value.clone(), found));
+            }
+        }
+    }
+
+    fn said(&self, wording: &Wording, failures: &mut Vec<Failure>) {
+        let after = if self.since == 0 {
+            0
+        } else {
+            self.lines.iter().rposition(|line| line.speaker == Speaker::User).map_or(0, |at| at + 1)
+        };
+        let lines: Vec<&Line> = self.lines.iter().skip(after).filter(|line| line.speaker == Speaker::Ai).collect();
+        let fits = |line: &&&Line| {
+            wording.action.as_ref().is_none_or(|action| action.value == line.action_id)
+                && wording.fault(&line.text).is_none()
+        };
+        let holds = if wording.only_forbids() {
+            lines.iter().all(|line| fits(&line))
+        } else {
+            lines.iter().any(|line| fits(&line))
+        };
+        if !holds {
+            let message =
+                if wording.only_forbids() { "the AI said what it must not say" } else { "the AI said no such thing" };
+            let found = lines.iter().map(|line| line.text.as_str()).collect::<Vec<_>>().join("\n");
+            failures.push(self.failure(wording.span, message.to_owned(), wording.told(), found));
+        }
+    }
+}
+
+fn text<'v>(event: &'v Value, field: &str) -> Option<&'v str> {
+    event.get(field).and_then(Value::as_str)
+}
+
+fn analysis(event: &Value) -> String {
+    event.get("analysis").map(Value::to_string).unwrap_or_default()
+}
+
+fn fits(wanted: &WantedEvent, event: &Value) -> bool {
+    wanted.fields.iter().all(|(name, wanted)| {
+        let value = event.get(&name.value).or_else(|| event.pointer("/location")?.get(&name.value));
+        wanted.fits(value.unwrap_or(&Value::Null))
+    })
+}
+
+fn told(wanted: &WantedEvent) -> String {
+    let fields = wanted.fields.iter().map(|(name, wanted)| format!(", {}: {}", name.value, wanted.told()));
+    format!("{}{}", wanted.kind.value, fields.collect::<String>())
+}

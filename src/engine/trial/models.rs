@@ -1,0 +1,235 @@
+//! The models of a test: written replies, the offline responder or a configured one; and what they were asked.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use async_trait::async_trait;
+
+use crate::engine::environment::Environment;
+use crate::engine::error::EngineError;
+use crate::engine::models::choose;
+use crate::engine::trial::scripts::Tried;
+use crate::model::error::{ModelError, Waited};
+use crate::model::message::Message;
+use crate::model::provider::{Live, Manners, Provider};
+use crate::model::providers::offline::Offline;
+use crate::model::providers::scripted::Scripted;
+use crate::model::providers::scripted::entries::{Come, Entry, Key, List};
+use crate::model::providers::scripted::time::VirtualTime;
+use crate::model::reply::ModelReply;
+use crate::model::request::{ModelRequest, Purpose};
+use crate::program::services::Models;
+use crate::script::test::fault::{Fault, Slow};
+use crate::script::test::replies::{Asker, Model, Replies, Sent, WrittenReply};
+use crate::script::test::test::WrittenTest;
+
+/// The name of the offline responder.
+const OFFLINE: &str = "offline";
+
+/// The most calls of a model for each turn that a test allows: a loop that never waits for the person ends with it.
+const CALLS_PER_TURN: u64 = 10;
+
+/// The most calls that are remembered with their prompts.
+const MOST_REMEMBERED: usize = 2_000;
+
+/// What a model was asked.
+#[derive(Clone, Debug)]
+pub struct Asked {
+    /// What for.
+    pub purpose: Purpose,
+    /// By which action.
+    pub action_id: String,
+    /// The prompt.
+    pub messages: Vec<Message>,
+}
+
+/// What the models of one conversation were asked, and how long that may go on.
+#[derive(Debug)]
+pub struct Watch {
+    asked: Mutex<(u64, Vec<Asked>)>,
+    remember: bool,
+    most: u64,
+    until: Instant,
+}
+
+impl Watch {
+    /// Watches a conversation of so many turns, for so long; prompts are remembered where somebody will look at them.
+    pub fn new(turns: u32, limit: Duration, remember: bool) -> Self {
+        let most = u64::from(turns).saturating_mul(CALLS_PER_TURN);
+        Self { asked: Mutex::default(), remember, most, until: Instant::now() + limit }
+    }
+
+    /// The newest prompt of this purpose and action; of any action without one.
+    pub fn newest(&self, purpose: Purpose, action_id: Option<&str>) -> Option<Asked> {
+        let asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        let fits = |asked: &&Asked| asked.purpose == purpose && action_id.is_none_or(|id| id == asked.action_id);
+        asked.1.iter().rev().find(fits).cloned()
+    }
+
+    /// Why the conversation does not come to an end, when it does not.
+    pub fn endless(&self) -> Option<String> {
+        let calls = self.asked.lock().unwrap_or_else(PoisonError::into_inner).0;
+        if calls > self.most {
+            return Some(format!("the models were asked more than {} times", self.most));
+        }
+        (Instant::now() > self.until).then(|| "it takes too long".to_owned())
+    }
+
+    fn note(&self, request: &ModelRequest) -> Result<(), ModelError> {
+        {
+            let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+            asked.0 += 1;
+            if self.remember && asked.1.len() < MOST_REMEMBERED {
+                let task = &request.task;
+                let (purpose, action_id) = (task.purpose, task.action_id.clone());
+                asked.1.push(Asked { purpose, action_id, messages: request.messages.clone() });
+            }
+        }
+        match self.endless() {
+            Some(why) => Err(ModelError::Config { message: format!("the conversation comes to no end: {why}") }),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The models of one conversation.
+pub struct TrialModels {
+    inner: Inner,
+    monitors: bool,
+    watch: Arc<Watch>,
+    /// The model as events name it.
+    pub name: String,
+    /// The written replies, when they are.
+    pub scripted: Option<Arc<Scripted>>,
+}
+
+enum Inner {
+    One(Arc<dyn Provider>),
+    Configured(Box<dyn Models>),
+}
+
+impl TrialModels {
+    /// The models of `test`. `asked` (`--model`) stands in the place of a model that is not written out.
+    ///
+    /// # Errors
+    /// When a configured model does not exist or cannot be used.
+    pub fn of(
+        test: &WrittenTest,
+        tried: &Tried,
+        asked: Option<&str>,
+        environment: &Environment,
+        time: &Arc<VirtualTime>,
+        watch: Arc<Watch>,
+    ) -> Result<Self, EngineError> {
+        let scripted = || Arc::new(Scripted::new(test.replies().map(list).collect(), Arc::clone(time)));
+        let named = match &test.model {
+            Some(Model::Scripted(_)) => {
+                let scripted = scripted();
+                let inner = Inner::One(Arc::clone(&scripted) as Arc<dyn Provider>);
+                let name = scripted.name().to_owned();
+                return Ok(Self { inner, monitors: test.monitors, watch, name, scripted: Some(scripted) });
+            }
+            Some(Model::Named(name)) => asked.unwrap_or(&name.value),
+            None => asked.unwrap_or(OFFLINE),
+        };
+        let (inner, name) = if named == OFFLINE {
+            (Inner::One(Arc::new(Offline) as Arc<dyn Provider>), OFFLINE.to_owned())
+        } else {
+            let chosen = choose(&tried.project, environment, Some(named), tried.program.model.as_deref())?;
+            (Inner::Configured(Box::new(chosen.models)), chosen.name)
+        };
+        // Monitors may be written out where the model is not.
+        let scripted = (!test.monitor.is_empty()).then(scripted);
+        Ok(Self { inner, monitors: test.monitors, watch, name, scripted })
+    }
+
+    fn watched(&self, provider: Arc<dyn Provider>) -> Arc<dyn Provider> {
+        Arc::new(Watched { provider, watch: Arc::clone(&self.watch) })
+    }
+}
+
+impl Models for TrialModels {
+    fn provider(&self, name: Option<&str>) -> Result<Arc<dyn Provider>, ModelError> {
+        let provider = match &self.inner {
+            Inner::One(provider) => Arc::clone(provider),
+            Inner::Configured(models) => models.provider(name)?,
+        };
+        Ok(self.watched(provider))
+    }
+
+    fn monitor(&self, action_id: &str) -> Option<Arc<dyn Provider>> {
+        let provider = match (&self.scripted, &self.inner) {
+            (Some(scripted), _) => Some(Arc::clone(scripted) as Arc<dyn Provider>),
+            (None, Inner::One(provider)) => Some(Arc::clone(provider)),
+            (None, Inner::Configured(models)) => models.monitor(action_id),
+        };
+        let provider = provider.filter(|provider| self.monitors && provider.answers(Purpose::Monitor, action_id))?;
+        Some(self.watched(provider))
+    }
+}
+
+struct Watched {
+    provider: Arc<dyn Provider>,
+    watch: Arc<Watch>,
+}
+
+#[async_trait]
+impl Provider for Watched {
+    fn name(&self) -> &str {
+        self.provider.name()
+    }
+
+    fn answers(&self, purpose: Purpose, action_id: &str) -> bool {
+        self.provider.answers(purpose, action_id)
+    }
+
+    fn manners(&self) -> Manners {
+        self.provider.manners()
+    }
+
+    async fn complete(&self, request: &ModelRequest, live: &mut dyn Live) -> Result<ModelReply, ModelError> {
+        self.watch.note(request)?;
+        self.provider.complete(request, live).await
+    }
+}
+
+/// Written replies as a scripted model has them; the numbers of its lists are those of [`WrittenTest::replies`].
+fn list(replies: &Replies) -> List {
+    let key = match &replies.asker {
+        Asker::Anyone => Key::Anyone,
+        Asker::One { purpose, action } => match (Purpose::parse(purpose).unwrap_or(Purpose::Action), action.as_str()) {
+            (Purpose::Action, "*") => Key::Anyone,
+            (purpose, "*") => Key::Every(purpose),
+            (purpose, action) => Key::One(purpose, action.to_owned()),
+        },
+    };
+    List { key, entries: replies.entries.iter().map(entry).collect() }
+}
+
+fn entry(written: &WrittenReply) -> Entry {
+    Entry {
+        round: written.round,
+        answered: written.answered,
+        after: Duration::from_millis(written.after_ms),
+        come: come(&written.sent),
+    }
+}
+
+fn come(sent: &Sent) -> Come {
+    match sent {
+        Sent::Value(value) => Come::Value(value.clone()),
+        Sent::Text(text) => Come::Text(text.clone()),
+        Sent::Cut(characters, whole) => {
+            Come::Cut(usize::try_from(*characters).unwrap_or(usize::MAX), Box::new(come(whole)))
+        }
+        Sent::Fault(Fault::Http { status, retry_after, message }) => {
+            Come::Http { status: *status, retry_after: *retry_after, message: message.clone() }
+        }
+        Sent::Fault(Fault::Timeout(slow)) => Come::Timeout(match slow {
+            Slow::FirstToken => Waited::FirstToken,
+            Slow::Idle => Waited::Idle,
+            Slow::Total => Waited::Total,
+        }),
+        Sent::Fault(Fault::Unreachable) => Come::Unreachable,
+    }
+}

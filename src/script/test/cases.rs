@@ -1,0 +1,238 @@
+//! `for`: the cases of a test. What a case names stands for `{{ name }}` in every text of the test.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use crate::script::fields::{Fields, is_null, shortened};
+use crate::script::findings::Findings;
+use crate::source::diagnostic::Diagnostic;
+use crate::source::text::SourceFile;
+use crate::source::yaml::{Entry, Node, NodeKind, Scalar, ScalarStyle};
+
+/// The most cases of one test.
+pub const MOST_CASES: usize = 10_000;
+
+/// The longest name of a case that is made of its values, in characters.
+const LONGEST_NAME: usize = 80;
+
+/// The key that names a case.
+const NAME: &str = "case";
+
+/// The values of one case.
+#[derive(Clone, Debug)]
+pub struct CaseValues {
+    /// What reports call it.
+    pub name: String,
+    /// Its values, by name.
+    pub values: Vec<(String, Arc<Node>)>,
+}
+
+/// The cases of the test at `root`; none for a test without `for`. What is wrong with them is reported, and left out.
+///
+/// `for` is a list of mappings, or a table: a list of lists, of which the first holds the names.
+pub fn cases(root: &Node, file: &Arc<SourceFile>, findings: &Findings) -> Option<Vec<CaseValues>> {
+    let node = root.get("for")?;
+    let report = |rule, message: String, at: &Node, help: &str| {
+        findings.report(Diagnostic::error(rule, message, file, at.span).with_help(help));
+    };
+    let NodeKind::Sequence(items) = &node.kind else {
+        let message = format!("`for` must be a list of cases, but this is {}", node.describe());
+        report(
+            "wrong-type",
+            message,
+            node,
+            "write each case on a line of its own, as in `- { answer: 我叫小林, name: 小林 }`",
+        );
+        return Some(vec![]);
+    };
+    if items.is_empty() {
+        report("empty-list", "`for` has no cases".to_owned(), node, "give it at least one, or remove it");
+    }
+    if items.len() > MOST_CASES {
+        let message = format!("`for` has {} cases, and a test may have {MOST_CASES}", items.len());
+        report("out-of-range", message, node, "write several tests");
+        return Some(vec![]);
+    }
+    let table = items.first().and_then(|first| first.as_sequence());
+    let mut read: Vec<Vec<(String, Arc<Node>)>> = Vec::with_capacity(items.len());
+    match table {
+        Some(head) => {
+            let names: Vec<String> = head.iter().filter_map(|name| Some(name.as_scalar()?.text.clone())).collect();
+            for row in items.iter().skip(1) {
+                match row.as_sequence() {
+                    Some(cells) if cells.len() == names.len() => {
+                        read.push(names.iter().cloned().zip(cells.iter().cloned()).collect());
+                    }
+                    Some(cells) => {
+                        let message =
+                            format!("this row has {} values, and the table {} names", cells.len(), names.len());
+                        report("wrong-type", message, row, "give each name of the first row a value; nothing is `~`");
+                    }
+                    None => {
+                        let message = format!("a row of the table must be a list, but this is {}", row.describe());
+                        report(
+                            "wrong-type",
+                            message,
+                            row,
+                            "write the values in the order of the names of the first row",
+                        );
+                    }
+                }
+            }
+        }
+        None => {
+            for item in items {
+                match item.as_mapping() {
+                    Some(entries) if !entries.is_empty() => {
+                        let value = |entry: &Entry| (entry.key.value.clone(), Arc::clone(&entry.value));
+                        read.push(entries.iter().map(value).collect());
+                    }
+                    _ => {
+                        let message =
+                            format!("a case must be a mapping of names to values, but this is {}", item.describe());
+                        report("wrong-type", message, item, "write it as in `- { answer: 我叫小林, name: 小林 }`");
+                    }
+                }
+            }
+        }
+    }
+    Some(named(read))
+}
+
+/// Gives each case a name that no other one has.
+fn named(read: Vec<Vec<(String, Arc<Node>)>>) -> Vec<CaseValues> {
+    let mut taken = BTreeSet::new();
+    let mut cases = Vec::with_capacity(read.len());
+    for (number, values) in read.into_iter().enumerate() {
+        let own = values.iter().find(|(name, _)| name == NAME).map(|(_, node)| text_of(node));
+        let made = || {
+            let pairs = values.iter().map(|(name, node)| format!("{name}: {}", text_of(node)));
+            let name: String = pairs.collect::<Vec<_>>().join(", ").split_whitespace().collect::<Vec<_>>().join(" ");
+            match name.char_indices().nth(LONGEST_NAME) {
+                Some((end, _)) => format!("{}…", name.get(..end).unwrap_or_default()),
+                None => name,
+            }
+        };
+        let mut name = own.unwrap_or_else(made);
+        if !taken.insert(name.clone()) {
+            name = format!("{name} #{}", number + 1);
+            taken.insert(name.clone());
+        }
+        cases.push(CaseValues { name, values });
+    }
+    cases
+}
+
+fn text_of(node: &Node) -> String {
+    match node.as_scalar() {
+        Some(scalar) => scalar.text.clone(),
+        None => node.to_json().to_string(),
+    }
+}
+
+/// The test at `root` with the values of one case in their places.
+pub fn filled(root: &Node, case: &CaseValues) -> Node {
+    let NodeKind::Mapping(entries) = &root.kind else { return root.clone() };
+    let fill = |entry: &Entry| match entry.key.value.as_str() {
+        "for" => entry.clone(),
+        _ => Entry { key: entry.key.clone(), value: self::fill(&entry.value, case) },
+    };
+    Node { span: root.span, kind: NodeKind::Mapping(entries.iter().map(fill).collect()) }
+}
+
+fn fill(node: &Arc<Node>, case: &CaseValues) -> Arc<Node> {
+    match &node.kind {
+        NodeKind::Scalar(scalar) => match in_scalar(scalar, case) {
+            Some(kind) => Arc::new(Node { span: node.span, kind }),
+            None => Arc::clone(node),
+        },
+        NodeKind::Sequence(items) => {
+            let items = items.iter().map(|item| fill(item, case)).collect();
+            Arc::new(Node { span: node.span, kind: NodeKind::Sequence(items) })
+        }
+        NodeKind::Mapping(entries) => {
+            let of = |entry: &Entry| {
+                let mut key = entry.key.clone();
+                if let Some(NodeKind::Scalar(scalar)) = in_text(&key.value, case) {
+                    key.value = scalar.text;
+                }
+                Entry { key, value: fill(&entry.value, case) }
+            };
+            Arc::new(Node { span: node.span, kind: NodeKind::Mapping(entries.iter().map(of).collect()) })
+        }
+    }
+}
+
+fn in_scalar(scalar: &Scalar, case: &CaseValues) -> Option<NodeKind> {
+    if !scalar.text.contains("{{") {
+        return None;
+    }
+    // What is nothing but `{{ x }}` is the value itself, with its type.
+    let inside = scalar.text.trim().strip_prefix("{{").and_then(|rest| rest.strip_suffix("}}")).map(str::trim);
+    if let Some((_, value)) = case.values.iter().find(|(name, _)| Some(name.as_str()) == inside) {
+        return Some(value.kind.clone());
+    }
+    in_text(&scalar.text, case)
+}
+
+/// The text with the values in their places; none where nothing stands for a value.
+fn in_text(text: &str, case: &CaseValues) -> Option<NodeKind> {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    let mut changed = false;
+    while let Some((before, after)) = rest.split_once("{{") {
+        out.push_str(before);
+        let found = after.split_once("}}").and_then(|(name, behind)| {
+            let (_, value) = case.values.iter().find(|(known, _)| known == name.trim())?;
+            Some((value, behind))
+        });
+        match found {
+            Some((value, behind)) => {
+                if !is_null(value) {
+                    out.push_str(&text_of(value));
+                }
+                changed = true;
+                rest = behind;
+            }
+            None => {
+                out.push_str("{{");
+                rest = after;
+            }
+        }
+    }
+    out.push_str(rest);
+    // In quotes, so that a text stays one whatever it looks like.
+    changed.then_some(NodeKind::Scalar(Scalar { text: out, style: ScalarStyle::DoubleQuoted, tag: None }))
+}
+
+/// Reports values that no text of the test asks for: a name that is mistyped at either place.
+pub(crate) fn unused(root: &Node, cases: &[CaseValues], fields: &Fields<'_>) {
+    let Some(first) = cases.first() else { return };
+    let mut wanted: BTreeSet<String> = BTreeSet::new();
+    for entry in root.as_mapping().into_iter().flatten().filter(|entry| entry.key.value != "for") {
+        placeholders(&entry.value, &mut wanted);
+    }
+    for (name, value) in first.values.iter().filter(|(name, _)| name != NAME && !wanted.contains(name)) {
+        let message = format!("no text of the test has `{{{{ {} }}}}`", shortened(name));
+        let help = "write it where the value belongs, or remove it from the cases";
+        fields
+            .findings()
+            .report(Diagnostic::warning("unused-variable", message, fields.file(), value.span).with_help(help));
+    }
+}
+
+fn placeholders(node: &Node, found: &mut BTreeSet<String>) {
+    let mut of = |text: &str| {
+        for part in text.split("{{").skip(1) {
+            found.extend(part.split_once("}}").map(|(name, _)| name.trim().to_owned()));
+        }
+    };
+    match &node.kind {
+        NodeKind::Scalar(scalar) => of(&scalar.text),
+        NodeKind::Sequence(items) => items.iter().for_each(|item| placeholders(item, found)),
+        NodeKind::Mapping(entries) => {
+            entries.iter().for_each(|entry| of(&entry.key.value));
+            entries.iter().for_each(|entry| placeholders(&entry.value, found));
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! How often something happened: in all, or by name.
+
+use std::sync::Arc;
+
+use crate::script::fields::Fields;
+use crate::script::test::wanted::{Wanted, wanted};
+use crate::source::diagnostic::Diagnostic;
+use crate::source::span::{Span, Spanned};
+use crate::source::yaml::{Node, NodeKind};
+
+/// Counts that are wanted.
+#[derive(Clone, Debug)]
+pub struct Counts {
+    /// Where they stand.
+    pub span: Span,
+    /// In all.
+    pub total: Option<Wanted>,
+    /// By name.
+    pub by: Vec<(Spanned<String>, Wanted)>,
+}
+
+/// Reads counts: a number, a test of one, or either by name.
+pub(crate) fn counts(fields: &Fields<'_>, name: &'static str) -> Option<Counts> {
+    let node = fields.take(name)?;
+    let one = |node: &Arc<Node>| {
+        let value = node.to_json();
+        let is_count = match &node.kind {
+            NodeKind::Mapping(_) => true,
+            _ => value.as_u64().is_some(),
+        };
+        if !is_count {
+            let diagnostic = fields.wrong_type(name, "a whole number", node);
+            fields.findings().report(diagnostic.with_help("write how often, as in `2`, or `{ at_least: 1 }`"));
+            return None;
+        }
+        wanted(node, fields)
+    };
+    let NodeKind::Mapping(entries) = &node.kind else {
+        return Some(Counts { span: node.span, total: Some(one(node)?), by: vec![] });
+    };
+    if let Some(total) = wanted(node, fields).filter(|wanted| wanted.exact_value().is_none()) {
+        return Some(Counts { span: node.span, total: Some(total), by: vec![] });
+    }
+    if entries.is_empty() {
+        let message = format!("`{name}` counts nothing");
+        let help = "write a number, or a number for each name";
+        fields.findings().report(Diagnostic::error("empty-list", message, fields.file(), node.span).with_help(help));
+    }
+    let by = entries.iter().filter_map(|entry| Some((entry.key.clone(), one(&entry.value)?))).collect();
+    Some(Counts { span: node.span, total: None, by })
+}

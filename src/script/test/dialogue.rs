@@ -1,0 +1,155 @@
+//! The conversation of a test, item by item: `ai`, `user`, `expect`, `wait`, `restart`.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::script::fields::{Fields, Words, is_null};
+use crate::script::limits::{Budget, budget};
+use crate::script::test::expect::{Expect, expect};
+use crate::script::test::time::duration;
+use crate::script::test::wording::{Wording, wording};
+use crate::source::diagnostic::Diagnostic;
+use crate::source::span::Span;
+use crate::source::yaml::{Node, NodeKind};
+
+/// How many turns a simulated person takes when nobody says otherwise.
+pub const USUAL_TURNS: u32 = 20;
+
+/// One thing that is said, done or expected.
+#[derive(Clone, Debug)]
+pub enum Step {
+    /// What the AI says.
+    Ai(Box<Wording>),
+    /// What the person says.
+    User(Words),
+    /// A simulated person goes on from here.
+    Persona(Box<Persona>),
+    /// What must hold now.
+    Expect(Box<Expect>),
+    /// Time passes, while the session is driven.
+    Wait(Duration, Span),
+    /// The process dies, and the session is taken up again.
+    Restart(Box<Restart>),
+}
+
+impl Step {
+    /// Where it stands.
+    pub fn span(&self) -> Span {
+        match self {
+            Self::Ai(wording) => wording.span,
+            Self::User(words) => words.node.span,
+            Self::Persona(persona) => persona.span,
+            Self::Expect(expect) => expect.span,
+            Self::Wait(_, span) => *span,
+            Self::Restart(restart) => restart.span,
+        }
+    }
+}
+
+/// A person whom a model plays.
+#[derive(Clone, Debug)]
+pub struct Persona {
+    /// Where it stands.
+    pub span: Span,
+    /// Who it is and how it talks.
+    pub persona: Words,
+    /// What it wants from the conversation.
+    pub goal: Option<Words>,
+    /// The model that plays it; without one, that of the test.
+    pub model: Option<crate::source::span::Spanned<String>>,
+    /// How many times it may speak.
+    pub turns: u32,
+}
+
+/// How a process dies and another one goes on.
+#[derive(Clone, Debug)]
+pub struct Restart {
+    /// Where it stands.
+    pub span: Span,
+    /// How long nobody drives the session.
+    pub after: Duration,
+    /// The budget that it goes on with (`--budget`).
+    pub budget: Option<Budget>,
+}
+
+/// Reads one item of `dialogue` into the steps that it is made of: one that holds several of the fields is read from `wait` and
+/// `restart` over `ai` and `user` to `expect`.
+pub(crate) fn item(item: &Arc<Node>, fields: &Fields<'_>, steps: &mut Vec<Step>) {
+    let Some(inner) = Fields::of(item, "an item of `dialogue`", fields.file(), fields.findings()) else { return };
+    let before = steps.len();
+    let mistakes = fields.findings().count();
+    if let Some(node) = inner.take("wait")
+        && let Some(time) = duration("wait", node, &inner)
+    {
+        steps.push(Step::Wait(time, node.span));
+    }
+    if let Some(restart) = restart(&inner) {
+        steps.push(Step::Restart(Box::new(restart)));
+    }
+    let (ai, user) = (inner.take("ai"), inner.take("user"));
+    if let Some(wording) = ai.and_then(|node| wording(node, "`ai`", true, &inner)) {
+        steps.push(Step::Ai(Box::new(wording)));
+    }
+    if let Some(node) = user {
+        steps.extend(said(node, &inner));
+    }
+    if let Some(expect) = inner.take("expect").and_then(|node| expect(node, &inner)) {
+        steps.push(Step::Expect(Box::new(expect)));
+    }
+    if ai.is_some() && user.is_some() {
+        let message = "an item of `dialogue` has both `ai` and `user`, so nobody can tell who speaks first";
+        let help = "begin each of them with a `- ` of its own";
+        let diagnostic = Diagnostic::error("conflicting-fields", message, fields.file(), item.span);
+        fields.findings().report(diagnostic.with_help(help));
+    }
+    if steps.len() == before && mistakes == fields.findings().count() && item.as_mapping().is_some_and(<[_]>::is_empty)
+    {
+        let message = "an item of `dialogue` says nothing";
+        let span = if inner.span().is_empty() { Span::point(inner.span().start) } else { inner.span() };
+        let help = "write what is said, as in `- user: 我叫小林`, or what should be, as in `- ai: { contains: 称呼 }`";
+        fields.findings().report(Diagnostic::error("missing-key", message, fields.file(), span).with_help(help));
+    }
+    inner.finish();
+}
+
+/// `user` of an item: the words, or who says them.
+fn said(node: &Arc<Node>, fields: &Fields<'_>) -> Option<Step> {
+    match &node.kind {
+        NodeKind::Scalar(scalar) if !is_null(node) => {
+            Some(Step::User(Words { text: scalar.text.clone(), node: Arc::clone(node) }))
+        }
+        NodeKind::Mapping(_) => persona(node, fields).map(|persona| Step::Persona(Box::new(persona))),
+        _ => {
+            let diagnostic = fields.wrong_type("user", "what the person says", node);
+            let help = "write the words; somebody who says nothing at all writes `\"\"`";
+            fields.findings().report(diagnostic.with_help(help));
+            None
+        }
+    }
+}
+
+/// Reads a simulated person.
+pub(crate) fn persona(node: &Arc<Node>, fields: &Fields<'_>) -> Option<Persona> {
+    let inner = Fields::of(node, "`user`", fields.file(), fields.findings())?;
+    let persona = inner.required_words("persona");
+    let goal = inner.words("goal");
+    let model = inner.name("model");
+    let turns = inner.integer("turns", 1..=200).unwrap_or(USUAL_TURNS);
+    inner.finish();
+    Some(Persona { span: node.span, persona: persona?, goal, model, turns })
+}
+
+fn restart(fields: &Fields<'_>) -> Option<Restart> {
+    let node = fields.take("restart")?;
+    let plain = Restart { span: node.span, after: Duration::ZERO, budget: None };
+    match &node.kind {
+        NodeKind::Mapping(_) => {
+            let inner = Fields::of(node, "`restart`", fields.file(), fields.findings())?;
+            let after = inner.take("after").map(|node| duration("after", node, &inner));
+            let budget = budget(&inner);
+            inner.finish();
+            Some(Restart { after: after.unwrap_or(Some(Duration::ZERO))?, budget, ..plain })
+        }
+        _ => fields.boolean("restart").filter(|restart| *restart).map(|_| plain),
+    }
+}

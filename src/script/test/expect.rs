@@ -1,0 +1,298 @@
+//! What must hold at a place of a test: `expect`.
+
+use std::sync::Arc;
+
+use crate::script::fields::{Fields, is_null};
+use crate::script::test::counted::{Counts, counts};
+use crate::script::test::wanted::{Wanted, wanted};
+use crate::script::test::wording::{Wording, texts, wording};
+use crate::source::diagnostic::Diagnostic;
+use crate::source::near::near_miss;
+use crate::source::span::{Span, Spanned};
+use crate::source::yaml::{Node, NodeKind};
+
+/// Everything that an `expect` may say. What is not written is not looked at.
+#[derive(Clone, Debug, Default)]
+pub struct Expect {
+    /// Where it stands.
+    pub span: Span,
+    /// Variables; `scope.name` looks into one scope only.
+    pub variables: Vec<(Spanned<String>, Wanted)>,
+    /// What the last reply said of the state of its action.
+    pub metrics: Vec<(Spanned<String>, Wanted)>,
+    /// Why the last action that ended did, or the one of this id.
+    pub exit_reason: Vec<(Option<Spanned<String>>, Spanned<String>)>,
+    /// What the last outcome suggested, or that of this action.
+    pub progress_suggestion: Vec<(Option<Spanned<String>>, Spanned<String>)>,
+    /// Ids of the action, topic or phase where the session stands: all of them.
+    pub location: Vec<Spanned<String>>,
+    /// How the session stands.
+    pub status: Option<Spanned<String>>,
+    /// Events, in their order.
+    pub events: Vec<WantedEvent>,
+    /// Events by type, and how many of them.
+    pub event_counts: Option<Counts>,
+    /// Calls of models.
+    pub model_calls: Option<Counts>,
+    /// Requests that were sent for them.
+    pub attempts: Option<Counts>,
+    /// The last prompt, or that of this asker.
+    pub prompt: Vec<(Option<Spanned<String>>, Wording)>,
+    /// What a monitor said.
+    pub monitor_feedback: Option<WantedFeedback>,
+    /// Codes of warnings.
+    pub warnings: Option<Codes>,
+    /// Codes of errors.
+    pub errors: Option<Codes>,
+    /// Routes that were taken, by the reason or the trigger.
+    pub routes: Vec<(Spanned<String>, Spanned<String>)>,
+    /// What the AI said, in any of its messages.
+    pub said: Option<Wording>,
+    /// What the AI said and how things stand, compared with the file that `--update` writes; with its name.
+    pub snapshot: Option<Spanned<String>>,
+}
+
+/// An event with fields that it must have.
+#[derive(Clone, Debug)]
+pub struct WantedEvent {
+    /// Its type.
+    pub kind: Spanned<String>,
+    /// Its fields.
+    pub fields: Vec<(Spanned<String>, Wanted)>,
+}
+
+/// What a monitor must have said.
+#[derive(Clone, Debug)]
+pub struct WantedFeedback {
+    /// Where it stands.
+    pub span: Span,
+    /// Whether none must have come.
+    pub none: bool,
+    /// Whose turn was analysed.
+    pub action: Option<Spanned<String>>,
+    /// Whether a turn used it.
+    pub used: Option<bool>,
+    /// How its analysis must be, as JSON text.
+    pub wording: Wording,
+}
+
+/// Codes of warnings or errors: each of them occurs; none at all when the list is empty.
+#[derive(Clone, Debug)]
+pub struct Codes {
+    /// Where they stand.
+    pub span: Span,
+    /// The codes.
+    pub codes: Vec<Spanned<String>>,
+}
+
+/// How a session may stand.
+pub const STATUSES: [&str; 5] = ["running", "waiting_input", "stopped", "completed", "failed"];
+
+/// What may be suggested.
+const SUGGESTIONS: [&str; 4] = ["continue_needed", "completed", "blocked", "off_topic"];
+
+/// The types of events.
+pub const EVENTS: [&str; 22] = [
+    "session_started",
+    "session_resumed",
+    "phase_entered",
+    "topic_entered",
+    "action_started",
+    "skipped",
+    "message_discarded",
+    "message",
+    "variable_set",
+    "model_call",
+    "outcome",
+    "routed",
+    "triggered",
+    "monitor_feedback",
+    "orchestrated",
+    "budget_reached",
+    "warning",
+    "error",
+    "waiting",
+    "session_completed",
+    "session_failed",
+    "session_stopped",
+];
+
+/// Reads an `expect`.
+pub(crate) fn expect(node: &Node, fields: &Fields<'_>) -> Option<Expect> {
+    let inner = Fields::of(node, "`expect`", fields.file(), fields.findings())?;
+    if inner.is_empty() {
+        let message = "`expect` expects nothing";
+        let help = "write what must hold, as in `expect: { variables: { user_name: 小林 } }`";
+        let span = if node.span.is_empty() { Span::point(node.span.start) } else { node.span };
+        fields.findings().report(Diagnostic::error("missing-key", message, fields.file(), span).with_help(help));
+    }
+    let (events, event_counts) = events(&inner);
+    let expect = Expect {
+        span: node.span,
+        variables: values(&inner, "variables"),
+        metrics: values(&inner, "metrics"),
+        exit_reason: by_action(&inner, "exit_reason"),
+        progress_suggestion: by_action(&inner, "progress_suggestion"),
+        location: texts(&inner, "location"),
+        status: inner.name("status"),
+        events,
+        event_counts,
+        model_calls: counts(&inner, "model_calls"),
+        attempts: counts(&inner, "attempts"),
+        prompt: prompt(&inner),
+        monitor_feedback: feedback(&inner),
+        warnings: codes(&inner, "warnings"),
+        errors: codes(&inner, "errors"),
+        routes: routes(&inner),
+        said: inner.take("said").and_then(|node| wording(node, "`said`", true, &inner)),
+        snapshot: snapshot(&inner),
+    };
+    for (_, suggestion) in &expect.progress_suggestion {
+        one_of(suggestion, "progress_suggestion", &SUGGESTIONS, fields);
+    }
+    if let Some(status) = &expect.status {
+        one_of(status, "status", &STATUSES, fields);
+    }
+    inner.finish();
+    Some(expect)
+}
+
+/// Reports a word that is none of those that there are.
+fn one_of(word: &Spanned<String>, name: &str, known: &[&'static str], fields: &Fields<'_>) {
+    if known.contains(&word.value.as_str()) {
+        return;
+    }
+    let listed = known.iter().map(|known| format!("`{known}`")).collect::<Vec<_>>().join(", ");
+    let near = near_miss(&word.value, known.iter().copied());
+    let message = format!("`{name}` must be one of {listed}");
+    let help = near.map_or_else(|| "write one of these words".to_owned(), |near| format!("did you mean `{near}`?"));
+    let diagnostic = Diagnostic::error("not-a-choice", message, fields.file(), word.span).with_help(help);
+    fields.findings().report(diagnostic.with_replacement(near));
+}
+
+/// A mapping of names to how their values must be.
+fn values(fields: &Fields<'_>, name: &'static str) -> Vec<(Spanned<String>, Wanted)> {
+    let Some(node) = fields.take(name) else { return vec![] };
+    let Some(entries) = node.as_mapping() else {
+        let diagnostic = fields.wrong_type(name, "a mapping of names to values", node);
+        fields.findings().report(diagnostic.with_help("write each on a line of its own, as `name: value`"));
+        return vec![];
+    };
+    entries.iter().filter_map(|entry| Some((entry.key.clone(), wanted(&entry.value, fields)?))).collect()
+}
+
+/// A word, or words by the ids of actions.
+fn by_action(fields: &Fields<'_>, name: &'static str) -> Vec<(Option<Spanned<String>>, Spanned<String>)> {
+    let Some(node) = fields.take(name) else { return vec![] };
+    match &node.kind {
+        NodeKind::Mapping(entries) => {
+            let word = |node: &Arc<Node>| Some(Spanned { value: node.as_scalar()?.text.clone(), span: node.span });
+            entries.iter().filter_map(|entry| Some((Some(entry.key.clone()), word(&entry.value)?))).collect()
+        }
+        _ => fields.name(name).map(|word| (None, word)).into_iter().collect(),
+    }
+}
+
+fn events(fields: &Fields<'_>) -> (Vec<WantedEvent>, Option<Counts>) {
+    let Some(node) = fields.take("events") else { return (vec![], None) };
+    let known = |kind: &Spanned<String>| one_of(kind, "events", &EVENTS, fields);
+    match &node.kind {
+        NodeKind::Mapping(_) => {
+            let counts = counts(fields, "events");
+            counts.iter().flat_map(|counts| &counts.by).for_each(|(kind, _)| known(kind));
+            (vec![], counts)
+        }
+        NodeKind::Sequence(items) => (items.iter().filter_map(|item| event(item, &known, fields)).collect(), None),
+        NodeKind::Scalar(_) => (event(node, &known, fields).into_iter().collect(), None),
+    }
+}
+
+fn event(node: &Arc<Node>, known: &dyn Fn(&Spanned<String>), fields: &Fields<'_>) -> Option<WantedEvent> {
+    if let Some(scalar) = node.as_scalar().filter(|_| !is_null(node)) {
+        let kind = Spanned { value: scalar.text.clone(), span: node.span };
+        known(&kind);
+        return Some(WantedEvent { kind, fields: vec![] });
+    }
+    let inner = Fields::of(node, "an event", fields.file(), fields.findings())?;
+    let kind = inner.required_words("type")?;
+    let kind = Spanned { value: kind.text, span: kind.node.span };
+    known(&kind);
+    let others = node.as_mapping().unwrap_or_default().iter().filter(|entry| entry.key.value != "type");
+    let others = others.filter_map(|entry| Some((entry.key.clone(), wanted(&entry.value, fields)?))).collect();
+    Some(WantedEvent { kind, fields: others })
+}
+
+/// How the last prompt must be, or those of the askers that are named.
+fn prompt(fields: &Fields<'_>) -> Vec<(Option<Spanned<String>>, Wording)> {
+    const WORDS: [&str; 5] = ["equals", "contains", "not_contains", "matches", "any"];
+    let Some(node) = fields.take("prompt") else { return vec![] };
+    let entries = node.as_mapping().unwrap_or_default();
+    if entries.is_empty() || entries.iter().any(|entry| WORDS.contains(&entry.key.value.as_str())) {
+        return wording(node, "`prompt`", false, fields).map(|wording| (None, wording)).into_iter().collect();
+    }
+    let one = |entry: &crate::source::yaml::Entry| {
+        Some((Some(entry.key.clone()), wording(&entry.value, "what a prompt must be", false, fields)?))
+    };
+    entries.iter().filter_map(one).collect()
+}
+
+fn feedback(fields: &Fields<'_>) -> Option<WantedFeedback> {
+    let node = fields.take("monitor_feedback")?;
+    if node.as_scalar().is_some_and(|scalar| is_null(node) || scalar.text == "none") {
+        let (action, used, wording) = (None, None, Wording::default());
+        return Some(WantedFeedback { span: node.span, none: true, action, used, wording });
+    }
+    if node.as_scalar().is_some() {
+        let diagnostic = fields.wrong_type("monitor_feedback", "a mapping, or `none`", node);
+        fields
+            .findings()
+            .report(diagnostic.with_help("write it as in `monitor_feedback: { contains: 放慢, used: true }`"));
+        return None;
+    }
+    let inner = Fields::of(node, "`monitor_feedback`", fields.file(), fields.findings())?;
+    let used = if inner.has("used") { inner.boolean("used") } else { None };
+    let action = inner.name("action");
+    let matches = texts(&inner, "matches").into_iter();
+    let wording = Wording {
+        span: node.span,
+        contains: texts(&inner, "contains"),
+        not_contains: texts(&inner, "not_contains"),
+        matches: matches.filter_map(|written| crate::script::test::pattern::pattern(written, &inner)).collect(),
+        ..Wording::default()
+    };
+    inner.finish();
+    Some(WantedFeedback { span: node.span, none: false, action, used, wording })
+}
+
+fn codes(fields: &Fields<'_>, name: &'static str) -> Option<Codes> {
+    let node = fields.take(name)?;
+    let none = is_null(node) || node.as_scalar().is_some_and(|scalar| scalar.text == "none");
+    Some(Codes { span: node.span, codes: if none { vec![] } else { texts(fields, name) } })
+}
+
+fn routes(fields: &Fields<'_>) -> Vec<(Spanned<String>, Spanned<String>)> {
+    let Some(node) = fields.take("routes") else { return vec![] };
+    let Some(entries) = node.as_mapping() else {
+        let diagnostic = fields.wrong_type("routes", "a mapping of reasons to routes", node);
+        fields.findings().report(diagnostic.with_help("write it as in `routes: { user_blocked: insert comfort }`"));
+        return vec![];
+    };
+    let word = |node: &Arc<Node>| Some(Spanned { value: node.as_scalar()?.text.clone(), span: node.span });
+    entries.iter().filter_map(|entry| Some((entry.key.clone(), word(&entry.value)?))).collect()
+}
+
+fn snapshot(fields: &Fields<'_>) -> Option<Spanned<String>> {
+    let node = fields.take("snapshot")?;
+    if node.to_json() == serde_json::Value::Bool(true) {
+        return Some(Spanned { value: String::new(), span: node.span });
+    }
+    let name = fields.name("snapshot")?;
+    let plain = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.');
+    if name.value.is_empty() || name.value.starts_with('.') || !name.value.chars().all(plain) {
+        let message = "a snapshot's name is made of letters, digits, `_`, `-` and `.`";
+        let help = "write such a name, or `snapshot: true`";
+        fields.findings().report(Diagnostic::error("invalid-name", message, fields.file(), name.span).with_help(help));
+        return None;
+    }
+    Some(name)
+}

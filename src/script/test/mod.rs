@@ -1,0 +1,13 @@
+//! Conversation tests (LANGUAGE.md section 13), as written.
+
+pub mod cases;
+pub mod counted;
+pub mod dialogue;
+pub mod expect;
+pub mod fault;
+pub mod pattern;
+pub mod replies;
+pub mod test;
+pub mod time;
+pub mod wanted;
+pub mod wording;

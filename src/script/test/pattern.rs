@@ -1,0 +1,41 @@
+//! Regular expressions of a test: compiled where they are read, so that a wrong one is told with its place.
+
+use regex::{Regex, RegexBuilder};
+
+use crate::script::fields::Fields;
+use crate::source::diagnostic::Diagnostic;
+use crate::source::span::{Span, Spanned};
+
+/// The largest compiled expression, in bytes: matching itself takes time linear in the text, whatever is written.
+const MOST_BYTES: usize = 2 * 1024 * 1024;
+
+/// A regular expression.
+#[derive(Clone, Debug)]
+pub struct Pattern {
+    /// As it is written.
+    pub source: String,
+    /// What it finds.
+    pub regex: Regex,
+    /// Where it stands.
+    pub span: Span,
+}
+
+/// Compiles an expression; reports `wrong-pattern` when it is none.
+pub(crate) fn pattern(written: Spanned<String>, fields: &Fields<'_>) -> Option<Pattern> {
+    let Spanned { value: source, span } = written;
+    match RegexBuilder::new(&source).size_limit(MOST_BYTES).build() {
+        Ok(regex) => Some(Pattern { source, regex, span }),
+        Err(error) => {
+            let why = match error {
+                regex::Error::CompiledTooBig(_) => "it is too large".to_owned(),
+                // The last line of several says what is wrong; those before it draw the place.
+                other => other.to_string().lines().last().unwrap_or_default().replace("error: ", ""),
+            };
+            let message = format!("this is no regular expression: {why}");
+            let help = "`.*+?()[]{}|^$\\` have a meaning of their own: write `\\` before one that is meant as it stands, or use \
+                        `contains` for plain words";
+            fields.findings().report(Diagnostic::error("wrong-pattern", message, fields.file(), span).with_help(help));
+            None
+        }
+    }
+}

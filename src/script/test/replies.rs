@@ -1,0 +1,278 @@
+//! What the models of a test answer: `model` and `monitor`.
+//!
+//! ```yaml
+//! model:
+//!   ask_name:                              # an action's id; `monitor:ID` and `orchestrator:ID` are other askers
+//!     - { content: 怎么称呼您？, EXIT: "NO" }   # a value
+//!     - just as a model would write it      # a text, sent as it is
+//!     - timeout                             # a fault
+//!     - { http: 503, retry_after: 2 }
+//!     - { cut_after: 40, reply: { content: 好的 } }
+//!     - { after_ms: 500, reply: timeout }   # `reply` holds what is sent, whatever it looks like
+//!   "*": [ … ]                              # whoever has no list of its own
+//! ```
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::script::fields::{Fields, is_null};
+use crate::script::test::fault::{Fault, KEYS, Slow, fault};
+use crate::source::diagnostic::Diagnostic;
+use crate::source::near::near_miss;
+use crate::source::span::{Span, Spanned};
+use crate::source::yaml::{Node, NodeKind, ScalarStyle};
+
+/// The longest that a scripted model may take, in milliseconds: a day.
+const LONGEST_MS: u64 = 24 * 60 * 60 * 1000;
+
+/// Who answers.
+#[derive(Clone, Debug)]
+pub enum Model {
+    /// Written replies.
+    Scripted(Vec<Replies>),
+    /// The model of this name of the project's configuration, or `offline`.
+    Named(Spanned<String>),
+}
+
+/// The replies for one asker.
+#[derive(Clone, Debug)]
+pub struct Replies {
+    /// Who asks.
+    pub asker: Asker,
+    /// Where that stands.
+    pub span: Span,
+    /// What is answered, attempt by attempt.
+    pub entries: Vec<WrittenReply>,
+}
+
+/// Who asks a model.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Asker {
+    /// Whoever has no list of its own.
+    Anyone,
+    /// An action, its monitor, or the orchestrator that its monitor called.
+    One {
+        /// `action`, `monitor` or `orchestrator`.
+        purpose: &'static str,
+        /// The action's id.
+        action: String,
+    },
+}
+
+impl Asker {
+    /// How a test writes it.
+    pub fn written(&self) -> String {
+        match self {
+            Self::Anyone => "*".to_owned(),
+            Self::One { purpose: "action", action } => action.clone(),
+            Self::One { purpose, action } => format!("{purpose}:{action}"),
+        }
+    }
+}
+
+/// What one attempt is answered.
+#[derive(Clone, Debug)]
+pub struct WrittenReply {
+    /// Where it stands.
+    pub span: Span,
+    /// The round that it is for, instead of its place in the order.
+    pub round: Option<u32>,
+    /// Whether it is for an answered turn or an opening one, instead of its place in the order.
+    pub answered: Option<bool>,
+    /// How long the model takes, in milliseconds of the test's own time.
+    pub after_ms: u64,
+    /// What comes.
+    pub sent: Sent,
+}
+
+/// What comes from a model.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Sent {
+    /// A value, written as compact JSON; fields that a model would have written too are added with their defaults.
+    Value(Value),
+    /// A text, sent as it is.
+    Text(String),
+    /// So many characters of what would have come, and then the connection breaks.
+    Cut(u32, Box<Sent>),
+    /// No reply.
+    Fault(Fault),
+}
+
+const PURPOSES: [&str; 3] = ["action", "monitor", "orchestrator"];
+
+/// Reads `model`: a name, a list for whoever asks, or lists by action.
+pub(crate) fn model(fields: &Fields<'_>) -> Option<Model> {
+    let node = fields.take("model")?;
+    match &node.kind {
+        NodeKind::Scalar(scalar) if !is_null(node) => {
+            Some(Model::Named(Spanned { value: scalar.text.clone(), span: node.span }))
+        }
+        NodeKind::Scalar(_) => None,
+        _ => Some(Model::Scripted(lists(node, "action", fields))),
+    }
+}
+
+/// Reads `monitor`: lists by action, or one list for all of them; `off` and nothing mean that none starts.
+pub(crate) fn monitor(fields: &Fields<'_>) -> (Vec<Replies>, bool) {
+    let Some(node) = fields.take("monitor") else { return (vec![], false) };
+    match node.as_scalar().map(|scalar| scalar.text.as_str()) {
+        None => (lists(node, "monitor", fields), true),
+        Some("" | "off" | "false" | "~" | "null") => (vec![], false),
+        Some("on" | "true") => (vec![], true),
+        Some(_) => {
+            let diagnostic = fields.wrong_type("monitor", "replies by action, `on` or `off`", node);
+            let help =
+                "write `monitor: off`, or the monitors' replies, as in `ask_name: [{ intervention_needed: false }]`";
+            fields.findings().report(diagnostic.with_help(help));
+            (vec![], false)
+        }
+    }
+}
+
+fn lists(node: &Arc<Node>, purpose: &'static str, fields: &Fields<'_>) -> Vec<Replies> {
+    let entries = match &node.kind {
+        NodeKind::Sequence(items) => {
+            let asker =
+                if purpose == "monitor" { Asker::One { purpose, action: "*".to_owned() } } else { Asker::Anyone };
+            return vec![Replies { asker, span: node.span, entries: entries(items, "the list", fields) }];
+        }
+        NodeKind::Mapping(entries) => entries,
+        NodeKind::Scalar(_) => return vec![],
+    };
+    let mut lists: Vec<Replies> = Vec::new();
+    for entry in entries {
+        let Some(asker) = asker(&entry.key, purpose, fields) else { continue };
+        let NodeKind::Sequence(items) = &entry.value.kind else {
+            let message =
+                format!("the replies of `{}` must be a list, but this is {}", entry.key.value, entry.value.describe());
+            let help = "write the replies in their order, each on a line of its own with `- `";
+            let diagnostic = Diagnostic::error("wrong-type", message, fields.file(), entry.value.span);
+            fields.findings().report(diagnostic.with_help(help));
+            continue;
+        };
+        if let Some(twice) = lists.iter().find(|list| list.asker == asker) {
+            let message = format!("`{}` has replies already", asker.written());
+            let diagnostic = Diagnostic::error("duplicate-key", message, fields.file(), entry.key.span);
+            let diagnostic = diagnostic.with_related("the others stand here", fields.file(), twice.span);
+            fields.findings().report(diagnostic.with_help("write all of them in one list, in their order"));
+            continue;
+        }
+        let entries = self::entries(items, &entry.key.value, fields);
+        lists.push(Replies { asker, span: entry.key.span, entries });
+    }
+    lists
+}
+
+fn asker(key: &Spanned<String>, usual: &'static str, fields: &Fields<'_>) -> Option<Asker> {
+    let Some((purpose, action)) = key.value.split_once(':') else {
+        return Some(match (key.value.as_str(), usual) {
+            ("*", "action") => Asker::Anyone,
+            (action, purpose) => Asker::One { purpose, action: action.to_owned() },
+        });
+    };
+    let known = PURPOSES.iter().copied().find(|known| *known == purpose.trim());
+    if let Some(purpose) = known {
+        return Some(Asker::One { purpose, action: action.trim().to_owned() });
+    }
+    let message = format!("`{}` is nobody who asks a model", purpose.trim());
+    let near = near_miss(purpose.trim(), PURPOSES);
+    let help = match near {
+        Some(near) => format!("did you mean `{near}:{}`?", action.trim()),
+        None => format!("there are {}", PURPOSES.map(|purpose| format!("`{purpose}:ID`")).join(", ")),
+    };
+    fields.findings().report(Diagnostic::error("not-a-choice", message, fields.file(), key.span).with_help(help));
+    None
+}
+
+fn entries(items: &[Arc<Node>], of: &str, fields: &Fields<'_>) -> Vec<WrittenReply> {
+    items.iter().filter_map(|item| entry(item, of, fields)).collect()
+}
+
+fn entry(node: &Arc<Node>, of: &str, fields: &Fields<'_>) -> Option<WrittenReply> {
+    let plain = |sent| WrittenReply { span: node.span, round: None, answered: None, after_ms: 0, sent };
+    if let Some(entries) = node.as_mapping() {
+        let keys = || entries.iter().map(|entry| entry.key.value.as_str());
+        if keys().next().is_some() && keys().all(|key| KEYS.contains(&key)) {
+            return controlled(node, of, fields);
+        }
+        // One `$key` is never a field of a reply.
+        if let Some(entry) = entries.iter().find(|entry| entry.key.value.starts_with('$')) {
+            let diagnostic = if KEYS.contains(&entry.key.value.as_str()) {
+                let message = format!("beside `{}` the reply itself stands under `reply`", entry.key.value);
+                let help = "write it as in `{ $round: 2, reply: { EXIT: \"YES\" } }`";
+                Diagnostic::error("unknown-key", message, fields.file(), entry.key.span).with_help(help)
+            } else {
+                let message = format!("a reply has no field `{}`", entry.key.value);
+                let help = match near_miss(&entry.key.value, KEYS) {
+                    Some(near) => format!("did you mean `{near}`?"),
+                    None => "a field that begins with `$` is one of `$round`, `$answered`, `$after_ms`".to_owned(),
+                };
+                Diagnostic::error("unknown-key", message, fields.file(), entry.key.span).with_help(help)
+            };
+            fields.findings().report(diagnostic);
+            return None;
+        }
+    }
+    if is_null(node) {
+        let message = format!("a reply of `{of}` is empty");
+        let help = "write what the model answers; an empty text is `\"\"`";
+        fields.findings().report(Diagnostic::error("wrong-type", message, fields.file(), node.span).with_help(help));
+        return None;
+    }
+    if let Some(scalar) = node.as_scalar().filter(|scalar| scalar.style == ScalarStyle::Plain) {
+        match scalar.text.as_str() {
+            "timeout" => return Some(plain(Sent::Fault(Fault::Timeout(Slow::FirstToken)))),
+            "unreachable" => return Some(plain(Sent::Fault(Fault::Unreachable))),
+            _ => {}
+        }
+    }
+    Some(plain(sent(node)))
+}
+
+/// What is sent for a node that is a reply, whatever it looks like.
+fn sent(node: &Node) -> Sent {
+    match node.to_json() {
+        Value::String(text) => Sent::Text(text),
+        value => Sent::Value(value),
+    }
+}
+
+/// An entry that says how its reply comes, or why none does.
+fn controlled(node: &Arc<Node>, of: &str, fields: &Fields<'_>) -> Option<WrittenReply> {
+    let what = format!("a reply of `{of}`");
+    let inner = Fields::of(node, what, fields.file(), fields.findings())?;
+    let round = inner.integer("$round", 1..=50);
+    let answered = if inner.has("$answered") { inner.boolean("$answered") } else { None };
+    let ms = |name| inner.integer(name, 0..=u32::try_from(LONGEST_MS).unwrap_or(u32::MAX)).map(u64::from);
+    let after_ms = ms("after_ms").or_else(|| ms("$after_ms")).unwrap_or(0);
+    let cut_after = inner.integer("cut_after", 0..=u32::MAX);
+    let reply = inner.take("reply").map(|node| sent(node));
+    let has_fault = ["http", "timeout", "unreachable"].iter().any(|key| inner.has(key));
+    let fault = fault(&inner);
+    let sent = match (fault, reply) {
+        (Some(_), Some(_)) => {
+            let message = "a fault has no reply";
+            let help = "remove one of the two; what comes at the next attempt is the next item of the list";
+            let diagnostic = Diagnostic::error("conflicting-fields", message, fields.file(), node.span);
+            fields.findings().report(diagnostic.with_help(help));
+            None
+        }
+        (Some(fault), None) => Some(Sent::Fault(fault)),
+        (None, Some(reply)) => Some(match cut_after {
+            Some(characters) => Sent::Cut(characters, Box::new(reply)),
+            None => reply,
+        }),
+        (None, None) => {
+            if !has_fault {
+                let message = "nothing says what is sent".to_owned();
+                let help = "write it under `reply`, as in `{ after_ms: 500, reply: { content: 好的 } }`";
+                let diagnostic = Diagnostic::error("missing-key", message, fields.file(), node.span);
+                inner.lacks(&["reply"], diagnostic.with_help(help));
+            }
+            None
+        }
+    };
+    inner.finish();
+    Some(WrittenReply { span: node.span, round, answered, after_ms, sent: sent? })
+}

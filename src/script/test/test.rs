@@ -1,0 +1,204 @@
+//! A conversation test (LANGUAGE.md section 13), as written.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+use crate::script::fields::{Fields, Words};
+use crate::script::findings::Findings;
+use crate::script::limits::{Budget, budget};
+use crate::script::test::cases::{CaseValues, cases, filled, unused};
+use crate::script::test::dialogue::{Persona, Step, item, persona};
+use crate::script::test::expect::{Expect, expect};
+use crate::script::test::replies::{Model, Replies, model, monitor};
+use crate::script::test::time::moment;
+use crate::source::span::Spanned;
+use crate::source::text::SourceFile;
+use crate::source::yaml::{Node, NodeKind};
+
+/// The most cases of one test that are read before it runs: each is read again when it does.
+pub const MOST_LOOKED_AT: usize = 200;
+
+/// How many turns a conversation may have when its test does not say.
+pub const USUAL_TURNS: u32 = 200;
+
+/// The fields at the root of a test.
+const FIELDS: [&str; 15] = [
+    "script", "model", "monitor", "vars", "user_id", "scheme", "clock", "seed", "budget", "turns", "strict", "user",
+    "for", "dialogue", "expect",
+];
+
+/// A test, or one case of it.
+#[derive(Clone, Debug)]
+pub struct WrittenTest {
+    /// `test`: what it shows, as a sentence.
+    pub name: Option<Words>,
+    /// `script`: the path of the script, relative to this file.
+    pub script: Option<Spanned<String>>,
+    /// `model`: who answers. Without it, the offline responder does.
+    pub model: Option<Model>,
+    /// `monitor`: what the monitors answer.
+    pub monitor: Vec<Replies>,
+    /// Whether monitors run at all.
+    pub monitors: bool,
+    /// `vars`: variables that have a value from the beginning.
+    pub vars: Vec<(Spanned<String>, Value)>,
+    /// `user_id`: whose global variables the session sees.
+    pub user_id: Option<String>,
+    /// `scheme`: the scheme of prompt templates, in the place of the script's own.
+    pub scheme: Option<Spanned<String>>,
+    /// `clock`: when the clock begins.
+    pub clock: Option<Timestamp>,
+    /// `seed`: what everything random begins with.
+    pub seed: Option<u32>,
+    /// `budget`: in the place of the script's own.
+    pub budget: Option<Budget>,
+    /// `turns`: how many turns the conversation may have.
+    pub turns: u32,
+    /// `strict`: whether messages that nobody looked at and replies that nobody asked for are failures.
+    pub strict: bool,
+    /// `user`: a simulated person, who talks before the dialogue goes on.
+    pub persona: Option<Persona>,
+    /// `dialogue`.
+    pub dialogue: Vec<Step>,
+    /// `expect`: what must hold at the end.
+    pub expect: Option<Expect>,
+}
+
+/// A name in an expectation.
+#[derive(Clone, Debug)]
+pub enum Expected<'t> {
+    /// A variable.
+    Variable(&'t Spanned<String>),
+    /// An exit reason.
+    ExitReason(&'t Spanned<String>),
+    /// The id of an action, topic or phase where the conversation should stand.
+    Location(&'t Spanned<String>),
+    /// An action.
+    Action(&'t Spanned<String>),
+}
+
+impl WrittenTest {
+    /// Every `expect` of it, that at the end last.
+    pub fn expects(&self) -> impl Iterator<Item = &Expect> {
+        let steps = self.dialogue.iter().filter_map(|step| match step {
+            Step::Expect(expect) => Some(expect.as_ref()),
+            _ => None,
+        });
+        steps.chain(&self.expect)
+    }
+
+    /// The names in its expectations that the script should have.
+    pub fn expected(&self) -> Vec<Expected<'_>> {
+        let mut expected = Vec::new();
+        for step in &self.dialogue {
+            if let Step::Ai(wording) = step {
+                expected.extend(wording.action.as_ref().map(Expected::Action));
+            }
+        }
+        for expect in self.expects() {
+            expected.extend(expect.variables.iter().map(|(name, _)| Expected::Variable(name)));
+            expected.extend(expect.exit_reason.iter().map(|(_, reason)| Expected::ExitReason(reason)));
+            let of = expect.exit_reason.iter().chain(&expect.progress_suggestion).filter_map(|(of, _)| of.as_ref());
+            expected.extend(of.map(Expected::Action));
+            expected.extend(expect.location.iter().map(Expected::Location));
+            let counts = expect.model_calls.iter().chain(&expect.attempts).flat_map(|counts| &counts.by);
+            expected.extend(counts.map(|(asker, _)| Expected::Action(asker)));
+            expected.extend(expect.prompt.iter().filter_map(|(of, _)| of.as_ref()).map(Expected::Action));
+            expected
+                .extend(expect.monitor_feedback.iter().filter_map(|said| said.action.as_ref()).map(Expected::Action));
+            expected.extend(expect.said.iter().filter_map(|said| said.action.as_ref()).map(Expected::Action));
+        }
+        expected
+    }
+
+    /// The replies of models and monitors.
+    pub fn replies(&self) -> impl Iterator<Item = &Replies> {
+        let scripted = match &self.model {
+            Some(Model::Scripted(replies)) => replies.as_slice(),
+            _ => &[],
+        };
+        scripted.iter().chain(&self.monitor)
+    }
+}
+
+/// Reads the test whose root has these fields. Of a test with `for` the first case is given; what is wrong with any of them is
+/// reported, each thing once.
+pub fn test(root: &Node, fields: &Fields<'_>) -> Option<WrittenTest> {
+    FIELDS.iter().for_each(|name| fields.ignore(name));
+    fields.ignore("test");
+    let (file, findings) = (fields.file(), fields.findings());
+    let Some(cases) = cases(root, file, findings) else { return read(root, file, findings) };
+    unused(root, &cases, fields);
+    let (mut first, mut told) = (None, HashSet::new());
+    for case in cases.iter().take(MOST_LOOKED_AT) {
+        let own = Findings::new();
+        let test = read(&filled(root, case), file, &own);
+        first = first.or(test);
+        for diagnostic in own.into_vec() {
+            if told.insert((diagnostic.rule, diagnostic.span, diagnostic.message.clone())) {
+                findings.report(diagnostic);
+            }
+        }
+    }
+    // Without any case that could be read, what does not depend on them can still be.
+    first.or_else(|| read(root, file, &Findings::new()))
+}
+
+/// Reads one case; `None` for the test itself, which has no cases.
+pub fn one(root: &Node, case: Option<&CaseValues>, file: &Arc<SourceFile>, findings: &Findings) -> Option<WrittenTest> {
+    match case {
+        Some(case) => read(&filled(root, case), file, findings),
+        None => read(root, file, findings),
+    }
+}
+
+fn read(root: &Node, file: &Arc<SourceFile>, findings: &Findings) -> Option<WrittenTest> {
+    let fields = Fields::of(root, "a test", file, findings)?;
+    let name = fields.required_words("test");
+    let script = fields.required_words("script").map(|words| Spanned { value: words.text, span: words.node.span });
+    let model = model(&fields);
+    let (monitor, monitors) = monitor(&fields);
+    let orchestrated = |replies: &&Replies| replies.asker.written().starts_with("monitor:");
+    let monitors = monitors
+        || matches!(&model, Some(Model::Scripted(replies)) if replies.iter().any(|replies| orchestrated(&replies)));
+    let persona = fields.take("user").and_then(|node| persona(node, &fields));
+    let mut dialogue: Vec<Step> = persona.iter().cloned().map(Box::new).map(Step::Persona).collect();
+    let items = if persona.is_some() && !fields.has("dialogue") { None } else { fields.required_list("dialogue") };
+    for written in items.unwrap_or_default() {
+        item(written, &fields, &mut dialogue);
+    }
+    let test = WrittenTest {
+        name,
+        script,
+        model,
+        monitor,
+        monitors,
+        vars: vars(&fields),
+        user_id: fields.words("user_id").map(|words| words.text),
+        scheme: fields.name("scheme"),
+        clock: moment(&fields, "clock"),
+        seed: fields.integer("seed", 0..=u32::MAX),
+        budget: budget(&fields),
+        turns: fields.integer("turns", 1..=10_000).unwrap_or(USUAL_TURNS),
+        strict: if fields.has("strict") { fields.boolean("strict").unwrap_or(false) } else { false },
+        persona,
+        dialogue,
+        expect: fields.take("expect").and_then(|node| expect(node, &fields)),
+    };
+    Some(test)
+}
+
+fn vars(fields: &Fields<'_>) -> Vec<(Spanned<String>, Value)> {
+    let Some(node) = fields.take("vars") else { return vec![] };
+    match &node.kind {
+        NodeKind::Mapping(entries) => entries.iter().map(|entry| (entry.key.clone(), entry.value.to_json())).collect(),
+        _ => {
+            let diagnostic = fields.wrong_type("vars", "a mapping of names to values", node);
+            fields.findings().report(diagnostic.with_help("write each on a line of its own, as `user_name: 小林`"));
+            vec![]
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! Times of a test: how long something takes, and the moment at which its clock begins.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use crate::script::fields::Fields;
+use crate::source::diagnostic::Diagnostic;
+use crate::source::yaml::Node;
+
+/// The longest time that a test may let pass at once: ten years.
+const LONGEST: Duration = Duration::from_secs(10 * 366 * 24 * 60 * 60);
+
+/// A time as `5m`, `2h 30m` or `500ms`.
+pub(crate) fn duration(name: &str, node: &Node, fields: &Fields<'_>) -> Option<Duration> {
+    let text = node.as_scalar().map(|scalar| scalar.text.trim()).unwrap_or_default();
+    let read = humantime::parse_duration(text).ok().filter(|duration| *duration <= LONGEST);
+    if read.is_none() {
+        let message = format!("`{name}` must be a time, but this is {}", node.describe());
+        let help = "write a number with its unit, as in `30s`, `5m` or `2h 30m`; at most ten years";
+        let diagnostic = Diagnostic::error("wrong-type", message, fields.file(), node.span).with_help(help);
+        let seconds = text.parse::<u32>().ok().map(|seconds| format!("{seconds}s"));
+        fields.findings().report(diagnostic.with_replacement(seconds.as_deref()));
+    }
+    read
+}
+
+/// `clock`: a moment as RFC 3339 has it.
+pub(crate) fn moment(fields: &Fields<'_>, name: &'static str) -> Option<Timestamp> {
+    let written = fields.name(name)?;
+    match written.value.parse() {
+        Ok(moment) => Some(moment),
+        Err(_) => {
+            let message = format!("`{name}` must be a moment, and this is none");
+            let help = "write it as in `2026-11-21T20:00:00Z`";
+            fields
+                .findings()
+                .report(Diagnostic::error("wrong-type", message, fields.file(), written.span).with_help(help));
+            None
+        }
+    }
+}
