@@ -2,9 +2,8 @@
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
-use serde_json::Map;
 
-use crate::program::action::{Action, ActionError, Block, Flow};
+use crate::program::action::{Action, ActionError, Block, Branch, Flow};
 use crate::program::assignments::{Assignment, assign, read_values};
 use crate::program::kind::{Checking, Described, Kind};
 use crate::program::outcome::{ExitReason, Outcome};
@@ -22,11 +21,12 @@ pub struct Condition;
 
 struct Cases {
     cases: Vec<Case>,
-    otherwise: Option<Consequence>,
+    otherwise: Option<(Span, Consequence)>,
 }
 
 struct Case {
     when: Expr,
+    span: Span,
     then: Consequence,
 }
 
@@ -34,6 +34,45 @@ enum Consequence {
     Steps(Steps),
     Set(Vec<Assignment>),
     Goto(String),
+}
+
+impl Consequence {
+    fn steps(&self) -> Option<&Steps> {
+        match self {
+            Self::Steps(steps) => Some(steps),
+            Self::Set(_) | Self::Goto(_) => None,
+        }
+    }
+}
+
+/// The key of an outcome's `metadata` that names the case that was taken.
+const BRANCH: &str = "branch";
+
+/// What is left when no case holds.
+const ELSE: &str = "else";
+
+/// What authors call the case of this number.
+fn case_name(number: usize) -> String {
+    format!("case {}", number + 1)
+}
+
+impl Cases {
+    /// What authors call the block of this name.
+    fn branch(block: &str) -> Option<String> {
+        if block == ELSE {
+            return Some(ELSE.to_owned());
+        }
+        block.strip_prefix("case.").and_then(|number| number.parse().ok()).map(case_name)
+    }
+
+    /// The outcome after this case; of none, when none held.
+    fn outcome(block: Option<&str>) -> Outcome {
+        let mut outcome = Outcome::done(ExitReason::ExitCriteriaMet);
+        if let Some(branch) = block.and_then(Self::branch) {
+            outcome.metadata.insert(BRANCH.into(), branch.into());
+        }
+        outcome
+    }
 }
 
 /// Which case was entered, so that the turn after it knows that there is nothing left to decide.
@@ -76,7 +115,7 @@ impl Kind for Condition {
             always_branches &= branches(&inner);
             inner.finish();
             if let (Some(when), Some(then)) = (when, then) {
-                cases.push(Case { when, then });
+                cases.push(Case { when, span: item.span, then });
             }
         }
         let written_else = fields.take("else");
@@ -90,7 +129,7 @@ impl Kind for Condition {
             let then = consequence(&inner, checking);
             always_branches &= branches(&inner);
             inner.finish();
-            then
+            then.map(|then| (node.span, then))
         });
         checking.describe(Described { max_rounds: 1, always_branches, ..Described::default() });
         let whole = !items.is_empty() && cases.len() == items.len() && otherwise.is_some() == written_else.is_some();
@@ -218,47 +257,56 @@ impl Action for Cases {
     async fn turn(&self, turn: &Turn<'_>) -> Result<Flow, ActionError> {
         turn.in_round(1);
         let entered: Entered = turn.state()?;
-        if entered.block.is_some() {
-            return Ok(Flow::done(Outcome::done(ExitReason::ExitCriteriaMet)));
+        if let Some(block) = &entered.block {
+            return Ok(Flow::done(Self::outcome(Some(block))));
         }
-        let mut chosen = self.otherwise.as_ref().map(|then| ("else".to_owned(), then));
+        let mut chosen = self.otherwise.as_ref().map(|(_, then)| (ELSE.to_owned(), then));
         for (number, case) in self.cases.iter().enumerate() {
             if turn.holds(&case.when)? {
                 chosen = Some((format!("case.{number}"), &case.then));
                 break;
             }
         }
-        let extracted_variables = match chosen {
-            Some((block, Consequence::Steps(_))) => {
+        let Some((block, then)) = chosen else { return Ok(Flow::done(Self::outcome(None))) };
+        let outcome = Self::outcome(Some(&block));
+        Ok(match then {
+            Consequence::Steps(_) => {
                 turn.keep(&Entered { block: Some(block.clone()) })?;
-                return Ok(Flow::Enter(Block(block)));
+                Flow::Enter(Block(block))
             }
-            Some((_, Consequence::Set(values))) => assign(turn, values)?,
-            Some((_, Consequence::Goto(id))) => {
-                return Ok(Flow::Goto(Box::new(Outcome::done(ExitReason::ExitCriteriaMet)), id.clone()));
+            Consequence::Set(values) => {
+                Flow::done(Outcome { extracted_variables: assign(turn, values)?, ..outcome })
             }
-            None => Map::new(),
-        };
-        Ok(Flow::done(Outcome { extracted_variables, ..Outcome::done(ExitReason::ExitCriteriaMet) }))
+            Consequence::Goto(id) => Flow::Goto(Box::new(outcome), id.clone()),
+        })
+    }
+
+    fn branches(&self) -> Vec<Branch<'_>> {
+        let otherwise = self.otherwise.as_ref().map(|(span, then)| Branch {
+            name: ELSE.to_owned(),
+            when: None,
+            span: *span,
+            steps: then.steps(),
+        });
+        let cases = self.cases.iter().enumerate().map(|(number, case)| Branch {
+            name: case_name(number),
+            when: Some(case.when.source()),
+            span: case.span,
+            steps: case.then.steps(),
+        });
+        cases.chain(otherwise).collect()
     }
 
     fn blocks(&self) -> Vec<&Steps> {
-        let all = self.cases.iter().map(|case| &case.then).chain(&self.otherwise);
-        let steps = all.filter_map(|then| match then {
-            Consequence::Steps(steps) => Some(steps),
-            _ => None,
-        });
-        steps.collect()
+        let all = self.cases.iter().map(|case| &case.then).chain(self.otherwise.iter().map(|(_, then)| then));
+        all.filter_map(Consequence::steps).collect()
     }
 
     fn steps(&self, block: &str) -> Option<&Steps> {
         let then = match block.strip_prefix("case.") {
             Some(number) => &self.cases.get(number.parse::<usize>().ok()?)?.then,
-            None => self.otherwise.as_ref().filter(|_| block == "else")?,
+            None => self.otherwise.as_ref().filter(|_| block == ELSE).map(|(_, then)| then)?,
         };
-        match then {
-            Consequence::Steps(steps) => Some(steps),
-            Consequence::Set(_) | Consequence::Goto(_) => None,
-        }
+        then.steps()
     }
 }

@@ -52,6 +52,7 @@ pub fn check(file: &Arc<SourceFile>, parsed: Parsed, against: &Against<'_>) -> (
     diagnostics.extend(reached.diagnostics);
     sort(&mut diagnostics);
     let program = walked.tree.filter(|_| sound).map(|tree| Program {
+        file: Arc::clone(file),
         id: script.id.value.clone(),
         name: script.name.clone(),
         who: script.who.clone().unwrap_or_else(|| "咨询师".into()),

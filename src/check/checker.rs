@@ -208,9 +208,11 @@ impl Checker<'_> {
             Some(Some(condition)) => Some(condition),
             None => None,
         };
+        let described = self.seen.actions.get(number).and_then(|fact| fact.described.as_ref());
         Some(Step {
             id: raw.id.value.clone(),
             kind: kind.name(),
+            exits: described.and_then(|described| described.exits).unwrap_or(kind.exits()),
             condition,
             action: Arc::from(action?),
             routes: RouteTable::default(),

@@ -9,6 +9,7 @@ use crate::program::outcome::Outcome;
 use crate::program::program::Steps;
 use crate::program::turn::Turn;
 use crate::reply::shape::ReplyShape;
+use crate::source::span::Span;
 
 /// An action of a program. It holds what its author configured and nothing else: what it must remember from one turn to
 /// the next goes into the turn's frame.
@@ -30,6 +31,12 @@ pub trait Action: Send + Sync {
         false
     }
 
+    /// The ways between which it chooses, in the author's order. It tells which of them it took: `branch` in the `metadata` of
+    /// its outcome.
+    fn branches(&self) -> Vec<Branch<'_>> {
+        vec![]
+    }
+
     /// Every list of steps inside of this action.
     fn blocks(&self) -> Vec<&Steps> {
         vec![]
@@ -40,6 +47,18 @@ pub trait Action: Send + Sync {
         let _ = block;
         None
     }
+}
+
+/// One of the ways between which an action chooses.
+pub struct Branch<'a> {
+    /// What the action calls it, as in `metadata` of its outcome: `case 1`, `else`.
+    pub name: String,
+    /// What must hold for it, as written; none for the way that is left.
+    pub when: Option<&'a str>,
+    /// Where it is written, in the file of the action.
+    pub span: Span,
+    /// The actions in it, when it has some.
+    pub steps: Option<&'a Steps>,
 }
 
 /// What a monitor must know of an action as it is configured.

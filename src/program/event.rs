@@ -59,6 +59,10 @@ pub enum Event {
         route: String,
         from: String,
         why: String,
+        /// Whose `on_exit` the route stands in, as [`crate::program::routes::Level::name`] has it; none where no table had one,
+        /// and for what follows from a route that was told before.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        table: Option<&'static str>,
     },
     Triggered {
         reason: String,

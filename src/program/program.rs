@@ -14,6 +14,8 @@ use crate::value::scopes::Declarations;
 
 /// A script that can be run.
 pub struct Program {
+    /// The file that it was read from.
+    pub file: Arc<SourceFile>,
     /// `session_id` of the script.
     pub id: String,
     /// `session_name`.
@@ -124,6 +126,8 @@ pub struct Step {
     pub id: String,
     /// The name of its kind.
     pub kind: &'static str,
+    /// The exit reasons with which it can end as it is configured, besides `error`, which every action has.
+    pub exits: &'static [&'static str],
     /// Run only when this holds.
     pub condition: Option<Expr>,
     /// What runs.

@@ -11,6 +11,31 @@ use crate::script::routes::Go;
 #[derive(Clone, Default)]
 pub struct RouteTable(Arc<Vec<(ExitReason, Arc<Route>)>>);
 
+/// What a table of routes belongs to, the narrowest first (LANGUAGE.md section 6).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Level {
+    /// An action.
+    Action,
+    /// A topic.
+    Topic,
+    /// A phase.
+    Phase,
+    /// The session.
+    Session,
+}
+
+impl Level {
+    /// The word for it in events.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Action => "action",
+            Self::Topic => "topic",
+            Self::Phase => "phase",
+            Self::Session => "session",
+        }
+    }
+}
+
 /// What an author wants done for one reason.
 pub struct Route {
     /// What is set before anything else.
@@ -39,6 +64,11 @@ impl RouteTable {
     /// A table of these routes.
     pub fn new(routes: Vec<(ExitReason, Route)>) -> Self {
         Self(Arc::new(routes.into_iter().map(|(reason, route)| (reason, Arc::new(route))).collect()))
+    }
+
+    /// The reasons that it has a route for, in the author's order, each with the route.
+    pub fn iter(&self) -> impl Iterator<Item = (ExitReason, &Route)> {
+        self.0.iter().map(|(reason, route)| (*reason, route.as_ref()))
     }
 
     /// The route for this reason.

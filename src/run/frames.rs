@@ -22,7 +22,7 @@ const BLOCK: char = '=';
 const INSERTED: char = '+';
 
 /// What stands between the id of a topic and the element that it runs for; ids cannot contain it.
-const ELEMENT: char = '@';
+pub const ELEMENT: char = '@';
 
 /// What a frame stands for.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -3,7 +3,7 @@
 use crate::program::outcome::ExitReason;
 use crate::program::place::Place;
 use crate::program::program::{Phase, Program, Skill, Step, Topic};
-use crate::program::routes::{Route, RouteTable};
+use crate::program::routes::{Level, Route, RouteTable};
 use crate::run::frames::{At, Frame, ROOT, component, id_of, lineage, public_path};
 use crate::run::session::Session;
 use crate::script::routes::Go;
@@ -25,24 +25,33 @@ pub(crate) struct Position<'p> {
 /// A route as found, and where.
 pub(crate) struct Found<'p> {
     pub(crate) route: &'p Route,
+    /// What its table belongs to.
+    pub(crate) level: Level,
+    /// The id of that.
+    pub(crate) id: &'p str,
+}
+
+impl Found<'_> {
     /// Whose table it stands in, in words.
-    pub(crate) table: String,
+    pub(crate) fn table(&self) -> String {
+        format!("on_exit of the {} `{}`", self.level.name(), self.id)
+    }
 }
 
 impl<'p> Position<'p> {
     /// The route for `reason`: the action's own table is asked first, then the topic's, the phase's, the session's
     /// (LANGUAGE.md section 6). What was inserted asks its own table only: its topic did not write it.
     pub(crate) fn route(&self, program: &'p Program, reason: ExitReason) -> Option<Found<'p>> {
-        let own = (&self.step.routes, "action", self.step.id.as_str());
-        let wider: [(&'p RouteTable, &str, &str); 3] = [
-            (&self.topic.routes, "topic", &self.topic.id),
-            (&self.phase.routes, "phase", &self.phase.id),
-            (&program.routes, "session", &program.id),
+        let own = (&self.step.routes, Level::Action, self.step.id.as_str());
+        let wider: [(&'p RouteTable, Level, &'p str); 3] = [
+            (&self.topic.routes, Level::Topic, &self.topic.id),
+            (&self.phase.routes, Level::Phase, &self.phase.id),
+            (&program.routes, Level::Session, &program.id),
         ];
         let tables = std::iter::once(own).chain(wider.into_iter().filter(|_| !self.inserted));
-        tables.into_iter().find_map(|(table, what, id)| {
+        tables.into_iter().find_map(|(table, level, id)| {
             let route = table.get(reason)?;
-            Some(Found { route, table: format!("on_exit of the {what} `{id}`") })
+            Some(Found { route, level, id })
         })
     }
 

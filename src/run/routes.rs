@@ -4,7 +4,9 @@
 use crate::program::assignments::assign;
 use crate::program::event::Event;
 use crate::program::outcome::{ExitReason, Outcome};
+use crate::program::place::Place;
 use crate::program::program::Program;
+use crate::program::routes::Level;
 use crate::run::draft::Draft;
 use crate::run::frames::{At, Insertion, ROOT, component, id_of, lineage, parent, told};
 use crate::run::moves::Lost;
@@ -42,40 +44,42 @@ impl Session {
             // Something that was inserted after the last action.
             None => program.routes.get(reason).map(|route| crate::run::position::Found {
                 route,
-                table: format!("on_exit of the session `{}`", program.id),
+                level: Level::Session,
+                id: program.id.as_str(),
             }),
         };
         let usual = usual(reason, completed);
         let Some(found) = found else {
             if usual == Go::Fail && self.inside(key).is_some() {
-                return self.raise(program, key, reason, lost, draft);
+                return self.raise(program, key, (reason, None), lost, draft);
             }
             let why = match usual {
                 Go::Fail => "no route is written for it, and this reason without a route fails the session",
                 Go::Next => "no route is written for it, and a completed action goes on",
                 _ => "no route is written for it, and an action that is not done has another round",
             };
-            self.routed(&place, reason, usual.to_string(), &from, why.into(), draft);
+            self.routed(&place, (reason, None), usual.to_string(), &from, why.into(), draft);
             if usual == Go::Next {
                 self.finish_action(key, &outcome);
                 return Ok(());
             }
             return self.follow(program, key, &usual, completed, reason, lost, draft);
         };
+        let level = Some(found.level);
         if !found.route.set.is_empty() {
             self.set_aside(program, key, &found.route.set, draft)?;
         }
         let written = found.route.then.clone();
         // A route that says not where leaves it at what would have been without one.
         if written.is_none() && found.route.insert.is_none() && usual == Go::Fail && self.inside(key).is_some() {
-            return self.raise(program, key, reason, lost, draft);
+            return self.raise(program, key, (reason, level), lost, draft);
         }
         let then = written.clone().unwrap_or(usual);
-        let mut why = found.table;
+        let mut why = found.table();
         if let Some(id) = &found.route.insert {
             let id = id.clone();
             let route = format!("insert: {id}, then: {then}");
-            self.routed(&place, reason, route.clone(), &from, why, draft);
+            self.routed(&place, (reason, level), route.clone(), &from, why, draft);
             self.hop(format!("{from} ({}) → {route}", reason.name()))?;
             if let Some(frame) = self.frames.change(key) {
                 frame.last = Some(Box::new(outcome.brief()));
@@ -102,7 +106,7 @@ impl Session {
             }
             other => other,
         };
-        self.routed(&place, reason, then.to_string(), &from, why, draft);
+        self.routed(&place, (reason, level), then.to_string(), &from, why, draft);
         if let Some(frame) = self.frames.change(key) {
             frame.last = Some(Box::new(outcome.brief()));
         }
@@ -111,14 +115,15 @@ impl Session {
 
     fn routed(
         &self,
-        place: &crate::program::place::Place,
-        reason: ExitReason,
+        place: &Place,
+        (reason, level): (ExitReason, Option<Level>),
         route: String,
         from: &str,
         why: String,
         draft: &mut Draft,
     ) {
-        draft.event(place, Event::Routed { reason: reason.name(), route, from: from.to_owned(), why });
+        let table = level.map(Level::name);
+        draft.event(place, Event::Routed { reason: reason.name(), route, from: from.to_owned(), why, table });
     }
 
     #[allow(clippy::too_many_arguments)] // what was decided, and all that it may concern
@@ -165,7 +170,7 @@ impl Session {
                 let place = self.place_of(key);
                 let from = place.action_id.clone().unwrap_or_default();
                 let why = "the route says retry after what it inserted, which was done as often as may be";
-                self.routed(&place, reason, Go::Next.to_string(), &from, why.into(), draft);
+                self.routed(&place, (reason, None), Go::Next.to_string(), &from, why.into(), draft);
                 return self.go(program, key, &Go::Next, completed, draft);
             }
             Some(then) => return self.go(program, key, &then, completed, draft),
@@ -173,7 +178,7 @@ impl Session {
         };
         let lost = failure.map(|message| Lost { code: "action-error", message, help: None });
         if then == Go::Fail && self.inside(key).is_some() {
-            return self.raise(program, key, reason, lost, draft);
+            return self.raise(program, key, (reason, None), lost, draft);
         }
         self.follow(program, key, &then, completed, reason, lost, draft)
     }
@@ -336,7 +341,7 @@ impl Session {
         &mut self,
         program: &Program,
         key: &str,
-        reason: ExitReason,
+        (reason, level): (ExitReason, Option<Level>),
         lost: Option<Lost>,
         draft: &mut Draft,
     ) -> Result<(), Lost> {
@@ -345,7 +350,7 @@ impl Session {
         let Some(inserted) = self.inside(key) else { return Ok(()) };
         let what = id_of(component(&inserted)).to_owned();
         let why = format!("no route is written for it in `{what}`, which ends with it");
-        self.routed(&place, reason, "error".into(), &from, why, draft);
+        self.routed(&place, (reason, level), "error".into(), &from, why, draft);
         let lost = lost.unwrap_or_else(|| Lost {
             code: "action-error",
             message: format!("the action `{from}` of `{what}` ended with `{}`", reason.name()),

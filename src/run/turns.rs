@@ -371,7 +371,7 @@ impl Session {
         let from = place.action_id.clone().unwrap_or_default();
         let go = Go::Goto(target);
         let why = "the case that holds says so".into();
-        draft.event(place, Event::Routed { reason, route: go.to_string(), from, why });
+        draft.event(place, Event::Routed { reason, route: go.to_string(), from, why, table: None });
         self.go(program, key, &go, true, draft)?;
         self.settled(draft)
     }

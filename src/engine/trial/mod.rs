@@ -1,6 +1,7 @@
 //! Conversation tests (LANGUAGE.md section 13): found, run and told.
 
 pub mod clock;
+pub mod coverage;
 pub mod difference;
 pub mod find;
 pub mod judge;
