@@ -274,9 +274,7 @@ impl Action for Cases {
                 turn.keep(&Entered { block: Some(block.clone()) })?;
                 Flow::Enter(Block(block))
             }
-            Consequence::Set(values) => {
-                Flow::done(Outcome { extracted_variables: assign(turn, values)?, ..outcome })
-            }
+            Consequence::Set(values) => Flow::done(Outcome { extracted_variables: assign(turn, values)?, ..outcome }),
             Consequence::Goto(id) => Flow::Goto(Box::new(outcome), id.clone()),
         })
     }

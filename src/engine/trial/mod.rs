@@ -7,6 +7,8 @@ pub mod find;
 pub mod judge;
 pub mod log;
 pub mod models;
+#[cfg(test)]
+pub(crate) mod played;
 pub mod ran;
 pub mod request;
 pub mod run;

@@ -159,7 +159,8 @@ impl Covered {
     /// How many of the exit reasons that its actions have were met. They are nothing that an author writes, so they are told
     /// apart from the total.
     pub fn endings(&self) -> Figure {
-        let reasons = |item: &Item| item.exits.iter().map(|reason| (item.key.id().to_owned(), *reason)).collect::<Vec<_>>();
+        let reasons =
+            |item: &Item| item.exits.iter().map(|reason| (item.key.id().to_owned(), *reason)).collect::<Vec<_>>();
         self.items().into_iter().flat_map(reasons).fold(Figure::default(), |sum, (action, reason)| {
             sum.plus(Figure { covered: u64::from(self.exits(&action, reason) > 0), total: 1 })
         })

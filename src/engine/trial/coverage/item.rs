@@ -46,16 +46,8 @@ pub enum What {
 
 impl What {
     /// Everything that is counted, in the order of reports.
-    pub const ALL: [Self; 8] = [
-        Self::Phase,
-        Self::Topic,
-        Self::ForEach,
-        Self::Action,
-        Self::Branch,
-        Self::Route,
-        Self::Trigger,
-        Self::Skill,
-    ];
+    pub const ALL: [Self; 8] =
+        [Self::Phase, Self::Topic, Self::ForEach, Self::Action, Self::Branch, Self::Route, Self::Trigger, Self::Skill];
 
     /// The word for one of them.
     pub const fn name(self) -> &'static str {

@@ -8,4 +8,6 @@ pub mod coverage;
 pub mod item;
 pub mod outline;
 pub mod places;
+#[cfg(test)]
+mod tests;
 pub mod trail;

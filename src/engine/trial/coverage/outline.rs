@@ -30,7 +30,11 @@ pub fn outlines(program: &Program) -> Vec<Outline> {
     let mut items = written.routes(Level::Session, &program.id, &program.routes);
     items.extend(program.triggers.iter().map(|trigger| {
         let then = if trigger.ends { "end" } else { "resume" };
-        written.item(Key::Trigger(trigger.id.clone()), Some(format!("insert: {}, then: {then}", trigger.insert)), vec![])
+        written.item(
+            Key::Trigger(trigger.id.clone()),
+            Some(format!("insert: {}, then: {then}", trigger.insert)),
+            vec![],
+        )
     }));
     items.extend(program.skills.values().filter(|skill| skill.file.is_none()).map(|skill| written.skill(skill)));
     items.extend(program.phases.iter().map(|phase| written.phase(phase)));
@@ -124,7 +128,8 @@ impl<'f> Written<'f> {
 fn told(route: &Route) -> String {
     let set = (!route.set.is_empty()).then(|| "set: …".to_owned());
     let insert = route.insert.as_ref().map(|id| format!("insert: {id}"));
-    let then = route.then.as_ref().map(|go| if route.insert.is_some() { format!("then: {go}") } else { go.to_string() });
+    let then =
+        route.then.as_ref().map(|go| if route.insert.is_some() { format!("then: {go}") } else { go.to_string() });
     set.into_iter().chain(insert).chain(then).collect::<Vec<_>>().join(", ")
 }
 
