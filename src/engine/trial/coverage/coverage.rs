@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::sync::Arc;
 
 use serde_json::Value;
 
@@ -9,6 +10,7 @@ use crate::engine::trial::coverage::count::{Counts, Tally, count};
 use crate::engine::trial::coverage::item::{Item, What};
 use crate::engine::trial::coverage::outline::{Outline, outlines};
 use crate::program::program::Program;
+use crate::source::text::SourceFile;
 
 /// What ran of some scripts and of the skills that they reach, by file.
 #[derive(Clone, Debug, Default)]
@@ -115,6 +117,22 @@ impl Coverage {
     /// How much of everything ran.
     pub fn total(&self) -> Figure {
         self.files().fold(Figure::default(), |sum, file| sum.plus(file.total()))
+    }
+
+    /// How many of the exit reasons of all actions were met.
+    pub fn endings(&self) -> Figure {
+        self.files().fold(Figure::default(), |sum, file| sum.plus(file.endings()))
+    }
+
+    /// The same with other names of files.
+    #[must_use]
+    pub fn renamed(self, name: impl Fn(&str) -> String) -> Self {
+        let renamed = |(old, mut covered): (String, Covered)| {
+            let new = name(&old);
+            covered.outline.file = Arc::new(SourceFile::new(new.clone(), covered.outline.file.text()));
+            (new, covered)
+        };
+        Self { files: self.files.into_iter().map(renamed).collect() }
     }
 
     /// How much of one sort ran, in all files.

@@ -5,9 +5,12 @@
 
 pub mod count;
 pub mod coverage;
+pub mod html;
 pub mod item;
+pub mod json;
 pub mod outline;
 pub mod places;
+pub mod table;
 #[cfg(test)]
 mod tests;
 pub mod trail;

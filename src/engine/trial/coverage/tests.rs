@@ -401,3 +401,29 @@ fn events_that_are_none_of_ours_count_nothing_and_break_nothing() {
     coverage.add(&played.program, &strange);
     assert_eq!(coverage.total().covered, 0);
 }
+
+#[test]
+#[ignore = "writes the page of the repository's own scripts to $COVERAGE_PAGE, to be looked at"]
+fn the_page_of_our_own_scripts() {
+    use crate::engine::trial::coverage::html::page::html;
+    use crate::engine::trial::played::play_file;
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut coverage = Coverage::default();
+    let empty = tempfile::tempdir().unwrap();
+    let none = empty.path().join("replies.yaml");
+    std::fs::write(&none, "replies: {}").unwrap();
+    let answers = std::fs::read_to_string(root.join("examples/cbt_anxiety.answers.txt")).unwrap();
+    let answers: Vec<&str> = answers.lines().take(6).collect();
+    for (name, replies, answers) in [
+        ("cbt_anxiety", root.join("examples/cbt_anxiety.replies.yaml"), answers.as_slice()),
+        ("interview_en", none.clone(), &[]),
+        ("cbt_intake", none, &[]),
+    ] {
+        let played = play_file(&root.join(format!("scripts/{name}.yaml")), &replies, answers);
+        coverage.add(&played.program, &played.events);
+    }
+    let shown = coverage.renamed(|name| name.rsplit("/scripts/").next().map(|end| format!("scripts/{end}")).unwrap());
+    let place = std::env::var("COVERAGE_PAGE").unwrap();
+    std::fs::write(place, html(&shown)).unwrap();
+    println!("{}", crate::engine::trial::coverage::table::table(&shown, false));
+}
