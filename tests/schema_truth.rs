@@ -136,6 +136,7 @@ fn sample(document: &str) -> Value {
         "test" => json!({
             "test": "x",
             "script": "a.yaml",
+            "user": { "persona": "x" },
             "dialogue": [{ "expect": { "status": "completed" } }, { "ai": { "contains": "x" } }],
         }),
         _ => json!({ "session": {
@@ -185,8 +186,9 @@ fn levels() -> Vec<Level> {
         level("technique", "/topic", "technique_topic"),
         level("test", "", "test_document"),
         level("test", "/dialogue/0", "dialogue_step"),
-        level("test", "/dialogue/0/expect", "dialogue_step/properties/expect"),
-        level("test", "/dialogue/1/ai", "dialogue_step/properties/ai"),
+        level("test", "/dialogue/0/expect", "expect"),
+        level("test", "/dialogue/1/ai", "wording"),
+        level("test", "/user", "simulated_person"),
     ]
 }
 

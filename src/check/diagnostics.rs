@@ -150,6 +150,7 @@ pub static DIAGNOSTICS: &[Page] = &[
     page!(Warning "unused-variable"),
     page!(Warning "useless-allow"),
     page!(Error lint "value-type-conflict"),
+    page!(Error "wrong-pattern"),
     page!(Error "wrong-type"),
     page!(Error "yaml-syntax"),
 ];

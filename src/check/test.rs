@@ -156,9 +156,10 @@ fn named(test: &WrittenTest, script: &ScriptOutline, file: &Arc<SourceFile>, tol
         findings.report(match near {
             Some(near) => {
                 let diagnostic = diagnostic.with_help(format!("did you mean `{near}`?"));
-                // Behind a prefix, as in `monitor:ask_name`, the id is not all that stands there.
+                // Behind a prefix, as in `monitor:ask_name`, the id is not all that stands there; for a case's value, something else.
                 let fix = vec![Edit::replace(name.span, near)];
-                if name.value == id { diagnostic.with_fix(format!("write `{near}`"), fix) } else { diagnostic }
+                let stands = file.slice(name.span).contains(id) && name.value == id;
+                if stands { diagnostic.with_fix(format!("write `{near}`"), fix) } else { diagnostic }
             }
             None if known.is_empty() => diagnostic.with_help(format!("the script has no {what}")),
             None => diagnostic.with_help(format!("the script has the {what} {}", and(known.into_iter()))),

@@ -22,7 +22,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
         }
     };
     let environment = Environment::of_process();
-    log(&environment);
+    log(&environment, matches!(arguments.command, Command::Test(_)));
     let result = match arguments.command {
         Command::Validate(options) => validate::validate(&options, &environment),
         Command::Test(options) => test::test(&options, &environment),
@@ -47,8 +47,9 @@ fn wait_for(work: impl Future<Output = Result<Exit, EngineError>>) -> Result<Exi
 
 /// Logs go to standard error. At a terminal they would stand between the words of a conversation, where `/why` tells the
 /// same, so there they are off until `BCC_LOG` asks for them.
-fn log(environment: &Environment) {
-    let quiet = if std::io::stderr().is_terminal() { "off" } else { "bcc_script=warn" };
+/// Tests bring the faults of models about on purpose, and tell them themselves.
+fn log(environment: &Environment, tests: bool) {
+    let quiet = if tests || std::io::stderr().is_terminal() { "off" } else { "bcc_script=warn" };
     let filter = environment.get("BCC_LOG").unwrap_or(quiet);
     if filter == "off" {
         return;

@@ -158,10 +158,10 @@ impl Runner<'_> {
         };
         ran.program = Some(Arc::clone(&tried.program));
         ran.script = Some(tried.path.clone());
-        self.hold(test, &written, &tried, ran);
+        self.hold(test, case, &written, &tried, ran);
     }
 
-    fn hold(&self, test: &TestFile, written: &WrittenTest, tried: &Tried, ran: &mut Ran) {
+    fn hold(&self, test: &TestFile, case: Option<&CaseValues>, written: &WrittenTest, tried: &Tried, ran: &mut Ran) {
         let real = is_real(written, self.request.model.as_deref());
         let persona = written.dialogue.iter().any(|step| matches!(step, Step::Persona(_)));
         if persona && !real {
@@ -194,7 +194,15 @@ impl Runner<'_> {
                 return;
             }
         };
-        let mut talk = Talk::new(Setting { test: written, file: &test.file, tried, models, watch, time });
+        let mut talk = Talk::new(Setting {
+            test: written,
+            file: &test.file,
+            tried,
+            models,
+            watch,
+            time,
+            one_of_several: case.is_some(),
+        });
         let held = runtime.block_on(async {
             match tokio::time::timeout(limit, talk.hold()).await {
                 Ok(held) => held,

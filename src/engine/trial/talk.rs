@@ -52,6 +52,8 @@ pub struct Setting<'t> {
     pub watch: Arc<Watch>,
     /// The time.
     pub time: Arc<VirtualTime>,
+    /// Whether it is one of several cases.
+    pub one_of_several: bool,
 }
 
 /// A conversation while it goes on, and what came of it.
@@ -390,6 +392,8 @@ impl<'t> Talk<'t> {
             let events = self.log.of(kind, 0);
             let told = events.iter().filter_map(|event| {
                 let text = |field: &str| event.get(field).and_then(serde_json::Value::as_str);
+                // That the test has no reply is told by the failure itself.
+                text("message").filter(|message| !message.starts_with("no reply for "))?;
                 Some(format!("{kind} {}: {}", text("code")?, text("message")?))
             });
             told.collect()

@@ -1,0 +1,70 @@
+//! How long conversation tests take: 1,000 conversations of ten turns (the issue asks for at most 5 s on two processors).
+//!
+//! `BCC_BENCH_TALKS` says how many (1,000).
+
+#![allow(
+    clippy::expect_used,
+    clippy::print_stdout,
+    missing_docs,
+    reason = "a bench may fail where it stands, and prints its figures"
+)]
+
+use std::fmt::Write;
+use std::time::Instant;
+
+use bcc_script::engine::environment::Environment;
+use bcc_script::engine::trial::find::find;
+use bcc_script::engine::trial::ran::Status;
+use bcc_script::engine::trial::request::TrialRequest;
+use bcc_script::engine::trial::run::run;
+
+/// Turns of one conversation.
+const TURNS: usize = 10;
+
+fn main() {
+    let talks: usize = std::env::var("BCC_BENCH_TALKS").ok().and_then(|talks| talks.parse().ok()).unwrap_or(1_000);
+    let folder = tempfile::tempdir().expect("a folder");
+    let write = |name: &str, text: String| std::fs::write(folder.path().join(name), text).expect("a file");
+    let mut script = "session:\n  session_id: talk\n  phases:\n    - phase_id: p\n      topics:\n        - topic_id: t\n          actions:\n".to_owned();
+    let mut test = "test: ten turns\nscript: talk.yaml\nfor:\n  - [name]\n".to_owned();
+    for talk in 0..talks {
+        let _ = writeln!(test, "  - [小{talk}]");
+    }
+    test.push_str("model:\n");
+    let mut dialogue = "dialogue:\n".to_owned();
+    for turn in 0..TURNS {
+        let _ = writeln!(
+            script,
+            "            - {{ action_type: ai_ask, action_id: ask_{turn}, config: {{ content: 请说说第 {turn} 件事, output: [{{ get: answer_{turn}, define: 回答 }}] }} }}"
+        );
+        let _ = writeln!(
+            test,
+            "  ask_{turn}: [{{ content: 请说说第 {turn} 件事。 }}, {{ content: 好的。, EXIT: \"YES\", answer_{turn}: \"{{{{ name }}}}\" }}]"
+        );
+        let _ = writeln!(
+            dialogue,
+            "  - ai: {{ contains: 第 {turn} 件事 }}\n  - user: \"{{{{ name }}}}\"\n  - expect: {{ variables: {{ answer_{turn}: \"{{{{ name }}}}\" }} }}"
+        );
+    }
+    write("talk.yaml", script);
+    write("talk.test.yaml", test + &dialogue + "expect: { status: completed }\n");
+    let environment = Environment::default();
+    let request = TrialRequest { paths: vec![folder.path().to_path_buf()], ..TrialRequest::default() };
+    for jobs in [None, Some(1)] {
+        let began = Instant::now();
+        let tests = find(&request, &environment).expect("tests");
+        let found = began.elapsed();
+        let request = TrialRequest { jobs, ..request.clone() };
+        let report = run(&tests, &request, &environment).expect("a report");
+        let took = began.elapsed();
+        assert!(report.ran.iter().all(|ran| ran.status == Status::Passed));
+        println!(
+            "{} conversations of {TURNS} turns, {} at a time: {:.2} s ({:.2} s of it to find and check them), {:.2} ms each",
+            report.ran.len(),
+            jobs.map_or("one for each processor".to_owned(), |jobs| jobs.to_string()),
+            took.as_secs_f64(),
+            found.as_secs_f64(),
+            took.as_secs_f64() * 1e3 / report.ran.len() as f64
+        );
+    }
+}

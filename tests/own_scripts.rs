@@ -1,0 +1,41 @@
+//! The tests of the repository's own scripts, run through the library: `bcc-script test scripts/tests` does the same.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, missing_docs)]
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use bcc_script::cli::test_report::case;
+use bcc_script::engine::environment::Environment;
+use bcc_script::engine::trial::find::find;
+use bcc_script::engine::trial::ran::{Ran, Status};
+use bcc_script::engine::trial::request::TrialRequest;
+use bcc_script::engine::trial::run::run;
+use bcc_script::source::render::human::human;
+
+fn all() -> Vec<Ran> {
+    let request = TrialRequest { paths: vec!["scripts/tests".into()], ..TrialRequest::default() };
+    let environment = Environment::default();
+    let tests = find(&request, &environment).unwrap();
+    assert!(tests.diagnostics.is_empty(), "{}", human(&tests.diagnostics, false));
+    run(&tests, &request, &environment).unwrap().ran
+}
+
+#[test]
+fn the_tests_of_our_own_scripts_pass() {
+    for ran in all() {
+        assert_eq!(ran.status, Status::Passed, "{}", case(&ran, false));
+    }
+}
+
+#[test]
+fn every_script_of_our_own_has_a_test() {
+    let tested: BTreeSet<PathBuf> = all().into_iter().filter_map(|ran| ran.script).collect();
+    let own = ["scripts", "examples"].into_iter().flat_map(|folder| std::fs::read_dir(folder).unwrap());
+    for file in own.map(|entry| entry.unwrap().path()) {
+        let text = std::fs::read_to_string(&file).unwrap_or_default();
+        if file.extension().is_some_and(|extension| extension == "yaml") && text.contains("\nsession:") {
+            assert!(tested.contains(&Path::new(&file).canonicalize().unwrap()), "{} has no test", file.display());
+        }
+    }
+}

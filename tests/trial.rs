@@ -1,0 +1,184 @@
+//! Conversation tests from end to end: what passes, how a failure is told, and what is wrong with a test before it runs.
+//!
+//! `tests/trials/passes` must pass whole; `fails` and `wrong` have the report beside them, as a person reads it.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, missing_docs)]
+
+use std::fs;
+use std::path::PathBuf;
+
+use bcc_script::cli::test_report::{case, summary};
+use bcc_script::engine::environment::Environment;
+use bcc_script::engine::trial::find::find;
+use bcc_script::engine::trial::ran::{Ran, Status};
+use bcc_script::engine::trial::request::TrialRequest;
+use bcc_script::engine::trial::run::run;
+use bcc_script::source::render::human::human;
+
+fn of(paths: &[PathBuf], change: impl FnOnce(&mut TrialRequest)) -> (Vec<Ran>, String) {
+    let environment = Environment::default();
+    let mut request = TrialRequest { paths: paths.to_vec(), ..TrialRequest::default() };
+    change(&mut request);
+    let tests = find(&request, &environment).unwrap();
+    let report = run(&tests, &request, &environment).unwrap();
+    let mut text = human(&tests.diagnostics, false);
+    for ran in &report.ran {
+        text += &case(ran, false);
+    }
+    text += &summary(&report.ran, tests.unreadable(), tests.passed_over);
+    (report.ran, text)
+}
+
+fn files(folder: &str) -> Vec<PathBuf> {
+    let entries = fs::read_dir(PathBuf::from("tests/trials").join(folder)).unwrap();
+    let mut files: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
+    files.retain(|file| file.extension().is_some_and(|extension| extension == "yaml"));
+    files.sort();
+    assert!(!files.is_empty());
+    files
+}
+
+#[test]
+fn what_must_pass_passes() {
+    let (ran, text) = of(&["tests/trials/passes".into()], |_| ());
+    assert!(ran.iter().all(|ran| ran.status == Status::Passed), "{text}");
+    assert!(ran.len() > 12);
+}
+
+#[test]
+fn a_failure_is_told_as_a_story() {
+    for file in files("fails") {
+        let (ran, text) = of(std::slice::from_ref(&file), |_| ());
+        assert!(ran.iter().any(Ran::failed), "{}", file.display());
+        let name = file.file_stem().unwrap().to_str().unwrap().to_owned();
+        insta::with_settings!({ snapshot_path => "trials/fails", prepend_module_to_snapshot => false, omit_expression => true }, {
+            insta::assert_snapshot!(name, text);
+        });
+    }
+}
+
+#[test]
+fn what_is_wrong_with_a_test_is_told_before_it_runs() {
+    for file in files("wrong") {
+        let (ran, text) = of(std::slice::from_ref(&file), |_| ());
+        assert!(ran.iter().all(|ran| ran.status == Status::Broken), "{text}");
+        assert!(text.contains("0 passed, 1 failed"), "{text}");
+        let name = file.file_stem().unwrap().to_str().unwrap().to_owned();
+        insta::with_settings!({ snapshot_path => "trials/wrong", prepend_module_to_snapshot => false, omit_expression => true }, {
+            insta::assert_snapshot!(name, text);
+        });
+    }
+}
+
+#[test]
+fn the_order_of_the_report_does_not_depend_on_the_number_of_threads() {
+    let titles = |jobs| {
+        let (ran, _) = of(&["tests/trials/passes".into()], |request| request.jobs = Some(jobs));
+        ran.iter().map(|ran| (ran.title(), ran.journal.clone())).collect::<Vec<_>>()
+    };
+    assert_eq!(titles(1), titles(8));
+}
+
+#[test]
+fn a_filter_leaves_what_it_names_and_a_failure_may_end_the_run() {
+    let (ran, _) = of(&["tests/trials/fails".into()], |request| request.filter = Some("小李".into()));
+    assert_eq!(ran.iter().map(Ran::title).collect::<Vec<_>>(), ["one of two cases fails [小李]"]);
+    let (ran, text) = of(&["tests/trials/fails".into()], |request| {
+        request.fail_fast = true;
+        request.jobs = Some(1);
+    });
+    assert!(ran[0].failed() && ran[1..].iter().all(|ran| ran.status == Status::Skipped), "{text}");
+}
+
+/// A folder with the script and one test.
+fn folder(test: &str) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    fs::copy("tests/trials/talk.yaml", folder.path().join("talk.yaml")).unwrap();
+    fs::write(folder.path().join("a.test.yaml"), test).unwrap();
+    folder
+}
+
+#[test]
+fn ten_thousand_cases_run_and_more_are_refused() {
+    let test = |cases: usize| {
+        let rows: String = (0..cases).map(|case| format!("  - [小{case}]\n")).collect();
+        format!(
+            "test: many\nscript: talk.yaml\nfor:\n  - [name]\n{rows}model: {{ ask_name: [{{ content: \"{{{{ name }}}}\" }}] }}\ndialogue:\n  - ai: \"{{{{ name }}}}\"\n"
+        )
+    };
+    let many = folder(&test(500));
+    let (ran, text) = of(&[many.path().to_path_buf()], |_| ());
+    assert!(ran.len() == 500 && ran.iter().all(|ran| ran.status == Status::Passed), "{text}");
+    let more = folder(&test(10_001));
+    let (ran, text) = of(&[more.path().to_path_buf()], |_| ());
+    assert!(ran.len() == 1 && text.contains("10002 cases") && text.contains("out-of-range"), "{text}");
+}
+
+#[test]
+fn a_script_that_is_wrong_breaks_its_tests_and_no_others() {
+    let both = folder("test: sound\nscript: talk.yaml\ndialogue:\n  - ai: 您好。\n");
+    fs::write(both.path().join("bad.yaml"), "session:\n  session_id: bad\n").unwrap();
+    fs::write(both.path().join("b.test.yaml"), "test: unsound\nscript: bad.yaml\ndialogue:\n  - ai: 好\n").unwrap();
+    let (ran, text) = of(&[both.path().to_path_buf()], |_| ());
+    assert_eq!(ran.iter().map(|ran| ran.status).collect::<Vec<_>>(), [Status::Passed, Status::Broken], "{text}");
+    assert!(ran[1].why.as_ref().unwrap().contains("the script has an error"), "{text}");
+    assert!(
+        text.ends_with("1 passed, 1 failed, 0 skipped (2 YAML files are no tests and were passed over)\n"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_simulated_person_is_passed_over_where_no_real_model_is() {
+    let alone = folder("test: talks\nscript: talk.yaml\nuser: { persona: 话不多 }\nexpect: { status: completed }\n");
+    let (ran, text) = of(&[alone.path().to_path_buf()], |_| ());
+    assert_eq!(ran[0].status, Status::Skipped, "{text}");
+    assert!(text.contains("– talks") && text.contains("needs a configured model"), "{text}");
+}
+
+#[test]
+fn a_text_of_a_megabyte_is_said_and_compared() {
+    let long = "一".repeat(300_000);
+    let test = format!(
+        "test: long\nscript: talk.yaml\nmodel: {{ ask_name: [{{ content: {long} }}] }}\ndialogue:\n  - ai: {long}二\n"
+    );
+    let (ran, text) = of(&[folder(&test).path().to_path_buf()], |_| ());
+    assert_eq!(ran[0].status, Status::Failed);
+    assert!(text.len() < 100_000 && text.contains("300000 characters"), "{}", text.len());
+}
+
+#[test]
+fn there_is_nothing_to_test_where_no_test_is() {
+    let empty = tempfile::tempdir().unwrap();
+    fs::write(empty.path().join("a.yaml"), "a: 1\n").unwrap();
+    let request = TrialRequest { paths: vec![empty.path().to_path_buf()], ..TrialRequest::default() };
+    let error = find(&request, &Environment::default()).unwrap_err().to_string();
+    assert!(error.contains("there is nothing to test") && error.contains("1 other YAML file"), "{error}");
+    let script = TrialRequest { paths: vec!["tests/trials/talk.yaml".into()], ..TrialRequest::default() };
+    let error = find(&script, &Environment::default()).unwrap_err().to_string();
+    assert!(error.contains("holds no test"), "{error}");
+}
+
+#[test]
+fn every_example_of_the_page_about_tests_runs() {
+    let folder = tempfile::tempdir().unwrap();
+    for part in ["scripts", "tests"] {
+        fs::create_dir(folder.path().join(part)).unwrap();
+    }
+    let page = fs::read_to_string("docs/tests.md").unwrap();
+    let mut tests = 0;
+    for block in page.split("\n```yaml").skip(1) {
+        let (head, rest) = block.split_once('\n').unwrap();
+        let (text, _) = rest.split_once("\n```").unwrap();
+        match head.trim() {
+            "" => {
+                tests += 1;
+                fs::write(folder.path().join(format!("tests/{tests}.yaml")), text).unwrap();
+            }
+            name => fs::write(folder.path().join(name), text).unwrap(),
+        }
+    }
+    let (ran, text) = of(&[folder.path().join("tests")], |_| ());
+    assert!(tests >= 5 && ran.len() > tests);
+    assert!(ran.iter().all(|ran| ran.status == Status::Passed), "{text}");
+}
