@@ -5,6 +5,7 @@ pub mod coverage;
 pub mod difference;
 pub mod find;
 pub mod judge;
+pub mod junit;
 pub mod log;
 pub mod models;
 #[cfg(test)]
