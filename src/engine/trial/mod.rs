@@ -14,5 +14,6 @@ pub mod ran;
 pub mod request;
 pub mod run;
 pub mod scripts;
+pub mod snapshots;
 pub mod stops;
 pub mod talk;

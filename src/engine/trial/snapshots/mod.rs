@@ -1,0 +1,5 @@
+//! Snapshots: what a conversation was the last time, kept in a file and compared with what it is now.
+
+pub mod content;
+pub mod keep;
+pub mod place;

@@ -1,0 +1,74 @@
+//! `snapshot` of a test: what of the conversation is kept and compared from run to run.
+
+use crate::script::fields::Fields;
+use crate::source::diagnostic::{Diagnostic, Edit};
+use crate::source::near::near_miss;
+use crate::source::yaml::{Node, NodeKind};
+
+/// What may be kept of a conversation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Kept {
+    /// What was said.
+    Transcript,
+    /// The variables at the end.
+    Variables,
+    /// The outcome of every turn.
+    Outcomes,
+    /// Every event.
+    Events,
+    /// Every prompt.
+    Prompts,
+}
+
+impl Kept {
+    /// All of them, in the order in which a snapshot holds them.
+    pub const ALL: [Self; 5] = [Self::Transcript, Self::Variables, Self::Outcomes, Self::Events, Self::Prompts];
+
+    /// The name in tests and snapshots.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Transcript => "transcript",
+            Self::Variables => "variables",
+            Self::Outcomes => "outcomes",
+            Self::Events => "events",
+            Self::Prompts => "prompts",
+        }
+    }
+}
+
+/// Reads `snapshot`: one name, or a list of them. Each is kept once, in the order of [`Kept::ALL`].
+pub fn snapshot(fields: &Fields<'_>) -> Vec<Kept> {
+    let Some(node) = fields.take("snapshot") else { return vec![] };
+    let mut kept: Vec<Kept> = match &node.kind {
+        NodeKind::Sequence(items) if !items.is_empty() => items.iter().filter_map(|item| one(item, fields)).collect(),
+        NodeKind::Sequence(_) => {
+            let diagnostic = Diagnostic::error("empty-list", "`snapshot` is empty", fields.file(), node.span);
+            fields.findings().report(diagnostic.with_help("write `snapshot: transcript`, or remove it"));
+            vec![]
+        }
+        _ => one(node, fields).into_iter().collect(),
+    };
+    kept.sort_unstable();
+    kept.dedup();
+    kept
+}
+
+fn one(node: &Node, fields: &Fields<'_>) -> Option<Kept> {
+    let names = Kept::ALL.map(Kept::name);
+    let text = node.as_scalar().map(|scalar| scalar.text.trim()).unwrap_or_default();
+    if let Some(kept) = Kept::ALL.into_iter().find(|kept| kept.name() == text) {
+        return Some(kept);
+    }
+    let message = match node.as_scalar() {
+        Some(_) => format!("`{}` is nothing that a snapshot keeps", crate::script::fields::shortened(text)),
+        None => format!("`snapshot` takes names, but this is {}", node.describe()),
+    };
+    let diagnostic = Diagnostic::error("not-a-choice", message, fields.file(), node.span);
+    fields.findings().report(match near_miss(text, names) {
+        Some(near) => diagnostic
+            .with_help(format!("did you mean `{near}`?"))
+            .with_fix(format!("write `{near}`"), vec![Edit::replace(node.span, near)]),
+        None => diagnostic.with_help(format!("it is one of {}", names.map(|name| format!("`{name}`")).join(", "))),
+    });
+    None
+}
