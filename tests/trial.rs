@@ -182,3 +182,44 @@ fn every_example_of_the_page_about_tests_runs() {
     assert!(tests >= 5 && ran.len() > tests);
     assert!(ran.iter().all(|ran| ran.status == Status::Passed), "{text}");
 }
+
+/// Runs the program, and gives its exit code, standard output and standard error.
+fn program(arguments: &[&str]) -> (i32, String, String) {
+    let program = env!("CARGO_BIN_EXE_bcc-script");
+    let done = std::process::Command::new(program).args(arguments).env_clear().output().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (done.status.code().unwrap(), text(done.stdout), text(done.stderr))
+}
+
+#[test]
+fn the_program_tells_by_its_exit_code_what_came_of_the_tests() {
+    let (code, out, err) = program(&["test", "tests/trials/passes", "--jobs", "2"]);
+    assert_eq!((code, err.as_str()), (0, ""), "{out}");
+    assert!(out.ends_with("passed, 0 failed, 0 skipped\n"), "{out}");
+    let (code, out, _) = program(&["test", "tests/trials/fails", "--format", "json"]);
+    let report: serde_json::Value = serde_json::from_str(&out).unwrap();
+    assert_eq!((code, &report["version"], &report["passed"]), (1, &1.into(), &1.into()));
+    let first = &report["tests"][0];
+    assert_eq!((&first["status"], &first["failures"][0]["line"]), (&"failed".into(), &3.into()), "{first:#}");
+    for wrong in [["test", "tests/trials/talk.yaml"], ["test", "tests/nowhere.yaml"], ["test", "--filter=nothing-is-called-so"]] {
+        let (code, out, err) = program(&wrong);
+        assert!(code > 0 && !err.is_empty(), "{wrong:?}: {code} {out} {err}");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    assert_eq!(program(&["test", folder.path().to_str().unwrap()]).0, 2);
+}
+
+#[test]
+fn coverage_stands_behind_the_report_or_in_a_file() {
+    let (code, out, _) = program(&["test", "scripts/tests", "--filter", "welcome", "--coverage"]);
+    assert!(code == 0 && out.contains("scripts/welcome.yaml"), "{out}");
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("deep/coverage.html");
+    let file = file.to_str().unwrap();
+    let (code, _, err) = program(&["test", "scripts/tests", "--coverage=html", "--coverage-out", file]);
+    assert_eq!(code, 0, "{err}");
+    assert!(fs::read_to_string(file).unwrap().contains("<html"));
+    let (_, out, err) = program(&["test", "scripts/tests", "--coverage=json"]);
+    assert!(serde_json::from_str::<serde_json::Value>(&out).unwrap().is_object());
+    assert!(err.contains("passed"), "the report stands aside: {err}");
+}

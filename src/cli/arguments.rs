@@ -133,6 +133,12 @@ pub struct Test {
     /// How the results are written to standard output
     #[arg(long, value_enum, default_value_t = Results::Human)]
     pub format: Results,
+    /// Tell which phases, topics, actions, routes and branches ran: as a table, as JSON or as a page of HTML
+    #[arg(long, value_enum, value_name = "FORMAT", num_args = 0..=1, require_equals = true, default_missing_value = "table")]
+    pub coverage: Option<Coverage>,
+    /// Write the coverage to this file, and not to standard output
+    #[arg(long, value_name = "FILE", requires = "coverage")]
+    pub coverage_out: Option<PathBuf>,
     /// Begin no other conversation after the first failure
     #[arg(long)]
     pub fail_fast: bool,
@@ -145,6 +151,17 @@ pub struct Test {
     /// Trust the project's bcc-script.toml for this run
     #[arg(long)]
     pub trust: bool,
+}
+
+/// Formats of `test --coverage`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Coverage {
+    /// For the terminal
+    Table,
+    /// For programs (docs/coverage.md)
+    Json,
+    /// A page that shows the scripts with what ran
+    Html,
 }
 
 /// Formats of `test`.

@@ -1,15 +1,22 @@
 //! `test`: conversation tests are found, run and reported.
 
 use std::io::{self, IsTerminal, Write};
+use std::path::Path;
 
-use crate::cli::arguments::{Results, Test};
+use crate::cli::arguments::{Coverage as Format, Results, Test};
 use crate::cli::exit::Exit;
 use crate::cli::report;
 use crate::cli::test_json::json;
 use crate::cli::test_report::{case, summary};
 use crate::engine::environment::Environment;
 use crate::engine::error::EngineError;
+use crate::engine::files::replace;
+use crate::engine::trial::coverage::coverage::Coverage;
+use crate::engine::trial::coverage::html::page::html;
+use crate::engine::trial::coverage::json::json as coverage_json;
+use crate::engine::trial::coverage::table::table;
 use crate::engine::trial::find::find;
+use crate::engine::trial::ran::Ran;
 use crate::engine::trial::request::TrialRequest;
 use crate::engine::trial::run::run;
 use crate::source::diagnostic::sort;
@@ -40,6 +47,9 @@ pub fn test(options: &Test, environment: &Environment) -> Result<Exit, EngineErr
     let mut found = tests.diagnostics.clone();
     found.extend(outcome.untried.iter().flat_map(|untried| untried.diagnostics.iter().cloned()));
     sort(&mut found);
+    // A document on standard output stands there alone.
+    let aside = options.coverage_out.is_none() && matches!(options.coverage, Some(Format::Json | Format::Html));
+    let write = |text: &str| if aside { write_aside(text) } else { write(text) };
     match options.format {
         Results::Human => {
             report::diagnostics(&found);
@@ -53,8 +63,36 @@ pub fn test(options: &Test, environment: &Environment) -> Result<Exit, EngineErr
         }
         Results::Json => write(&json(&outcome.ran, &found))?,
     }
+    if let Some(format) = options.coverage {
+        covered(options, format, &outcome.ran)?;
+    }
     let failed = outcome.ran.iter().any(|ran| ran.failed()) || tests.unreadable() > 0;
     Ok(if failed { Exit::Failed } else { Exit::Done })
+}
+
+/// Tells what of the scripts ran.
+fn covered(options: &Test, format: Format, ran: &[Ran]) -> Result<(), EngineError> {
+    let mut coverage = Coverage::default();
+    for ran in ran {
+        if let Some(program) = &ran.program {
+            coverage.add(program, &ran.events());
+        }
+    }
+    let text = match format {
+        Format::Table => table(&coverage, options.coverage_out.is_none() && color()),
+        Format::Json => format!("{:#}\n", coverage_json(&coverage)),
+        Format::Html => html(&coverage),
+    };
+    match &options.coverage_out {
+        Some(file) => kept(file, &text),
+        None => write(&text),
+    }
+}
+
+/// Writes a report to a file.
+fn kept(file: &Path, text: &str) -> Result<(), EngineError> {
+    replace(file, text.as_bytes())
+        .map_err(|error| EngineError::failed(format!("{} cannot be written: {error}", file.display())))
 }
 
 fn write(text: &str) -> Result<(), EngineError> {
@@ -66,6 +104,12 @@ fn write(text: &str) -> Result<(), EngineError> {
         }
         _ => Ok(()),
     }
+}
+
+fn write_aside(text: &str) -> Result<(), EngineError> {
+    // That nobody reads it is no reason to fail.
+    let _ = io::stderr().lock().write_all(text.as_bytes());
+    Ok(())
 }
 
 /// Whether standard output may be coloured.

@@ -17,18 +17,15 @@ const QUOTED: usize = 80;
 
 /// Fails when an action asked for more replies than its list has.
 pub(crate) fn short(talk: &mut Talk<'_>) -> Result<(), End> {
-    let Some(scripted) = &talk.setting.models.scripted else { return Ok(()) };
-    let Some((missing, list)) =
-        scripted.missing().into_iter().find_map(|missing| Some((missing.clone(), missing.list?)))
-    else {
+    let Some((missing, list)) = missing(talk).into_iter().find_map(|missing| Some((missing.clone(), missing.list?))) else {
         return Ok(());
     };
     let test = talk.setting.test;
     let Some(replies) = test.replies().nth(list) else { return Ok(()) };
     let (span, has) = (replies.span, replies.entries.len());
     let message = format!(
-        "{} asked the model {}, and the test has {}",
-        who(&missing),
+        "`{}` asked the model {}, and the test has {}",
+        missing.action_id,
         times(missing.asked),
         if has == 1 { "1 reply for it".to_owned() } else { format!("{has} replies for it") }
     );
@@ -50,11 +47,11 @@ pub(crate) fn short(talk: &mut Talk<'_>) -> Result<(), End> {
     Err(talk.failure(span, message, expected, found, Some(help)))
 }
 
-fn who(missing: &Missing) -> String {
-    match missing.purpose {
-        Purpose::Action => format!("`{}`", missing.action_id),
-        other => format!("the {other} of `{}`", missing.action_id),
-    }
+/// The actions that asked in vain. A monitor whose replies are used up has nothing more to say, and nobody waits for it.
+fn missing(talk: &Talk<'_>) -> Vec<Missing> {
+    let mut missing = talk.setting.models.scripted.as_ref().map(|scripted| scripted.missing()).unwrap_or_default();
+    missing.retain(|missing| missing.purpose == Purpose::Action);
+    missing
 }
 
 fn times(count: usize) -> String {
@@ -67,7 +64,7 @@ fn times(count: usize) -> String {
 
 /// Whether the session stopped where the test has no replies any more.
 pub(crate) fn is_short(talk: &Talk<'_>) -> bool {
-    talk.setting.models.scripted.as_ref().is_some_and(|scripted| !scripted.missing().is_empty())
+    !missing(talk).is_empty()
 }
 
 /// Whether the session stopped because its budget is used up.
@@ -138,8 +135,7 @@ pub(crate) fn unawaited(talk: &mut Talk<'_>, text: &str, span: Span) -> End {
 
 /// How the session stands, as the end of a sentence, with what to do about it.
 fn state(talk: &Talk<'_>) -> (String, Option<String>) {
-    let missing = talk.setting.models.scripted.as_ref().map(|scripted| scripted.missing()).unwrap_or_default();
-    if let Some(missing) = missing.first() {
+    if let Some(missing) = missing(talk).first() {
         let why = format!(
             ": the conversation stopped, since `{}` asked the model and the test has no replies for it",
             missing.action_id

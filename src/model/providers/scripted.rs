@@ -274,3 +274,6 @@ fn completed(fields: &Map<String, Value>, schema: &Value) -> Map<String, Value> 
     }
     whole
 }
+
+#[cfg(test)]
+mod tests;

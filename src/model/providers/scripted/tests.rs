@@ -1,0 +1,141 @@
+//! The scripted model: who gets which reply, what a fault costs, and that nothing really waits.
+
+use serde_json::json;
+
+use super::*;
+use crate::model::provider::Silent;
+
+fn task(purpose: Purpose, action_id: &str, round: u32, answered: bool) -> Task {
+    Task {
+        purpose,
+        kind: "ai_ask".into(),
+        action_id: action_id.into(),
+        path: String::new(),
+        content: String::new(),
+        wanted: Vec::new(),
+        answer: answered.then(|| "小林".to_owned()),
+        inputs: Vec::new(),
+        round,
+        call: 0,
+        opening: !answered,
+    }
+}
+
+fn request(task: Task) -> ModelRequest {
+    ModelRequest { messages: Vec::new(), schema: None, temperature: None, max_tokens: None, task }
+}
+
+fn entry(come: Come) -> Entry {
+    Entry { round: None, answered: None, after: Duration::ZERO, come }
+}
+
+fn text(text: &str) -> Entry {
+    entry(Come::Text(text.to_owned()))
+}
+
+fn http(status: u16) -> Entry {
+    entry(Come::Http { status, retry_after: None, message: String::new() })
+}
+
+fn model(lists: Vec<(Key, Vec<Entry>)>) -> (Arc<Scripted>, Arc<VirtualTime>) {
+    let time = Arc::new(VirtualTime::default());
+    let lists = lists.into_iter().map(|(key, entries)| List { key, entries }).collect();
+    (Arc::new(Scripted::new(lists, Arc::clone(&time))), time)
+}
+
+fn one(id: &str) -> Key {
+    Key::One(Purpose::Action, id.to_owned())
+}
+
+/// Asks, and lets the time pass that the answer takes.
+async fn ask(model: &Scripted, time: &VirtualTime, task: Task) -> Result<ModelReply, ModelError> {
+    let (request, mut live) = (request(task), Silent);
+    let answer = model.complete(&request, &mut live);
+    let mut answer = std::pin::pin!(answer);
+    loop {
+        tokio::select! {
+            biased;
+            answer = &mut answer => return answer,
+            () = tokio::task::yield_now() => time.move_to(time.next().expect("it sleeps")),
+        }
+    }
+}
+
+#[tokio::test]
+async fn each_asker_has_its_own_list_and_the_rest_share_one() {
+    let monitor = Key::Every(Purpose::Monitor);
+    let (model, time) = model(vec![
+        (one("a"), vec![text("a1"), text("a2")]),
+        (Key::Anyone, vec![text("x1"), text("x2")]),
+        (monitor, vec![text("m")]),
+    ]);
+    for (purpose, id, expected) in [
+        (Purpose::Action, "a", "a1"),
+        (Purpose::Action, "b", "x1"),
+        (Purpose::Monitor, "a", "m"),
+        (Purpose::Action, "a", "a2"),
+        (Purpose::Action, "c", "x2"),
+    ] {
+        assert_eq!(ask(&model, &time, task(purpose, id, 1, false)).await.unwrap().text, expected);
+    }
+    assert!(model.answers(Purpose::Monitor, "z") && !model.answers(Purpose::Orchestrator, "a"));
+    assert_eq!((model.left_over(), model.missing()), (vec![], vec![]));
+    assert!(ask(&model, &time, task(Purpose::Action, "a", 2, true)).await.is_err());
+    let missing = model.missing();
+    assert_eq!((missing[0].list, missing[0].asked, missing[0].round), (Some(0), 3, 2));
+}
+
+#[tokio::test]
+async fn a_fault_is_of_one_attempt_and_four_are_made() {
+    let transient = || {
+        vec![
+            http(503),
+            entry(Come::Timeout(Waited::FirstToken)),
+            entry(Come::Cut(3, Box::new(Come::Text("好的".into())))),
+            entry(Come::Unreachable),
+        ]
+    };
+    let (model, time) = model(vec![(one("a"), transient()), (one("b"), vec![http(401), text("b")])]);
+    let error = ask(&model, &time, task(Purpose::Action, "a", 1, false)).await.unwrap_err();
+    assert!(matches!(error, ModelError::Unreachable { attempts: 4, .. }), "{error}");
+    assert!(time.now() > Duration::from_secs(60), "the timeout took its minute");
+    let error = ask(&model, &time, task(Purpose::Action, "b", 1, false)).await.unwrap_err();
+    assert!(matches!(error, ModelError::Http { status: 401, attempts: 1, .. }), "{error}");
+    assert_eq!(ask(&model, &time, task(Purpose::Action, "b", 1, false)).await.unwrap().text, "b");
+}
+
+#[tokio::test]
+async fn a_server_that_asks_for_two_seconds_gets_them() {
+    let busy = Come::Http { status: 429, retry_after: Some(Duration::from_secs(2)), message: String::new() };
+    let (model, time) = model(vec![(one("a"), vec![entry(busy), text("好")])]);
+    let reply = ask(&model, &time, task(Purpose::Action, "a", 1, false)).await.unwrap();
+    assert_eq!((reply.text.as_str(), reply.attempts, time.now()), ("好", 2, Duration::from_secs(2)));
+}
+
+#[tokio::test]
+async fn a_reply_by_round_has_no_place_in_the_order_and_counts_as_used_once() {
+    let second = Entry { round: Some(2), answered: Some(true), ..text("zweite") };
+    let (model, time) = model(vec![(one("a"), vec![second, text("1"), text("2")])]);
+    for (round, answered, expected) in [(1, false, "1"), (2, true, "zweite"), (2, true, "zweite"), (2, false, "2")] {
+        let reply = ask(&model, &time, task(Purpose::Action, "a", round, answered)).await.unwrap();
+        assert_eq!(reply.text, expected);
+    }
+    assert_eq!(model.left_over(), []);
+}
+
+#[test]
+fn a_value_is_completed_with_what_its_schema_says_and_keeps_what_it_has() {
+    let schema = json!({ "properties": {
+        "safety_risk": { "default": { "detected": false } },
+        "content": { "default": "" },
+        "metadata": { "default": {}, "properties": { "tone": { "default": "" }, "crisis_signal": { "default": false } } },
+        "name": {},
+    } });
+    let request = ModelRequest { schema: Some(Arc::new(schema)), ..request(task(Purpose::Action, "a", 1, false)) };
+    let value = json!({ "own": 1, "metadata": { "crisis_signal": true }, "content": 5 });
+    assert_eq!(
+        written(&Come::Value(value), &request),
+        r#"{"safety_risk":{"detected":false},"content":5,"metadata":{"tone":"","crisis_signal":true},"own":1}"#
+    );
+    assert_eq!(written(&Come::Value(json!([1])), &request), "[1]");
+}
