@@ -201,12 +201,44 @@ fn the_program_tells_by_its_exit_code_what_came_of_the_tests() {
     assert_eq!((code, &report["version"], &report["passed"]), (1, &1.into(), &1.into()));
     let first = &report["tests"][0];
     assert_eq!((&first["status"], &first["failures"][0]["line"]), (&"failed".into(), &3.into()), "{first:#}");
-    for wrong in [["test", "tests/trials/talk.yaml"], ["test", "tests/nowhere.yaml"], ["test", "--filter=nothing-is-called-so"]] {
+    for wrong in
+        [["test", "tests/trials/talk.yaml"], ["test", "tests/nowhere.yaml"], ["test", "--filter=nothing-is-called-so"]]
+    {
         let (code, out, err) = program(&wrong);
         assert!(code > 0 && !err.is_empty(), "{wrong:?}: {code} {out} {err}");
     }
     let folder = tempfile::tempdir().unwrap();
     assert_eq!(program(&["test", folder.path().to_str().unwrap()]).0, 2);
+}
+
+#[test]
+fn a_snapshot_is_kept_when_it_is_told_to_and_compared_from_then_on() {
+    let said = |word: &str| {
+        format!(
+            "test: kept\nscript: talk.yaml\nsnapshot: [transcript, variables]\nmodel: {{ ask_name: [{{ content: {word} }}] }}\ndialogue:\n  - ai: 您好。\n"
+        )
+    };
+    let folder = folder(&said("怎么称呼？"));
+    let path = [folder.path().to_path_buf()];
+    let (ran, text) = of(&path, |_| ());
+    assert!(ran[0].status == Status::Failed && text.contains("no snapshot is kept yet"), "{text}");
+    let (ran, text) = of(&path, |request| request.update = true);
+    assert!(ran[0].status == Status::Passed && text.contains("for the first time"), "{text}");
+    let (ran, text) = of(&path, |_| ());
+    assert!(ran[0].status == Status::Passed && ran[0].notes.is_empty(), "{text}");
+    fs::write(folder.path().join("a.test.yaml"), said("叫什么？")).unwrap();
+    let (ran, text) = of(&path, |_| ());
+    assert!(ran[0].status == Status::Failed && text.contains("叫什么？") && text.contains("怎么称呼？"), "{text}");
+}
+
+#[test]
+fn junit_has_a_case_for_each() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("junit.xml");
+    let (code, _, err) = program(&["test", "tests/trials/fails", "--junit", file.to_str().unwrap()]);
+    assert_eq!(code, 1, "{err}");
+    let xml = fs::read_to_string(file).unwrap();
+    assert!(xml.matches("<testcase").count() == 14 && xml.contains("小[-林-]{+李+}"), "{xml}");
 }
 
 #[test]

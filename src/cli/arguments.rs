@@ -133,6 +133,9 @@ pub struct Test {
     /// How the results are written to standard output
     #[arg(long, value_enum, default_value_t = Results::Human)]
     pub format: Results,
+    /// Also write the results as JUnit XML to this file
+    #[arg(long, value_name = "FILE")]
+    pub junit: Option<PathBuf>,
     /// Tell which phases, topics, actions, routes and branches ran: as a table, as JSON or as a page of HTML
     #[arg(long, value_enum, value_name = "FORMAT", num_args = 0..=1, require_equals = true, default_missing_value = "table")]
     pub coverage: Option<Coverage>,

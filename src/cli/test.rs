@@ -16,6 +16,7 @@ use crate::engine::trial::coverage::html::page::html;
 use crate::engine::trial::coverage::json::json as coverage_json;
 use crate::engine::trial::coverage::table::table;
 use crate::engine::trial::find::find;
+use crate::engine::trial::junit::report::junit;
 use crate::engine::trial::ran::Ran;
 use crate::engine::trial::request::TrialRequest;
 use crate::engine::trial::run::run;
@@ -62,6 +63,9 @@ pub fn test(options: &Test, environment: &Environment) -> Result<Exit, EngineErr
             write(&text)?;
         }
         Results::Json => write(&json(&outcome.ran, &found))?,
+    }
+    if let Some(file) = &options.junit {
+        kept(file, &junit(&outcome.ran, &|ran| case(ran, false)))?;
     }
     if let Some(format) = options.coverage {
         covered(options, format, &outcome.ran)?;

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use crate::cli::terminal::plain;
-use crate::engine::trial::difference::{Piece, difference, in_line};
+use crate::engine::trial::difference::{Piece, condensed, difference, in_line};
 use crate::engine::trial::ran::{Failure, Line, Ran, Status};
 use crate::program::event::Speaker;
 
@@ -67,7 +67,8 @@ fn story(ran: &Ran, paint: Paint, out: &mut String) {
 fn spoken(line: &Line, paint: Paint, out: &mut String) {
     let (who, code) = if line.speaker == Speaker::Ai { ("AI  ", QUIET) } else { ("user", "1") };
     let who = paint.in_color(code, who);
-    let mut lines = line.text.trim_end().lines();
+    let text = cut(line.text.trim_end());
+    let mut lines = text.lines();
     let _ = writeln!(out, "    {who} │ {}", plain(lines.next().unwrap_or_default()));
     for more in lines {
         let _ = writeln!(out, "         │ {}", plain(more));
@@ -77,6 +78,7 @@ fn spoken(line: &Line, paint: Paint, out: &mut String) {
 fn told(ran: &Ran, failure: &Failure, paint: Paint, out: &mut String) {
     let written =
         ran.file.line_span(failure.line).map(|span| ran.file.slice(span).trim().to_owned()).unwrap_or_default();
+    let written = cut(&written);
     let place = format!("{}:{}", ran.file.name(), failure.line);
     let _ = writeln!(
         out,
@@ -89,7 +91,7 @@ fn told(ran: &Ran, failure: &Failure, paint: Paint, out: &mut String) {
     if let Some(exact) = &failure.exact {
         block("expected", exact, out);
         block("found", &failure.found, out);
-        let pieces = difference(exact, failure.found.trim());
+        let pieces = condensed(difference(exact, failure.found.trim()));
         block("differs", &paint.difference(&pieces), out);
     } else {
         if !failure.expected.is_empty() {
@@ -104,11 +106,16 @@ fn told(ran: &Ran, failure: &Failure, paint: Paint, out: &mut String) {
     }
 }
 
-fn block(name: &str, text: &str, out: &mut String) {
-    let shown = match text.char_indices().nth(MOST_CHARACTERS) {
+/// A text that is not too long to be read.
+fn cut(text: &str) -> String {
+    match text.char_indices().nth(MOST_CHARACTERS) {
         Some((end, _)) => format!("{}… ({} characters)", text.get(..end).unwrap_or_default(), text.chars().count()),
         None => text.to_owned(),
-    };
+    }
+}
+
+fn block(name: &str, text: &str, out: &mut String) {
+    let shown = cut(text);
     let mut lines = shown.lines();
     let first = lines.next().unwrap_or_default();
     let clean = |line: &str| if name == "differs" { line.to_owned() } else { plain(line) };

@@ -7,6 +7,9 @@ use similar::{Algorithm, ChangeTag, TextDiff};
 /// Texts of more characters than these are compared line by line.
 const MOST_CHARACTERS: usize = 4_000;
 
+/// The characters that are shown at each end of what is long.
+const AROUND: usize = 40;
+
 /// Comparing takes no longer than this; what is left then counts as different.
 const LIMIT: Duration = Duration::from_millis(200);
 
@@ -40,6 +43,25 @@ pub fn difference(expected: &str, found: &str) -> Vec<Piece> {
         }
     }
     pieces
+}
+
+/// The pieces without the middle of what is long and the same, so that a reader need not look for what is not.
+pub fn condensed(pieces: Vec<Piece>) -> Vec<Piece> {
+    let short = |text: String| {
+        let count = text.chars().count();
+        if count <= 3 * AROUND {
+            return text;
+        }
+        let head: String = text.chars().take(AROUND).collect();
+        let tail: String = text.chars().skip(count - AROUND).collect();
+        format!("{head}…{tail}")
+    };
+    let of = |piece: Piece| match piece {
+        Piece::Same(text) => Piece::Same(short(text)),
+        Piece::Expected(text) => Piece::Expected(short(text)),
+        Piece::Found(text) => Piece::Found(short(text)),
+    };
+    pieces.into_iter().map(of).collect()
 }
 
 /// The pieces as one text: `[-…-]` for what was expected and did not come, `{+…+}` for what came instead.

@@ -14,6 +14,7 @@ use crate::engine::trial::models::{TrialModels, Watch};
 use crate::engine::trial::ran::{Ran, Status};
 use crate::engine::trial::request::{LIMIT_OF_REAL_MODELS, TrialRequest, USUAL_LIMIT};
 use crate::engine::trial::scripts::{Scripts, Tried, Untried};
+use crate::engine::trial::snapshots;
 use crate::engine::trial::talk::{End, Setting, Talk};
 use crate::engine::validate::written_path::place;
 use crate::model::providers::scripted::time::VirtualTime;
@@ -201,6 +202,7 @@ impl Runner<'_> {
             models,
             watch,
             time,
+            kept: (snapshots::place::place(&test.real, case.map(|case| case.name.as_str())), self.request.update),
             one_of_several: case.is_some(),
         });
         let held = runtime.block_on(async {

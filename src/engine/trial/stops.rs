@@ -17,7 +17,8 @@ const QUOTED: usize = 80;
 
 /// Fails when an action asked for more replies than its list has.
 pub(crate) fn short(talk: &mut Talk<'_>) -> Result<(), End> {
-    let Some((missing, list)) = missing(talk).into_iter().find_map(|missing| Some((missing.clone(), missing.list?))) else {
+    let Some((missing, list)) = missing(talk).into_iter().find_map(|missing| Some((missing.clone(), missing.list?)))
+    else {
         return Ok(());
     };
     let test = talk.setting.test;

@@ -1,5 +1,6 @@
 //! One conversation of a test: its items are gone through one after the other, until something is not as expected.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,6 +13,8 @@ use crate::engine::trial::log::Log;
 use crate::engine::trial::models::{TrialModels, Watch};
 use crate::engine::trial::ran::{Failure, Line};
 use crate::engine::trial::scripts::Tried;
+use crate::engine::trial::snapshots::content::{Seen, content, variables};
+use crate::engine::trial::snapshots::keep::{Compared, Kept, compare, update};
 use crate::engine::trial::stops;
 use crate::model::providers::scripted::time::VirtualTime;
 use crate::program::event::Speaker;
@@ -52,6 +55,8 @@ pub struct Setting<'t> {
     pub watch: Arc<Watch>,
     /// The time.
     pub time: Arc<VirtualTime>,
+    /// Where its snapshot is kept, and whether that is written anew when it differs.
+    pub kept: (PathBuf, bool),
     /// Whether it is one of several cases.
     pub one_of_several: bool,
 }
@@ -370,7 +375,38 @@ impl<'t> Talk<'t> {
         if let Some(expect) = &test.expect {
             self.judged(expect, 0)?;
         }
-        stops::at_the_end(self)
+        stops::at_the_end(self)?;
+        self.like_before()
+    }
+
+    /// `snapshot`: is the conversation as it was the last time?
+    fn like_before(&mut self) -> Result<(), End> {
+        let (Some(snapshot), Some(session)) = (&self.setting.test.snapshot, &self.session) else { return Ok(()) };
+        let events: Vec<serde_json::Value> = (0..self.log.count()).filter_map(|at| self.log.event(at)).collect();
+        let seen = Seen { events: &events, variables: &variables(session), masker: &session.masker };
+        let now = content(&snapshot.value, &seen).map_err(|error| End::Broken(error.to_string()))?;
+        let (file, anew) = &self.setting.kept;
+        if *anew {
+            return match update(file, &now).map_err(End::Broken)? {
+                Kept::Same => Ok(()),
+                Kept::New => {
+                    self.notes.push("its snapshot was kept for the first time".to_owned());
+                    Ok(())
+                }
+                Kept::Changed => {
+                    self.notes.push("its snapshot was kept anew: read what changed before you commit it".to_owned());
+                    Ok(())
+                }
+            };
+        }
+        let (message, found) = match compare(file, &now) {
+            Compared::Same => return Ok(()),
+            Compared::Missing => ("no snapshot is kept yet".to_owned(), String::new()),
+            Compared::Differs(lines) => ("the conversation is not as its snapshot has it".to_owned(), lines),
+            Compared::Unreadable(why) => (format!("the snapshot cannot be read: {why}"), String::new()),
+        };
+        let help = "`bcc-script test --update` keeps it as it is now".to_owned();
+        Err(self.failure(snapshot.span, message, String::new(), found, Some(help)))
     }
 
     /// How many turns there were.

@@ -48,8 +48,6 @@ pub struct Expect {
     pub routes: Vec<(Spanned<String>, Spanned<String>)>,
     /// What the AI said, in any of its messages.
     pub said: Option<Wording>,
-    /// What the AI said and how things stand, compared with the file that `--update` writes; with its name.
-    pub snapshot: Option<Spanned<String>>,
 }
 
 /// An event with fields that it must have.
@@ -145,7 +143,6 @@ pub(crate) fn expect(node: &Node, fields: &Fields<'_>) -> Option<Expect> {
         errors: codes(&inner, "errors"),
         routes: routes(&inner),
         said: inner.take("said").and_then(|node| wording(node, "`said`", true, &inner)),
-        snapshot: snapshot(&inner),
     };
     for (_, suggestion) in &expect.progress_suggestion {
         one_of(suggestion, "progress_suggestion", &SUGGESTIONS, fields);
@@ -279,20 +276,4 @@ fn routes(fields: &Fields<'_>) -> Vec<(Spanned<String>, Spanned<String>)> {
     };
     let word = |node: &Arc<Node>| Some(Spanned { value: node.as_scalar()?.text.clone(), span: node.span });
     entries.iter().filter_map(|entry| Some((entry.key.clone(), word(&entry.value)?))).collect()
-}
-
-fn snapshot(fields: &Fields<'_>) -> Option<Spanned<String>> {
-    let node = fields.take("snapshot")?;
-    if node.to_json() == serde_json::Value::Bool(true) {
-        return Some(Spanned { value: String::new(), span: node.span });
-    }
-    let name = fields.name("snapshot")?;
-    let plain = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.');
-    if name.value.is_empty() || name.value.starts_with('.') || !name.value.chars().all(plain) {
-        let message = "a snapshot's name is made of letters, digits, `_`, `-` and `.`";
-        let help = "write such a name, or `snapshot: true`";
-        fields.findings().report(Diagnostic::error("invalid-name", message, fields.file(), name.span).with_help(help));
-        return None;
-    }
-    Some(name)
 }

@@ -7,6 +7,7 @@ pub mod expect;
 pub mod fault;
 pub mod pattern;
 pub mod replies;
+pub mod snapshot;
 pub mod test;
 pub mod time;
 pub mod wanted;

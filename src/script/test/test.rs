@@ -13,6 +13,7 @@ use crate::script::test::cases::{CaseValues, cases, filled, unused};
 use crate::script::test::dialogue::{Persona, Step, item, persona};
 use crate::script::test::expect::{Expect, expect};
 use crate::script::test::replies::{Model, Replies, model, monitor};
+use crate::script::test::snapshot::{Kept, snapshot};
 use crate::script::test::time::moment;
 use crate::source::span::Spanned;
 use crate::source::text::SourceFile;
@@ -25,9 +26,9 @@ pub const MOST_LOOKED_AT: usize = 200;
 pub const USUAL_TURNS: u32 = 200;
 
 /// The fields at the root of a test.
-const FIELDS: [&str; 15] = [
+const FIELDS: [&str; 16] = [
     "script", "model", "monitor", "vars", "user_id", "scheme", "clock", "seed", "budget", "turns", "strict", "user",
-    "for", "dialogue", "expect",
+    "for", "dialogue", "expect", "snapshot",
 ];
 
 /// A test, or one case of it.
@@ -63,6 +64,8 @@ pub struct WrittenTest {
     pub persona: Option<Persona>,
     /// `dialogue`.
     pub dialogue: Vec<Step>,
+    /// `snapshot`: what of the conversation is compared with what it was, and where that is written.
+    pub snapshot: Option<Spanned<Vec<Kept>>>,
     /// `expect`: what must hold at the end.
     pub expect: Option<Expect>,
 }
@@ -186,9 +189,15 @@ fn read(root: &Node, file: &Arc<SourceFile>, findings: &Findings) -> Option<Writ
         strict: if fields.has("strict") { fields.boolean("strict").unwrap_or(false) } else { false },
         persona,
         dialogue,
+        snapshot: snapshots(&fields),
         expect: fields.take("expect").and_then(|node| expect(node, &fields)),
     };
     Some(test)
+}
+
+fn snapshots(fields: &Fields<'_>) -> Option<Spanned<Vec<Kept>>> {
+    let span = fields.take("snapshot")?.span;
+    Some(Spanned { value: snapshot(fields), span })
 }
 
 fn vars(fields: &Fields<'_>) -> Vec<(Spanned<String>, Value)> {

@@ -10,9 +10,29 @@ use crate::value::mask::{MASK, Masker};
 
 /// Fields of events that tell when, by which process or at what cost something happened.
 const PASSING: [&str; 23] = [
-    "seq", "at", "session_id", "timestamp", "message_id", "call_id", "answer_id", "feedback", "ms", "first_token_ms", "active_ms",
-    "tokens_in", "tokens_out", "cost", "currency", "model", "attempts", "answered_by", "passed_over", "debug_info", "plan_ms",
-    "location", "summary",
+    "seq",
+    "at",
+    "session_id",
+    "timestamp",
+    "message_id",
+    "call_id",
+    "answer_id",
+    "feedback",
+    "ms",
+    "first_token_ms",
+    "active_ms",
+    "tokens_in",
+    "tokens_out",
+    "cost",
+    "currency",
+    "model",
+    "attempts",
+    "answered_by",
+    "passed_over",
+    "debug_info",
+    "plan_ms",
+    "location",
+    "summary",
 ];
 
 /// Fields whose words are the engine's own: a sensitive value that is one of them by chance leaves them as they are.
@@ -46,7 +66,8 @@ pub fn content(kept: &[Kept], seen: &Seen<'_>) -> Result<String, EngineError> {
     }
     let mut snapshot = Value::Object(snapshot);
     seen.masker.value(&mut snapshot, &OWN);
-    serde_yaml::to_string(&snapshot).map_err(|error| EngineError::failed(format!("a snapshot cannot be written: {error}")))
+    serde_yaml::to_string(&snapshot)
+        .map_err(|error| EngineError::failed(format!("a snapshot cannot be written: {error}")))
 }
 
 /// The variables that a session has, by scope: what is sensitive is masked.
@@ -94,8 +115,15 @@ fn place(event: &Value) -> Value {
 
 fn outcome(event: &Value) -> Value {
     let mut shown = Map::from_iter([("at".to_owned(), place(event))]);
-    let fields =
-        ["action_type", "completed", "exit_reason", "progress_suggestion", "ai_message", "extracted_variables", "metrics"];
+    let fields = [
+        "action_type",
+        "completed",
+        "exit_reason",
+        "progress_suggestion",
+        "ai_message",
+        "extracted_variables",
+        "metrics",
+    ];
     shown.extend(fields.iter().filter_map(|name| Some(((*name).to_owned(), event.get(*name)?.clone()))));
     shown.retain(|_, value| !is_nothing(value));
     Value::Object(shown)
@@ -110,7 +138,9 @@ fn event(event: &Value) -> Value {
         }
     }
     let rest = event.as_object().into_iter().flatten().filter(|(name, _)| *name != "type");
-    shown.extend(rest.filter(|(name, _)| !PASSING.contains(&name.as_str())).map(|(name, value)| (name.clone(), lasting(value))));
+    shown.extend(
+        rest.filter(|(name, _)| !PASSING.contains(&name.as_str())).map(|(name, value)| (name.clone(), lasting(value))),
+    );
     shown.retain(|_, value| !is_nothing(value));
     Value::Object(shown)
 }

@@ -10,7 +10,8 @@ use similar::TextDiff;
 use crate::engine::trial::snapshots::place::{FOLDER, test_name};
 
 /// The first lines of every file.
-const HEAD: &str = "# What a conversation was, kept by `bcc-script test --update`: read what changed before you commit it.\n";
+const HEAD: &str =
+    "# What a conversation was, kept by `bcc-script test --update`: read what changed before you commit it.\n";
 
 /// Lines of a difference that are shown at most.
 const MOST_SHOWN: usize = 200;
@@ -84,8 +85,10 @@ pub fn stale(test: &Path, used: &BTreeSet<PathBuf>) -> Vec<PathBuf> {
     let name = test_name(test);
     let cases = fs::read_dir(folder.join(&name)).into_iter().flatten().filter_map(|entry| Some(entry.ok()?.path()));
     let of_cases = cases.filter(|path| path.extension().is_some_and(|extension| extension == "yaml"));
-    let mut stale: Vec<PathBuf> =
-        of_cases.chain([folder.join(format!("{name}.yaml"))]).filter(|path| path.is_file() && !used.contains(path)).collect();
+    let mut stale: Vec<PathBuf> = of_cases
+        .chain([folder.join(format!("{name}.yaml"))])
+        .filter(|path| path.is_file() && !used.contains(path))
+        .collect();
     stale.sort();
     stale
 }

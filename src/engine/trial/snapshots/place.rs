@@ -13,8 +13,8 @@ const LONGEST: usize = 50;
 
 /// Names that Windows gives to devices.
 const DEVICES: [&str; 22] = [
-    "con", "prn", "aux", "nul", "com1", "com2", "com3", "com4", "com5", "com6", "com7", "com8", "com9", "lpt1", "lpt2", "lpt3",
-    "lpt4", "lpt5", "lpt6", "lpt7", "lpt8", "lpt9",
+    "con", "prn", "aux", "nul", "com1", "com2", "com3", "com4", "com5", "com6", "com7", "com8", "com9", "lpt1", "lpt2",
+    "lpt3", "lpt4", "lpt5", "lpt6", "lpt7", "lpt8", "lpt9",
 ];
 
 /// The file of the snapshot of a test at `test`, or of this case of it.
@@ -64,17 +64,40 @@ mod tests {
         assert_eq!(of("tests/intake/greets.yaml", None), "tests/intake/snapshots/greets.yaml");
         assert_eq!(of("greets.yml", None), "snapshots/greets.yml.yaml");
         assert_eq!(of("tests/问候.yaml", Some("小林")), "tests/snapshots/问候/小林.yaml");
-        assert_eq!(of("a.yaml", Some("年龄=5")), format!("snapshots/a/年龄_5-{}.yaml", &sha256("年龄=5".as_bytes())[..8]));
+        assert_eq!(
+            of("a.yaml", Some("年龄=5")),
+            format!("snapshots/a/年龄_5-{}.yaml", &sha256("年龄=5".as_bytes())[..8])
+        );
     }
 
     #[test]
     fn names_that_file_systems_mix_up_or_refuse_are_told_apart() {
-        let names = ["a", "A", "a/b", "a_b", "a:b", "", ".", "..", "../../etc/passwd", "con", "NUL", "x y", "x\0y", "é", "É", "长".repeat(300).as_str()]
-            .map(str::to_owned);
+        let names = [
+            "a",
+            "A",
+            "a/b",
+            "a_b",
+            "a:b",
+            "",
+            ".",
+            "..",
+            "../../etc/passwd",
+            "con",
+            "NUL",
+            "x y",
+            "x\0y",
+            "é",
+            "É",
+            "长".repeat(300).as_str(),
+        ]
+        .map(str::to_owned);
         let mut known: HashMap<String, String> = HashMap::new();
         for name in names {
             let safe = safe(&name);
-            assert!(safe.len() < 240 && !safe.starts_with('.') && !safe.contains(['/', '\\', '\0', ':', ' ']), "{safe}");
+            assert!(
+                safe.len() < 240 && !safe.starts_with('.') && !safe.contains(['/', '\\', '\0', ':', ' ']),
+                "{safe}"
+            );
             if let Some(other) = known.insert(safe.to_lowercase(), name.clone()) {
                 panic!("{other:?} and {name:?} are both {safe}");
             }
