@@ -12,6 +12,7 @@ pub mod monitor;
 pub mod orchestration;
 pub mod outcome;
 pub mod output;
+pub mod persona;
 pub mod place;
 pub mod program;
 pub mod recent;

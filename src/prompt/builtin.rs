@@ -25,12 +25,14 @@ pub const BUILTINS: &[Builtin] = &[
     builtin!("default", "ai_ask_monitor_v1.md"),
     builtin!("default", "ai_say_monitor_v1.md"),
     builtin!("default", "topic_orchestrator_v1.md"),
+    builtin!("default", "persona_v1.md"),
     builtin!("custom/english", "ai_ask_v1.md"),
     builtin!("custom/english", "ai_say_v1.md"),
     builtin!("custom/english", "ai_think_v1.md"),
     builtin!("custom/english", "ai_ask_monitor_v1.md"),
     builtin!("custom/english", "ai_say_monitor_v1.md"),
     builtin!("custom/english", "topic_orchestrator_v1.md"),
+    builtin!("custom/english", "persona_v1.md"),
 ];
 
 /// The names of the schemes that the binary carries.

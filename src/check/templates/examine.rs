@@ -12,6 +12,7 @@ use crate::check::templates::{fields, markers, mistakes, names, quotes, unused};
 use crate::program::kind::{Kind, PromptOf};
 use crate::program::orchestration::ORCHESTRATOR;
 use crate::program::orchestration::asking::ORCHESTRATOR_NAMES;
+use crate::program::persona::{PERSONA, PERSONA_NAMES};
 use crate::prompt::layers::MAX_FILE_BYTES;
 use crate::prompt::loaded::Loaded;
 use crate::prompt::mentions::visit;
@@ -109,6 +110,8 @@ pub fn examine(project: &Project<'_>) -> Vec<Diagnostic> {
     asking.extend(project.kinds.iter().filter_map(|kind| watching(*kind)));
     let planning = PromptOf { common: &ORCHESTRATOR_NAMES, names: &[], outputs: false };
     asking.push(Asking { kind: ORCHESTRATOR, prompt: planning });
+    let playing = PromptOf { common: &PERSONA_NAMES, names: &[], outputs: false };
+    asking.push(Asking { kind: PERSONA, prompt: playing });
     let schemas = Schemas::read(project.schemas, &asking);
     let mut found: Vec<Diagnostic> = schemas.faults().to_vec();
     found.extend(project.files.iter().filter(|file| file.readable).filter_map(too_large));

@@ -8,6 +8,7 @@ pub mod judge;
 pub mod junit;
 pub mod log;
 pub mod models;
+pub mod persona;
 #[cfg(test)]
 pub(crate) mod played;
 pub mod ran;

@@ -91,6 +91,8 @@ pub struct Ran {
     pub failures: Vec<Failure>,
     /// What somebody should know though it is no failure: replies that nobody asked for, errors of the model.
     pub notes: Vec<String>,
+    /// The file of its snapshot, when it asks for one.
+    pub snapshot: Option<PathBuf>,
     /// What was said.
     pub transcript: Vec<Line>,
     /// The journal of its session: each event as its JSON line. [`Ran::events`] reads them.

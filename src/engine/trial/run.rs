@@ -11,10 +11,11 @@ use crate::engine::error::EngineError;
 use crate::engine::project::given_directory;
 use crate::engine::trial::find::{TestFile, Tests};
 use crate::engine::trial::models::{TrialModels, Watch};
+use crate::engine::trial::persona;
 use crate::engine::trial::ran::{Ran, Status};
 use crate::engine::trial::request::{LIMIT_OF_REAL_MODELS, TrialRequest, USUAL_LIMIT};
 use crate::engine::trial::scripts::{Scripts, Tried, Untried};
-use crate::engine::trial::snapshots;
+use crate::engine::trial::snapshots::held::{snapshot, stale};
 use crate::engine::trial::talk::{End, Setting, Talk};
 use crate::engine::validate::written_path::place;
 use crate::model::providers::scripted::time::VirtualTime;
@@ -33,6 +34,9 @@ pub struct Report {
     pub ran: Vec<Ran>,
     /// Scripts that could not be read or are not sound, each once.
     pub untried: Vec<Untried>,
+    /// Files of snapshots that no test asks for any more, by the names that messages use; none are looked for where only some
+    /// tests were run.
+    pub stale: Vec<String>,
 }
 
 /// Runs the tests that were found. `told` is given each case as soon as it and all before it are done.
@@ -82,8 +86,9 @@ pub fn run(tests: &Tests, request: &TrialRequest, environment: &Environment) -> 
         Ok::<_, EngineError>(results)
     })?;
     results.sort_unstable_by_key(|(index, _)| *index);
-    let ran = results.into_iter().map(|(_, ran)| ran).collect();
-    Ok(Report { ran, untried: scripts.untried() })
+    let ran: Vec<Ran> = results.into_iter().map(|(_, ran)| ran).collect();
+    let stale = if wanted.is_none() { stale(tests, &ran) } else { vec![] };
+    Ok(Report { ran, untried: scripts.untried(), stale })
 }
 
 struct Runner<'r> {
@@ -105,6 +110,7 @@ impl Runner<'_> {
             why: None,
             failures: vec![],
             notes: vec![],
+            snapshot: None,
             transcript: vec![],
             journal: vec![],
             program: None,
@@ -163,14 +169,8 @@ impl Runner<'_> {
     }
 
     fn hold(&self, test: &TestFile, case: Option<&CaseValues>, written: &WrittenTest, tried: &Tried, ran: &mut Ran) {
-        let real = is_real(written, self.request.model.as_deref());
-        let persona = written.dialogue.iter().any(|step| matches!(step, Step::Persona(_)));
-        if persona && !real {
-            ran.status = Status::Skipped;
-            ran.why =
-                Some("a simulated person needs a configured model: name one with `model:` or `--model`".to_owned());
-            return;
-        }
+        let persona = |step: &Step| matches!(step, Step::Persona(_));
+        let real = is_real(written, self.request.model.as_deref()) || written.dialogue.iter().any(persona);
         let limit = if real { LIMIT_OF_REAL_MODELS } else { USUAL_LIMIT };
         let remember = written.expects().any(|expect| !expect.prompt.is_empty());
         let watch = Arc::new(Watch::new(written.turns, limit, remember));
@@ -182,6 +182,13 @@ impl Runner<'_> {
             Err(error) => {
                 let help = error.help().map(|help| format!(" ({help})")).unwrap_or_default();
                 ran.why = Some(format!("{error}{help}"));
+                return;
+            }
+        };
+        let personas = match persona::models(written, &models, tried, asked, self.scripts.environment()) {
+            Ok(personas) => personas,
+            Err(why) => {
+                (ran.status, ran.why) = (Status::Skipped, Some(why));
                 return;
             }
         };
@@ -202,8 +209,8 @@ impl Runner<'_> {
             models,
             watch,
             time,
-            kept: (snapshots::place::place(&test.real, case.map(|case| case.name.as_str())), self.request.update),
             one_of_several: case.is_some(),
+            personas,
         });
         let held = runtime.block_on(async {
             match tokio::time::timeout(limit, talk.hold()).await {
@@ -225,6 +232,11 @@ impl Runner<'_> {
         ran.notes.extend(talk.troubles(ran.status));
         ran.transcript = std::mem::take(&mut talk.lines);
         ran.journal = talk.log.journal();
+        if ran.status == Status::Passed
+            && let Some(session) = &talk.session
+        {
+            snapshot(test, written, session, self.request.update, ran);
+        }
         // Monitors that are still under way end here, inside of their runtime.
         runtime.block_on(async { drop(talk) });
     }

@@ -1,6 +1,6 @@
 //! One conversation of a test: its items are gone through one after the other, until something is not as expected.
 
-use std::path::PathBuf;
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,9 +13,8 @@ use crate::engine::trial::log::Log;
 use crate::engine::trial::models::{TrialModels, Watch};
 use crate::engine::trial::ran::{Failure, Line};
 use crate::engine::trial::scripts::Tried;
-use crate::engine::trial::snapshots::content::{Seen, content, variables};
-use crate::engine::trial::snapshots::keep::{Compared, Kept, compare, update};
 use crate::engine::trial::stops;
+use crate::model::provider::Provider;
 use crate::model::providers::scripted::time::VirtualTime;
 use crate::program::event::Speaker;
 use crate::program::limits::Budget;
@@ -55,10 +54,10 @@ pub struct Setting<'t> {
     pub watch: Arc<Watch>,
     /// The time.
     pub time: Arc<VirtualTime>,
-    /// Where its snapshot is kept, and whether that is written anew when it differs.
-    pub kept: (PathBuf, bool),
     /// Whether it is one of several cases.
     pub one_of_several: bool,
+    /// Who plays the simulated persons, in the order of the test.
+    pub personas: VecDeque<Arc<dyn Provider>>,
 }
 
 /// A conversation while it goes on, and what came of it.
@@ -139,8 +138,10 @@ impl<'t> Talk<'t> {
                 Step::Ai(wording) => self.heard(wording).await?,
                 Step::User(words) => self.says(&words.text, words.node.span).await?,
                 Step::Persona(persona) => {
-                    let message = "a simulated person needs a model".to_owned();
-                    return Err(self.failure(persona.span, message, String::new(), String::new(), None));
+                    let Some(provider) = self.setting.personas.pop_front() else {
+                        return Err(End::Broken("there is no model for a simulated person".to_owned()));
+                    };
+                    self.played(persona, &provider).await?;
                 }
                 Step::Expect(expect) => self.judged(expect, self.since)?,
                 Step::Wait(time, _) => self.wait(*time).await?,
@@ -232,7 +233,7 @@ impl<'t> Talk<'t> {
     }
 
     /// Takes up a session that stopped because its model gave no reply. Gives whether it did.
-    async fn go_on(&mut self) -> Result<bool, End> {
+    pub(crate) async fn go_on(&mut self) -> Result<bool, End> {
         if self.status() != Some(Status::Stopped) || stops::is_short(self) || stops::is_spent(self) {
             return Ok(false);
         }
@@ -250,6 +251,11 @@ impl<'t> Talk<'t> {
         self.session = Some(session);
         self.sessions += 1;
         Ok(())
+    }
+
+    /// What the clock shows, as prompts have it.
+    pub(crate) fn clock_words(&self) -> String {
+        self.services.clock.words(self.session.as_ref().map_or(0, Session::last_seq))
     }
 
     pub(crate) fn status(&self) -> Option<Status> {
@@ -375,38 +381,7 @@ impl<'t> Talk<'t> {
         if let Some(expect) = &test.expect {
             self.judged(expect, 0)?;
         }
-        stops::at_the_end(self)?;
-        self.like_before()
-    }
-
-    /// `snapshot`: is the conversation as it was the last time?
-    fn like_before(&mut self) -> Result<(), End> {
-        let (Some(snapshot), Some(session)) = (&self.setting.test.snapshot, &self.session) else { return Ok(()) };
-        let events: Vec<serde_json::Value> = (0..self.log.count()).filter_map(|at| self.log.event(at)).collect();
-        let seen = Seen { events: &events, variables: &variables(session), masker: &session.masker };
-        let now = content(&snapshot.value, &seen).map_err(|error| End::Broken(error.to_string()))?;
-        let (file, anew) = &self.setting.kept;
-        if *anew {
-            return match update(file, &now).map_err(End::Broken)? {
-                Kept::Same => Ok(()),
-                Kept::New => {
-                    self.notes.push("its snapshot was kept for the first time".to_owned());
-                    Ok(())
-                }
-                Kept::Changed => {
-                    self.notes.push("its snapshot was kept anew: read what changed before you commit it".to_owned());
-                    Ok(())
-                }
-            };
-        }
-        let (message, found) = match compare(file, &now) {
-            Compared::Same => return Ok(()),
-            Compared::Missing => ("no snapshot is kept yet".to_owned(), String::new()),
-            Compared::Differs(lines) => ("the conversation is not as its snapshot has it".to_owned(), lines),
-            Compared::Unreadable(why) => (format!("the snapshot cannot be read: {why}"), String::new()),
-        };
-        let help = "`bcc-script test --update` keeps it as it is now".to_owned();
-        Err(self.failure(snapshot.span, message, String::new(), found, Some(help)))
+        stops::at_the_end(self)
     }
 
     /// How many turns there were.
@@ -481,7 +456,7 @@ async fn work() {
 }
 
 /// Does `what`; when nothing can be done at once any more, the test's own time moves on to the next who waits for it.
-async fn in_time<T>(time: &VirtualTime, what: impl Future<Output = T>) -> T {
+pub(crate) async fn in_time<T>(time: &VirtualTime, what: impl Future<Output = T>) -> T {
     let mut what = std::pin::pin!(what);
     loop {
         tokio::select! {

@@ -87,6 +87,12 @@ impl Scripted {
         Self { lists, time, used: Mutex::new(used) }
     }
 
+    /// Whether there is a list for askers of this purpose.
+    pub fn has(&self, purpose: Purpose) -> bool {
+        let of_purpose = |list: &List| matches!(&list.key, Key::One(of, _) | Key::Every(of) if *of == purpose);
+        self.lists.iter().any(of_purpose)
+    }
+
     /// Who asked for more than there is, in the order in which it happened.
     pub fn missing(&self) -> Vec<Missing> {
         self.used().missing.clone()

@@ -59,6 +59,8 @@ pub struct Persona {
     pub model: Option<crate::source::span::Spanned<String>>,
     /// How many times it may speak.
     pub turns: u32,
+    /// Whether it is no failure when it has spoken so often and the session still waits.
+    pub bound_is_ok: bool,
 }
 
 /// How a process dies and another one goes on.
@@ -135,8 +137,9 @@ pub(crate) fn persona(node: &Arc<Node>, fields: &Fields<'_>) -> Option<Persona> 
     let goal = inner.words("goal");
     let model = inner.name("model");
     let turns = inner.integer("turns", 1..=200).unwrap_or(USUAL_TURNS);
+    let bound_is_ok = inner.choice("bound", &["ok", "fail"]) == Some("ok");
     inner.finish();
-    Some(Persona { span: node.span, persona: persona?, goal, model, turns })
+    Some(Persona { span: node.span, persona: persona?, goal, model, turns, bound_is_ok })
 }
 
 fn restart(fields: &Fields<'_>) -> Option<Restart> {

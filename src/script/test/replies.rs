@@ -99,7 +99,7 @@ pub enum Sent {
     Fault(Fault),
 }
 
-const PURPOSES: [&str; 3] = ["action", "monitor", "orchestrator"];
+const PURPOSES: [&str; 4] = ["action", "monitor", "orchestrator", "persona"];
 
 /// Reads `model`: a name, a list for whoever asks, or lists by action.
 pub(crate) fn model(fields: &Fields<'_>) -> Option<Model> {

@@ -60,7 +60,7 @@ pub struct WrittenTest {
     pub turns: u32,
     /// `strict`: whether messages that nobody looked at and replies that nobody asked for are failures.
     pub strict: bool,
-    /// `user`: a simulated person, who talks before the dialogue goes on.
+    /// `user`: a simulated person, who talks on when the dialogue is over.
     pub persona: Option<Persona>,
     /// `dialogue`.
     pub dialogue: Vec<Step>,
@@ -168,11 +168,13 @@ fn read(root: &Node, file: &Arc<SourceFile>, findings: &Findings) -> Option<Writ
     let monitors = monitors
         || matches!(&model, Some(Model::Scripted(replies)) if replies.iter().any(|replies| orchestrated(&replies)));
     let persona = fields.take("user").and_then(|node| persona(node, &fields));
-    let mut dialogue: Vec<Step> = persona.iter().cloned().map(Box::new).map(Step::Persona).collect();
+    let mut dialogue = Vec::new();
     let items = if persona.is_some() && !fields.has("dialogue") { None } else { fields.required_list("dialogue") };
     for written in items.unwrap_or_default() {
         item(written, &fields, &mut dialogue);
     }
+    // What is written out comes first; then the person goes on.
+    dialogue.extend(persona.iter().cloned().map(Box::new).map(Step::Persona));
     let test = WrittenTest {
         name,
         script,

@@ -155,6 +155,7 @@ mod tests {
             why: why.map(str::to_owned),
             failures: vec![],
             notes: vec![],
+            snapshot: None,
             transcript: vec![],
             journal: vec![],
             program: None,
