@@ -142,6 +142,9 @@ pub struct Test {
     /// Write the coverage to this file, and not to standard output
     #[arg(long, value_name = "FILE", requires = "coverage")]
     pub coverage_out: Option<PathBuf>,
+    /// Fail when less than this share of what the scripts hold ran, in percent
+    #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u64).range(0..=100))]
+    pub coverage_min: Option<u64>,
     /// Begin no other conversation after the first failure
     #[arg(long)]
     pub fail_fast: bool,

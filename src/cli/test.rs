@@ -20,6 +20,8 @@ use crate::engine::trial::junit::report::junit;
 use crate::engine::trial::ran::Ran;
 use crate::engine::trial::request::TrialRequest;
 use crate::engine::trial::run::run;
+use crate::engine::validate::names::Names;
+use crate::engine::validate::roots::here;
 use crate::source::diagnostic::sort;
 
 /// Runs the subcommand.
@@ -62,30 +64,54 @@ pub fn test(options: &Test, environment: &Environment) -> Result<Exit, EngineErr
             text.push_str(&summary(&outcome.ran, tests.unreadable(), tests.passed_over));
             write(&text)?;
         }
-        Results::Json => write(&json(&outcome.ran, &found))?,
+        Results::Json => write(&json(&outcome.ran, &found, &outcome.stale))?,
     }
     if let Some(file) = &options.junit {
         kept(file, &junit(&outcome.ran, &|ran| case(ran, false)))?;
     }
-    if let Some(format) = options.coverage {
-        covered(options, format, &outcome.ran)?;
+    for file in &outcome.stale {
+        report::note(&format!("note: no test keeps the snapshot {file} any more; delete it"));
     }
-    let failed = outcome.ran.iter().any(|ran| ran.failed()) || tests.unreadable() > 0;
+    let enough = covered(options, &outcome.ran)?;
+    let failed = outcome.ran.iter().any(|ran| ran.failed()) || tests.unreadable() > 0 || !enough;
     Ok(if failed { Exit::Failed } else { Exit::Done })
 }
 
-/// Tells what of the scripts ran.
-fn covered(options: &Test, format: Format, ran: &[Ran]) -> Result<(), EngineError> {
+/// Tells what of the scripts ran, when that is asked for. Gives whether it is as much as must be.
+fn covered(options: &Test, ran: &[Ran]) -> Result<bool, EngineError> {
+    if options.coverage.is_none() && options.coverage_min.is_none() {
+        return Ok(true);
+    }
     let mut coverage = Coverage::default();
     for ran in ran {
         if let Some(program) = &ran.program {
             coverage.add(program, &ran.events());
         }
     }
+    let names = Names::seen_from(here()?);
+    let coverage = coverage.renamed(|name| names.shown(Path::new(name)));
+    if let Some(format) = options.coverage {
+        tell(options, format, &coverage)?;
+    }
+    let total = coverage.total();
+    let Some(least) = options.coverage_min.filter(|least| !total.reaches(*least)) else { return Ok(true) };
+    report::note(&format!(
+        "error: {} of what the scripts hold ran ({} of {}), and `--coverage-min` asks for {least}%",
+        total.percent(),
+        total.covered,
+        total.total
+    ));
+    if options.coverage.is_none() {
+        report::note("help: `--coverage` tells what never ran");
+    }
+    Ok(false)
+}
+
+fn tell(options: &Test, format: Format, coverage: &Coverage) -> Result<(), EngineError> {
     let text = match format {
-        Format::Table => table(&coverage, options.coverage_out.is_none() && color()),
-        Format::Json => format!("{:#}\n", coverage_json(&coverage)),
-        Format::Html => html(&coverage),
+        Format::Table => table(coverage, options.coverage_out.is_none() && color()),
+        Format::Json => format!("{:#}\n", coverage_json(coverage)),
+        Format::Html => html(coverage),
     };
     match &options.coverage_out {
         Some(file) => kept(file, &text),

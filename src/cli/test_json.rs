@@ -5,8 +5,8 @@ use serde_json::{Value, json as value};
 use crate::engine::trial::ran::{Failure, Line, Ran, Status};
 use crate::source::diagnostic::Diagnostic;
 
-/// All that came of the tests, as one document.
-pub fn json(ran: &[Ran], diagnostics: &[Diagnostic]) -> String {
+/// All that came of the tests, as one document. `stale` are the snapshots that no test keeps any more.
+pub fn json(ran: &[Ran], diagnostics: &[Diagnostic], stale: &[String]) -> String {
     let count = |status| ran.iter().filter(|ran| ran.status == status).count();
     let document = value!({
         "version": 1,
@@ -14,6 +14,7 @@ pub fn json(ran: &[Ran], diagnostics: &[Diagnostic]) -> String {
         "failed": count(Status::Failed) + count(Status::Broken),
         "skipped": count(Status::Skipped),
         "tests": ran.iter().map(case).collect::<Vec<_>>(),
+        "stale_snapshots": stale,
         "diagnostics": diagnostics.iter().map(finding).collect::<Vec<_>>(),
     });
     format!("{document:#}\n")

@@ -53,6 +53,11 @@ impl Figure {
         }
     }
 
+    /// Whether it is at least so many percent. Of nothing, everything ran.
+    pub const fn reaches(self, percent: u64) -> bool {
+        self.covered * 100 >= percent * self.total
+    }
+
     /// Both together.
     #[must_use]
     pub const fn plus(self, other: Self) -> Self {

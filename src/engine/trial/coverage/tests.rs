@@ -329,6 +329,8 @@ fn a_share_is_never_rounded_up_to_the_whole() {
     assert_eq!(percent(1999, 2000), "99.9%");
     assert_eq!(percent(2, 3), "66.6%");
     assert_eq!((percent(3, 3), percent(0, 7), percent(0, 0)), ("100%".into(), "0.0%".into(), "–".into()));
+    let reaches = |covered, total, least| Figure { covered, total }.reaches(least);
+    assert!(reaches(2, 3, 66) && !reaches(2, 3, 67) && reaches(0, 0, 100) && !reaches(1999, 2000, 100));
 }
 
 /// Some sessions of two scripts that share a skill.
