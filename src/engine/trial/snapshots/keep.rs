@@ -163,7 +163,7 @@ mod tests {
             update(&of(path), "transcript: []\n").unwrap();
         }
         let used = BTreeSet::from([of("a/one.yaml")]);
-        assert_eq!(stale(&folder.path().join("a.yaml"), &used), [of("a.yaml"), of("a/two.yaml")]);
+        assert_eq!(stale(&folder.path().join("a.yaml"), &used), [of("a/two.yaml"), of("a.yaml")]);
         assert_eq!(stale(&folder.path().join("c.yaml"), &used), Vec::<PathBuf>::new());
     }
 
