@@ -74,7 +74,7 @@ impl Scripts {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let mut untried: Vec<(&PathBuf, Untried)> =
             known.iter().filter_map(|((path, _), place)| Some((path, place.get()?.as_ref().err()?.clone()))).collect();
-        untried.sort_by(|(a, _), (b, _)| a.cmp(b));
+        untried.sort_by_key(|(path, _)| *path);
         untried.into_iter().map(|(_, untried)| untried).collect()
     }
 
