@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 
 use bcc_script::cli::test_report::case;
 use bcc_script::engine::environment::Environment;
+use bcc_script::engine::trial::coverage::coverage::Coverage;
+use bcc_script::engine::trial::coverage::table::table;
 use bcc_script::engine::trial::find::find;
 use bcc_script::engine::trial::ran::{Ran, Status};
 use bcc_script::engine::trial::request::TrialRequest;
@@ -38,4 +40,14 @@ fn every_script_of_our_own_has_a_test() {
             assert!(tested.contains(&Path::new(&file).canonicalize().unwrap()), "{} has no test", file.display());
         }
     }
+}
+
+#[test]
+fn every_part_of_our_own_scripts_runs_in_some_test() {
+    let mut coverage = Coverage::default();
+    for ran in all() {
+        coverage.add(ran.program.as_ref().unwrap(), &ran.events());
+    }
+    let total = coverage.total();
+    assert_eq!(total.covered, total.total, "{}", table(&coverage, false));
 }
