@@ -7,7 +7,7 @@ use async_trait::async_trait;
 
 use crate::engine::environment::Environment;
 use crate::engine::error::EngineError;
-use crate::engine::models::choose;
+use crate::engine::models::choose::{Wanted, choose};
 use crate::engine::trial::scripts::Tried;
 use crate::model::error::{ModelError, Waited};
 use crate::model::message::Message;
@@ -135,7 +135,9 @@ impl TrialModels {
         let (inner, name) = if named == OFFLINE {
             (Inner::One(Arc::new(Offline) as Arc<dyn Provider>), OFFLINE.to_owned())
         } else {
-            let chosen = choose(&tried.project, environment, Some(named), tried.program.model.as_deref())?;
+            let wanted = Wanted { asked: Some(named), stored: None, script: tried.program.model.as_deref() };
+            // Each conversation has a runtime of its own, and a connection belongs to one.
+            let chosen = choose(&tried.project, environment, &Arc::default(), wanted)?;
             (Inner::Configured(Box::new(chosen.models)), chosen.name)
         };
         // Monitors may be written out where the model is not.

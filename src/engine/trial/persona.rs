@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use crate::engine::environment::Environment;
-use crate::engine::models::choose;
+use crate::engine::models::choose::{Wanted, choose};
 use crate::engine::trial::models::TrialModels;
 use crate::engine::trial::ran::Line;
 use crate::engine::trial::scripts::Tried;
@@ -49,10 +49,11 @@ pub fn model(
     }
     let named = persona.model.as_ref().map(|name| name.value.as_str()).or(asked);
     let none = "a simulated person needs a configured model: name one with `model:` below `user:`, or with `--model`";
-    let chosen = choose(&tried.project, environment, named, tried.program.model.as_deref());
+    let wanted = Wanted { asked: named, stored: None, script: tried.program.model.as_deref() };
+    let chosen = choose(&tried.project, environment, &Arc::default(), wanted);
     let chosen = chosen.map_err(|error| format!("{none} ({error})"))?;
     let provider = chosen.models.provider(None).map_err(|error| format!("{none} ({error})"))?;
-    if chosen.nothing_configured || provider.name() == OFFLINE { Err(none.to_owned()) } else { Ok(provider) }
+    if provider.name() == OFFLINE { Err(none.to_owned()) } else { Ok(provider) }
 }
 
 /// [`model`] of every simulated person of a test, in its order.
