@@ -20,7 +20,6 @@ use crate::source::render::human::human;
 pub(crate) struct Played {
     pub(crate) program: Arc<Program>,
     pub(crate) events: Vec<Value>,
-    pub(crate) archive: Arc<MemoryArchive>,
 }
 
 struct Nobody;
@@ -76,7 +75,7 @@ pub(crate) fn play_file(script: &Path, replies: &Path, answers: &[&str]) -> Play
         drop(session);
         let rows = archive.journal(SESSION, 0, usize::MAX).await.unwrap();
         let events = rows.iter().map(|row| serde_json::from_str(&row.body).unwrap()).collect();
-        Played { program, events, archive }
+        Played { program, events }
     })
 }
 
