@@ -13,8 +13,8 @@ use bcc_script::schema::compiled::Compiled;
 use checking::{findings, told};
 use serde_json::{Map, Value, json};
 
-/// Fields that a check asks for only to warn of an older spelling or to say that they come later: no editor should offer them.
-const NOT_OFFERED: [&str; 4] = ["target_variable", "extraction_prompt", "repair", "reask"];
+/// Fields that a check asks for only to warn of an older spelling: no editor should offer them.
+const NOT_OFFERED: [&str; 2] = ["target_variable", "extraction_prompt"];
 
 /// A mapping inside a config that has fields of its own.
 struct Level {

@@ -22,7 +22,7 @@ use bcc_script::program::turn::{Lent, Turn};
 use bcc_script::value::scopes::Scopes;
 use serde_json::{Map, Value, json};
 
-use watching::{BLOCKED, Nobody, OneModel, SCRIPT, Seeded, Still, context, monitor_of, program, put, watched};
+use watching::{BLOCKED, NEXT, Nobody, OneModel, SCRIPT, Seeded, Still, context, monitor_of, program, put, watched};
 
 async fn analysed(kind: &str, id: &str, action: usize, scheme: Option<&str>, reply: &str) -> (Analysed, Arc<Seeded>) {
     let project = tempfile::tempdir().unwrap();
@@ -76,13 +76,13 @@ async fn analyze_with_llm_shows_the_model_all_that_004_lists_and_reads_its_answe
     assert!(analysed.analysis.intervention_needed);
     assert_eq!(analysed.analysis.intervention_reason, InterventionReason::Blocked);
     assert_eq!(analysed.analysis.metadata, MonitorMetadata { parse_error: false, parse_retry_count: 1 });
-    let call = analysed.call.unwrap();
+    let call = analysed.calls.into_iter().next().unwrap();
     assert_eq!((call.call_id.as_str(), call.purpose, call.model.as_str()), ("c12.m", "monitor", "seeded"));
     assert_eq!(
-        (call.tokens_in, call.tokens_out, call.parse_retry_count, call.error),
-        (Some(7), Some(7), Some(1), None)
+        (call.tokens_in, call.tokens_out, call.parse_retry_count, &call.error),
+        (Some(7), Some(7), Some(1), &None)
     );
-    assert_eq!(analysed.debug_info["llm_response"], json!(BLOCKED));
+    assert_eq!(call.debug_info["llm_response"], json!(BLOCKED));
     let asked = provider.asked.lock().unwrap();
     assert_eq!((asked[0].task.purpose, asked[0].task.action_id.as_str()), (Purpose::Monitor, "ask"));
 }
@@ -127,9 +127,35 @@ async fn integration_5_a_monitor_that_fails_in_any_way_gives_the_empty_analysis(
         assert!(text.is_none() || text.as_deref() == Some("5"), "{reply}: {text:?}");
         assert!(!analysed.analysis.intervention_needed && !analysed.analysis.orchestration_needed, "{reply}");
         assert_eq!(analysed.analysis.metadata, metadata, "{reply}");
-        let told = analysed.call.unwrap().error;
+        let told = analysed.calls.into_iter().next().unwrap().error;
         assert_eq!(told.is_some(), error.is_some(), "{reply}: {told:?}");
         assert!(told.unwrap_or_default().contains(error.unwrap_or_default()), "{reply}");
+    }
+}
+
+#[tokio::test]
+async fn a_monitor_s_model_is_asked_again_as_its_manners_allow_and_the_last_reply_that_can_be_read_counts() {
+    let incomplete = r#"{"intervention_needed": true, "feedback_for_action": "先共情"}"#;
+    for (replies, calls, feedback, error) in [
+        (format!("不会{NEXT}{BLOCKED}"), 2, true, false),
+        (format!("{incomplete}{NEXT}不会"), 2, true, false),
+        (format!("不会{NEXT}不会{NEXT}不会"), 3, false, true),
+        (format!("{incomplete}{NEXT}unreachable"), 2, true, false),
+        (format!("{BLOCKED}{NEXT}不会"), 1, true, false),
+    ] {
+        let (analysed, provider) = analysed("ai_ask", "ask", 0, None, &replies).await;
+        assert_eq!((analysed.calls.len(), provider.count()), (calls, calls), "{replies}");
+        assert_eq!(analysed.analysis.feedback_for_action.is_some(), feedback, "{replies}");
+        assert_eq!(analysed.analysis.metadata.parse_error, error, "{replies}");
+        assert_eq!(analysed.worked(), !error, "{replies}");
+        for (number, call) in (0..).zip(&analysed.calls) {
+            let id = if number == 0 { "c12.m".to_owned() } else { format!("c12.m.{number}") };
+            assert_eq!((call.reask, call.call_id.as_str()), (number, id.as_str()), "{replies}");
+        }
+        if calls > 1 {
+            assert!(provider.prompt(Role::User).contains("The reply above cannot be used"), "{replies}");
+            assert_eq!(provider.prompt(Role::Assistant).split("\n---\n").count(), calls - 1, "{replies}");
+        }
     }
 }
 
@@ -208,7 +234,7 @@ async fn a_prompt_that_cannot_be_rendered_asks_no_model() {
     let analysed = monitor_of("ai_ask")
         .analyze_with_llm(&watched("ai_ask", "ask", "敷衍"), &context(&program, 0, &provider, 1))
         .await;
-    assert_eq!((provider.count(), analysed.call.is_none()), (0, true));
+    assert_eq!((provider.count(), analysed.calls.is_empty()), (0, true));
     assert!(!analysed.prompt_error.unwrap().contains("敷衍"));
     assert_eq!(analysed.analysis, MonitorAnalysis::default());
 }
@@ -248,7 +274,7 @@ async fn advised(project: &Path, action: usize, advice: Option<&str>) -> (String
     let program = program(project, None);
     let provider = Seeded::new(r#"{"content": "好", "EXIT": "NO"}"#, 0);
     let (models, clock) = (Arc::new(OneModel(provider.clone())), Arc::new(Still));
-    let services = Services { models, clock, observer: Arc::new(Nobody), recheck: Arc::new(Nobody) };
+    let services = Services { models, clock, observer: Arc::new(Nobody), recheck: Arc::new(Nobody), recorder: None };
     let (recent, place) = (Recent::new(20, 8000), Place::default());
     let topic = &program.phases[0].topics[0];
     let lent = Lent {

@@ -323,6 +323,7 @@ fn context(script: &str, model: Option<Arc<dyn Provider>>, plans: &Plans, cursor
         clock: Arc::new(FixedClock::new("2026-11-22T20:00:00Z".parse().unwrap())),
         observer: Arc::new(Nobody),
         recheck: Arc::new(recheck),
+        recorder: None,
     };
     let mut recent = Recent::new(20, 8000);
     recent.push(Said { speaker: bcc_script::program::event::Speaker::User, text: "{{ nickname }} 不想说".into() });
@@ -386,10 +387,10 @@ async fn a_plan_is_read_with_the_revision_that_it_was_made_for_and_its_call_is_r
     let plan = generated.plan.unwrap();
     assert_eq!(plan.revision, Revision { plans: 0, cursor: CURRENT });
     assert_eq!((plan.action.name(), plan.reason.as_str()), ("skip", "累了"));
-    let call = generated.call.unwrap();
+    let call = generated.calls.into_iter().next().unwrap();
     assert_eq!((call.purpose, call.call_id.as_str(), call.model.as_str()), ("orchestrator", "c12.o", "replay"));
-    assert_eq!((call.parse_retry_count, call.error, generated.fault), (Some(1), None, None));
-    let prompt = generated.debug_info["llm_prompt"][1]["content"].as_str().unwrap();
+    assert_eq!((call.parse_retry_count, &call.error, generated.fault), (Some(1), &None, None));
+    let prompt = call.debug_info["llm_prompt"][1]["content"].as_str().unwrap();
     for part in [
         r#"{"index":1,"action_id":"ask_father","action_type":"ai_ask","state":"current","content":"问父亲的职业","exit":"知道职业"}"#,
         r#""state":"done""#,
@@ -403,7 +404,7 @@ async fn a_plan_is_read_with_the_revision_that_it_was_made_for_and_its_call_is_r
         assert!(prompt.contains(part), "{part} is not in {prompt}");
     }
     let fenced = answered(&format!("好的：\n```json\n{reply}\n```")).await;
-    assert_eq!((fenced.plan.is_some(), fenced.call.unwrap().parse_retry_count), (true, Some(3)));
+    assert_eq!((fenced.plan.is_some(), fenced.calls[0].parse_retry_count), (true, Some(3)));
 }
 
 #[tokio::test]
@@ -412,22 +413,22 @@ async fn a_model_that_wants_no_change_or_talks_nonsense_gives_no_plan() {
     assert!(none.plan.is_none() && none.fault.is_none());
     let unknown = answered(r#"{"action": "explode"}"#).await;
     assert!(unknown.plan.is_none(), "a word that there is not counts as none");
-    assert_ne!(unknown.call.unwrap().bent, json!([]), "and that is recorded");
+    assert_ne!(unknown.calls[0].bent, json!([]), "and that is recorded");
     let nonsense = answered("我觉得应该先安抚").await;
     assert!(nonsense.plan.is_none() && nonsense.fault.is_some());
-    assert_eq!(nonsense.call.unwrap().parse_retry_count, Some(3));
-    assert_eq!(nonsense.debug_info["llm_response"], "我觉得应该先安抚");
+    assert_eq!(nonsense.calls[0].parse_retry_count, Some(3));
+    assert_eq!(nonsense.calls[0].debug_info["llm_response"], "我觉得应该先安抚");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_model_that_is_not_there_or_never_answers_gives_no_plan_and_the_record_of_the_call() {
     let plans = Plans::default();
     let nowhere = generate_orchestration_plan(&needed(), &context(&script(), None, &plans, CURRENT)).await;
-    assert!(nowhere.plan.is_none() && nowhere.fault.is_some() && nowhere.call.is_none());
+    assert!(nowhere.plan.is_none() && nowhere.fault.is_some() && nowhere.calls.is_empty());
     let hangs = context(&script(), Some(Arc::new(Hangs)), &plans, CURRENT);
     let hung = generate_orchestration_plan(&needed(), &hangs).await;
     assert!(hung.plan.is_none());
-    assert_eq!(hung.call.unwrap().error.as_deref(), Some("nothing came within 120 s"));
+    assert_eq!(hung.calls[0].error.as_deref(), Some("nothing came within 120 s"));
 }
 
 fn shape() -> (Value, ReplyShape) {

@@ -99,6 +99,8 @@ impl Action for Think {
                 round: 1,
                 opening: false,
                 live: false,
+                repair: self.model.repair,
+                reask: self.model.reask,
             })
             .await?;
         hide_sensitive(turn, &self.model.outputs, &mut exchange);

@@ -59,6 +59,15 @@ pub struct Run {
     /// Ask this model: a name from bcc-script.toml, `offline`, or `replay:FILE`
     #[arg(long, value_name = "M")]
     pub model: Option<String>,
+    /// Write everything that is said to models into this new file, for `--replay`
+    #[arg(long, value_name = "FILE", conflicts_with = "replay")]
+    pub record: Option<PathBuf>,
+    /// Repeat a recorded conversation without any model: each prompt must be the one that was recorded
+    #[arg(long, value_name = "FILE", conflicts_with = "model")]
+    pub replay: Option<PathBuf>,
+    /// How `--replay` finds its replies
+    #[arg(long, value_enum, requires = "replay")]
+    pub replay_by: Option<ReplayBy>,
     /// Give the session another budget than its script does: turns, model_calls, tokens, minutes, each as what may be used
     /// in all; may be repeated. It is kept for later resumes
     #[arg(long, value_name = "NAME=NUMBER[,…]")]
@@ -208,6 +217,9 @@ pub enum Sessions {
     Show {
         /// The session
         id: String,
+        /// Show its model calls and what they cost instead
+        #[arg(long)]
+        calls: bool,
         #[command(flatten)]
         #[allow(missing_docs)]
         store: Store,
@@ -273,6 +285,15 @@ pub struct Resume {
     /// Ask another model than the session was started with
     #[arg(long, value_name = "M")]
     pub model: Option<String>,
+    /// Go on with the recording of the session, or begin one here
+    #[arg(long, value_name = "FILE", conflicts_with = "replay")]
+    pub record: Option<PathBuf>,
+    /// Repeat a recorded conversation without any model from here on
+    #[arg(long, value_name = "FILE", conflicts_with = "model")]
+    pub replay: Option<PathBuf>,
+    /// How `--replay` finds its replies
+    #[arg(long, value_enum, requires = "replay")]
+    pub replay_by: Option<ReplayBy>,
     /// Trust the project's bcc-script.toml for this run
     #[arg(long)]
     pub trust: bool,
@@ -335,6 +356,15 @@ pub struct Trust {
 pub struct Explain {
     /// Its name, as in `error[unknown-key]` [default: list all]
     pub name: Option<String>,
+}
+
+/// How a recording answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ReplayBy {
+    /// The very calls that were recorded; a prompt that differs stops the session
+    Prompt,
+    /// In order for each action, whatever the prompts are
+    Order,
 }
 
 /// Formats of `sessions export`.

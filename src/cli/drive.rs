@@ -18,6 +18,8 @@ pub struct ResumeHint {
     pub store: Option<PathBuf>,
     /// Whether the configuration was trusted for this run only.
     pub trust: bool,
+    /// Where the session is recorded.
+    pub record: Option<PathBuf>,
 }
 
 /// Drives `session` to its end or its next rest.
@@ -103,6 +105,10 @@ impl ResumeHint {
         }
         if self.trust {
             command.push_str(" --trust");
+        }
+        if let Some(file) = &self.record {
+            command.push_str(" --record ");
+            command.push_str(&quoted(&file.display().to_string()));
         }
         command
     }

@@ -1,6 +1,8 @@
 //! `run`: begins a session of a script, or goes on with one, and drives it.
 
-use crate::cli::arguments::Run;
+use std::path::Path;
+
+use crate::cli::arguments::{ReplayBy, Run};
 use crate::cli::drive::{ResumeHint, drive};
 use crate::cli::exit::Exit;
 use crate::cli::front::Front;
@@ -9,6 +11,8 @@ use crate::engine::engine::{Engine, Loaded, RunRequest, store_path};
 use crate::engine::environment::Environment;
 use crate::engine::error::EngineError;
 use crate::engine::project::Project;
+use crate::engine::replay::Replayed;
+use crate::model::providers::replay::recording::By;
 use crate::program::limits::Budget;
 
 /// Runs the subcommand.
@@ -35,8 +39,11 @@ async fn begin(options: Run, environment: Environment, front: Front) -> Result<E
         model: options.model,
         seed: options.seed,
         clock: options.clock,
+        record: options.record,
+        replay: replayed(options.replay.as_deref(), options.replay_by),
     };
-    let hint = ResumeHint { store: needs_store(&path, &environment).then(|| path.clone()), trust: options_trust };
+    let store_hint = needs_store(&path, &environment).then(|| path.clone());
+    let hint = ResumeHint { store: store_hint, trust: options_trust, record: request.record.clone() };
     let budget = asked(&options.budget)?;
     let loaded = Loaded::of(&project, &request)?;
     let engine = Engine::with_store(project, environment.clone(), store)?.with_budget(budget);
@@ -48,6 +55,15 @@ async fn begin(options: Run, environment: Environment, front: Front) -> Result<E
     drive(opened.session, engine.archive().as_ref(), front, &hint).await
 }
 
+/// What `--replay` and `--replay-by` ask for.
+pub fn replayed(file: Option<&Path>, by: Option<ReplayBy>) -> Option<Replayed> {
+    let by = match by {
+        Some(ReplayBy::Order) => By::Order,
+        Some(ReplayBy::Prompt) | None => By::Prompt,
+    };
+    Some(Replayed::new(file?, by))
+}
+
 /// What `--budget` asks for.
 ///
 /// # Errors
@@ -57,7 +73,7 @@ pub fn asked(budget: &[String]) -> Result<Budget, EngineError> {
 }
 
 /// Whether `sessions` would look for another store than `path` when it is called from this directory.
-pub fn needs_store(path: &std::path::Path, environment: &Environment) -> bool {
-    let here = Project::of(std::path::Path::new("."), None, false, environment);
+pub fn needs_store(path: &Path, environment: &Environment) -> bool {
+    let here = Project::of(Path::new("."), None, false, environment);
     here.map_or(true, |here| store_path(&here, environment, None) != path)
 }

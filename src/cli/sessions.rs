@@ -15,10 +15,11 @@ use crate::cli::exit::Exit;
 use crate::cli::front::Front;
 use crate::cli::json::{self, CatchUp};
 use crate::cli::report;
-use crate::cli::run::{asked, needs_store};
+use crate::cli::run::{asked, needs_store, replayed};
 use crate::cli::terminal::plain;
+use crate::engine::calls::table;
 use crate::engine::clock::{now, stamp};
-use crate::engine::engine::{Engine, Opened, store_path};
+use crate::engine::engine::{Engine, Opened, ResumeRequest, store_path};
 use crate::engine::environment::Environment;
 use crate::engine::error::EngineError;
 use crate::engine::export::export;
@@ -37,10 +38,10 @@ const PAGE: usize = 64;
 pub async fn sessions(command: Sessions, environment: Environment) -> Result<Exit, EngineError> {
     match command {
         Sessions::List(store) => list(&store, &environment).await,
-        Sessions::Show { id, store } => {
+        Sessions::Show { id, calls, store } => {
             let archive = existing(&store, &environment, Access::Read)?;
             let document = export(archive.as_ref(), &id, false).await?;
-            print(&markdown(&document))?;
+            print(&if calls { table(&document) } else { markdown(&document) })?;
             Ok(Exit::Done)
         }
         Sessions::Resume(options) => {
@@ -133,25 +134,31 @@ async fn resume(options: Resume, environment: Environment, front: Front) -> Resu
     }
     let budget = asked(&options.budget)?;
     let engine = Engine::with_store(project, environment.clone(), Some(&path))?.with_budget(budget);
+    let request = ResumeRequest {
+        model: options.model,
+        record: options.record.clone(),
+        replay: replayed(options.replay.as_deref(), options.replay_by),
+    };
     let opened = match options.after {
-        None => engine.resume(&options.id, options.model.as_deref(), front.observer()).await?,
-        Some(after) => resume_after(&engine, &options, after).await?,
+        None => engine.resume_as(&options.id, &request, front.observer()).await?,
+        Some(after) => resume_after(&engine, &options.id, &request, after).await?,
     };
     for notice in &opened.notices {
         report::quiet(notice);
     }
-    let hint = ResumeHint { store: needs_store(&path, &environment).then_some(path), trust: options.trust };
+    let store = needs_store(&path, &environment).then_some(path);
+    let hint = ResumeHint { store, trust: options.trust, record: options.record };
     drive(opened.session, engine.archive().as_ref(), front, &hint).await
 }
 
 /// Takes hold of the session first: nobody else can then commit anything between what is written again and what follows.
-async fn resume_after(engine: &Engine, options: &Resume, after: u64) -> Result<Opened, EngineError> {
+async fn resume_after(engine: &Engine, id: &str, request: &ResumeRequest, after: u64) -> Result<Opened, EngineError> {
     let observer = Arc::new(CatchUp::default());
-    let opened = engine.resume(&options.id, options.model.as_deref(), Arc::clone(&observer) as Arc<dyn Observer>).await;
+    let opened = engine.resume_as(id, request, Arc::clone(&observer) as Arc<dyn Observer>).await;
     // A session that is over cannot be resumed, but what was missed of its end can be told.
     if !matches!(opened, Err(EngineError::Failed { .. })) {
         let archive = engine.archive().as_ref();
-        write_again(archive, &options.id, after, observer.first_seq().unwrap_or(u64::MAX)).await?;
+        write_again(archive, id, after, observer.first_seq().unwrap_or(u64::MAX)).await?;
         observer.go_on();
     }
     opened

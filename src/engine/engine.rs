@@ -13,20 +13,23 @@ use crate::engine::environment::Environment;
 use crate::engine::error::EngineError;
 use crate::engine::files::{TemplateFolders, reply_schemas, script};
 use crate::engine::given::given;
-use crate::engine::models::choose::{Chosen, ModelSet, Wanted, choose};
 use crate::engine::models::shared::Shared;
 use crate::engine::pin::{Pinned, sha256};
 use crate::engine::project::{Project, absolute};
 use crate::engine::recheck::PinnedScript;
+use crate::engine::recording::{FileRecorder, Header};
+use crate::engine::replay::Replayed;
 use crate::engine::settings::Settings;
 use crate::engine::validate::names::Names;
 use crate::engine::validate::roots::here;
 use crate::engine::validate::skills::{library, with_paths};
+use crate::engine::voices::{Asked, voices};
 use crate::program::clock::Clock;
 use crate::program::event::Observer;
 use crate::program::limits::Budget;
 use crate::program::program::Program;
-use crate::program::services::Services;
+use crate::program::recorder::Recorder;
+use crate::program::services::{Models, Services};
 use crate::prompt::layers::collect;
 use crate::run::head::Status;
 use crate::run::session::Session;
@@ -59,6 +62,21 @@ pub struct RunRequest {
     pub seed: Option<u64>,
     /// `--clock`, RFC 3339.
     pub clock: Option<String>,
+    /// `--record`: where what is said to models is written down.
+    pub record: Option<PathBuf>,
+    /// `--replay` and `--replay-by`: what stands for every model.
+    pub replay: Option<Replayed>,
+}
+
+/// What `sessions resume` was asked for.
+#[derive(Clone, Debug, Default)]
+pub struct ResumeRequest {
+    /// `--model`: another model than the session was started with.
+    pub model: Option<String>,
+    /// `--record`.
+    pub record: Option<PathBuf>,
+    /// `--replay` and `--replay-by`.
+    pub replay: Option<Replayed>,
 }
 
 /// A session that is ready to be driven, with what its driver should tell.
@@ -151,22 +169,22 @@ impl Engine {
         let settings = Settings {
             project: Some(self.project.directory.to_string_lossy().into_owned()),
             model: None,
+            replay: request.replay.as_ref().map(|replay| replay.file.to_string_lossy().into_owned()),
+            replay_by: request.replay.as_ref().map(|replay| replay.by),
             scheme,
             seed: request.seed,
             clock: request.clock.clone(),
         };
         let variables = given(&program, request.variables_file.as_deref(), &request.variables)?;
-        let chosen = choose(
-            &self.project,
-            &self.environment,
-            &self.shared,
-            Wanted { asked: request.model.as_deref(), stored: None, script: program.model.as_deref() },
-        )?;
-        let settings = Settings { model: chosen.asked.clone(), ..settings };
-        let notices = notices(&self.project, &chosen);
+        let asked = Asked { model: request.model.as_deref(), stored: None, replay: request.replay.as_ref() };
+        let voices = voices(&self.project, &self.environment, &self.shared, asked, program.model.as_deref())?;
+        let settings = Settings { model: voices.asked, ..settings };
+        let notices = voices.notices;
         let clock = self.clock(request.clock.as_deref())?;
+        let script_sha256 = sha256(pinned.script.text().as_bytes());
         let pinned = Arc::new(pinned);
-        let services = services(chosen.models, clock, observer, &pinned);
+        let services = services(voices.models, clock, observer, &pinned);
+        let recorded = request.record.as_deref().map(FileRecorder::create).transpose()?.map(Arc::new);
         let (manifest, documents) = pinned.documents()?;
         let program = Arc::new(program);
         let mut tries = 0;
@@ -174,19 +192,25 @@ impl Engine {
             tries += 1;
             let id = request.session.clone().unwrap_or_else(|| new_id(&program.id));
             let lock = self.archive.lock(&id, &holder()).await?;
+            if let Some(recorder) = &recorded {
+                let (script, scheme) = (program.id.as_str(), settings.scheme.as_deref());
+                let (script_sha256, model) = (script_sha256.as_str(), voices.name.as_str());
+                recorder.begin(&Header { session_id: &id, script, script_sha256, scheme, model })?;
+            }
+            let recorder = recorded.clone().map(|recorder| recorder as Arc<dyn Recorder>);
             let parts = Parts {
                 id,
                 program: Arc::clone(&program),
-                services: services.clone(),
+                services: Services { recorder, ..services.clone() },
                 archive: Arc::clone(&self.archive),
                 lock,
                 script: program.id.clone(),
-                model: chosen.name.clone(),
+                model: voices.name.clone(),
                 budget: self.budget,
             };
             let birth = Birth {
                 user: request.user.clone().unwrap_or_else(|| "default".into()),
-                script_sha256: sha256(pinned.script.text().as_bytes()),
+                script_sha256: script_sha256.clone(),
                 settings: json(&settings)?,
                 manifest: manifest.clone(),
                 documents: documents.clone(),
@@ -196,7 +220,10 @@ impl Engine {
                 Ok(session) => return Ok(Opened { session, diagnostics, notices, resumed: false }),
                 Err(crate::run::error::RunError::Archive(ArchiveError::Exists { .. }))
                     if request.session.is_none() && tries < MOST_IDS => {}
-                Err(error) => return Err(error.into()),
+                Err(error) => {
+                    recorded.iter().for_each(|recorder| recorder.give_up());
+                    return Err(error.into());
+                }
             }
         }
     }
@@ -209,6 +236,20 @@ impl Engine {
         &self,
         id: &str,
         model: Option<&str>,
+        observer: Arc<dyn Observer>,
+    ) -> Result<Opened, EngineError> {
+        let request = ResumeRequest { model: model.map(str::to_owned), ..ResumeRequest::default() };
+        self.resume_as(id, &request, observer).await
+    }
+
+    /// [`Engine::resume`] with everything that can be asked for.
+    ///
+    /// # Errors
+    /// As [`Engine::resume`], and when there is no such recording, or none can be written.
+    pub async fn resume_as(
+        &self,
+        id: &str,
+        request: &ResumeRequest,
         observer: Arc<dyn Observer>,
     ) -> Result<Opened, EngineError> {
         let row = self.archive.session(id).await?;
@@ -224,18 +265,33 @@ impl Engine {
         let program = Arc::new(program.ok_or(EngineError::Invalid(diagnostics))?);
         let project = self.project_of(&settings)?;
         // What is asked for now wins over what the session was started with.
-        let wanted = Wanted { asked: model, stored: settings.model.as_deref(), script: program.model.as_deref() };
-        let chosen = choose(&project, &self.environment, &self.shared, wanted)?;
-        let notices = notices(&project, &chosen);
+        let model = request.model.as_deref();
+        let kept = settings.replay.as_deref().filter(|_| model.is_none());
+        let kept = kept.map(|file| Replayed::new(Path::new(file), settings.replay_by.unwrap_or_default()));
+        let replay = request.replay.as_ref().or(kept.as_ref());
+        let asked = Asked { model, stored: settings.model.as_deref(), replay };
+        let voices = voices(&project, &self.environment, &self.shared, asked, program.model.as_deref())?;
+        if let Some(repeated) = &voices.repeated {
+            repeated.go_on(self.archive.as_ref(), id).await?;
+        }
+        let mut notices = voices.notices;
         let clock = self.clock(settings.clock.as_deref())?;
-        let services = services(chosen.models, clock, observer, &Arc::new(pinned));
+        let mut services = services(voices.models, clock, observer, &Arc::new(pinned));
+        if let Some(file) = &request.record {
+            let (script_sha256, scheme) = (row.script_sha256.as_str(), settings.scheme.as_deref());
+            let model = voices.name.as_str();
+            let header = Header { session_id: id, script: &row.script, script_sha256, scheme, model };
+            let (recorder, notice) = FileRecorder::go_on(file, &header, &row, self.archive.as_ref()).await?;
+            services.recorder = Some(Arc::new(recorder));
+            notices.extend(notice);
+        }
         let parts = Parts {
             id: id.to_owned(),
             services,
             archive: Arc::clone(&self.archive),
             lock,
             script: program.id.clone(),
-            model: chosen.name,
+            model: voices.name,
             budget: self.budget,
             program,
         };
@@ -280,7 +336,8 @@ impl Engine {
             let message = format!("session `{}` is of the user `{}`, not of `{user}`", row.id, row.user);
             return Err(EngineError::usage(message).with_help("choose another `--session`, or leave `--user` out"));
         }
-        let mut opened = self.resume(&row.id, request.model.as_deref(), observer).await?;
+        let RunRequest { model, record, replay, .. } = request.clone();
+        let mut opened = self.resume_as(&row.id, &ResumeRequest { model, record, replay }, observer).await?;
         let given = [
             ("--var", !request.variables.is_empty()),
             ("--vars", request.variables_file.is_some()),
@@ -372,17 +429,14 @@ pub fn store_path(project: &Project, environment: &Environment, store: Option<&P
 }
 
 /// The outside world of a session of the script in `pinned`.
-fn services(models: ModelSet, clock: Arc<dyn Clock>, observer: Arc<dyn Observer>, pinned: &Arc<Pinned>) -> Services {
-    Services { models: Arc::new(models), clock, observer, recheck: Arc::new(PinnedScript::new(Arc::clone(pinned))) }
-}
-
-/// What a person should know about the model and the configuration of a session.
-fn notices(project: &Project, chosen: &Chosen) -> Vec<String> {
-    let mut notices = chosen.notices.clone();
-    if project.has_config && !project.trusted && !project.config.project.allow.is_empty() {
-        notices.push(format!("`allow` does not count: {} is not trusted", project.directory.display()));
-    }
-    notices
+fn services(
+    models: Arc<dyn Models>,
+    clock: Arc<dyn Clock>,
+    observer: Arc<dyn Observer>,
+    pinned: &Arc<Pinned>,
+) -> Services {
+    let recheck = Arc::new(PinnedScript::new(Arc::clone(pinned)));
+    Services { models, clock, observer, recheck, recorder: None }
 }
 
 /// Who drives a session, for the one who finds it held.

@@ -75,6 +75,9 @@ impl From<RunError> for EngineError {
             }
             RunError::BudgetTooSmall { .. } => Self::usage(error.to_string())
                 .with_help("`--budget` says how much there may be in all, not how much more"),
+            RunError::Recording(message) => Self::failed(message).with_help(
+                "the session is kept as it was after its last turn: resume it with `--record` and another file, or without",
+            ),
             RunError::Variable(message) => Self::usage(message),
         }
     }

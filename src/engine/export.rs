@@ -7,10 +7,11 @@ use serde_json::{Map, Value, json};
 
 use crate::archive::contract::Archive;
 use crate::archive::rows::{SessionRow, VariableRow};
+use crate::engine::calls::usage;
 use crate::engine::error::EngineError;
 use crate::engine::history;
 use crate::engine::used::used;
-use crate::program::event::OWN_FIELDS;
+use crate::program::event::{OWN_FIELDS, mask as mask_event};
 use crate::value::mask::{MASK, Masker};
 
 /// How many rows are read at a time: one of them may hold a prompt and a reply of megabytes.
@@ -45,6 +46,7 @@ pub async fn export(archive: &dyn Archive, id: &str, calls: bool) -> Result<Valu
     if !calls {
         feedback.iter_mut().chain(&mut plans).for_each(|row| *row = without_calls(std::mem::take(row)));
     }
+    let model_calls = events_of(archive, id, "model_call").await?;
     let mut export = json!({
         "version": 1,
         "session": session(&row),
@@ -55,7 +57,8 @@ pub async fn export(archive: &dyn Archive, id: &str, calls: bool) -> Result<Valu
         "monitor_feedback": feedback,
         "plans": plans,
         "outcomes": outcomes,
-        "model_calls": events_of(archive, id, "model_call").await?,
+        "usage": usage(&model_calls),
+        "model_calls": if calls { model_calls } else { model_calls.into_iter().map(without_calls).collect() },
     });
     mask(&mut export, &variables, &user_variables)?;
     Ok(export)
@@ -137,8 +140,10 @@ fn mask(export: &mut Value, rows: &[VariableRow], user_rows: &[VariableRow]) -> 
     let masker = Masker::new(&values);
     for (part, value) in export.as_object_mut().into_iter().flatten() {
         // Ids and times are the session's own and must stay what they are.
-        if part != "session" && part != "version" {
-            masker.value(value, &OWN_FIELDS);
+        match part.as_str() {
+            "session" | "version" | "usage" => {}
+            "model_calls" => value.as_array_mut().into_iter().flatten().for_each(|call| mask_event(call, &masker)),
+            _ => masker.value(value, &OWN_FIELDS),
         }
     }
     Ok(())

@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use serde_json::Value;
 
+use crate::engine::calls::whole;
 use crate::engine::used::told;
 
 /// The document of an export.
@@ -23,6 +24,11 @@ pub fn markdown(export: &Value) -> String {
     }
     let _ = writeln!(document, "- user: {}", text("/session/user"));
     let _ = writeln!(document, "- used: {}", export.get("session").map(told).unwrap_or_default());
+    let calls = export.get("model_calls").and_then(Value::as_array);
+    let cost = calls.map(|calls| whole(calls).cost_told()).filter(|cost| !cost.is_empty());
+    if let Some(cost) = cost {
+        let _ = writeln!(document, "- cost: {cost}");
+    }
     let _ = writeln!(document, "- from {} to {}\n", text("/session/started_at"), text("/session/updated_at"));
     let _ = writeln!(document, "## Conversation\n");
     let mut shown_place = Vec::new();

@@ -9,8 +9,9 @@ use crate::model::reply::PassedOver;
 
 /// Why there is no reply. `host` is host and port only: no path, no key. `attempts` counts the requests that were sent.
 ///
-/// The text of prompts and replies never stands in it, with one exception: `message` of [`ModelError::Http`] is what
-/// the server chose to say, cut to [`LONGEST_SERVER_MESSAGE`] characters and without the key.
+/// The text of prompts and replies never stands in it, with two exceptions: a replay tells what differs from its recording
+/// ([`ModelError::Differs`]), and `message` of [`ModelError::Http`] is what the server chose to say, cut to
+/// [`LONGEST_SERVER_MESSAGE`] characters and without the key.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ModelError {
     /// No connection, or one that broke before any answer.
@@ -103,6 +104,16 @@ pub enum ModelError {
         /// Those that were asked, in order, with why each gave none.
         passed_over: Vec<PassedOver>,
     },
+    /// A replay is asked something else than was recorded.
+    #[error("the prompt of {key} is not the one that was recorded in {file}:\n{diff}")]
+    Differs {
+        /// The call.
+        key: String,
+        /// The recording.
+        file: String,
+        /// What differs, line by line.
+        diff: String,
+    },
     /// The provider cannot be set up like this.
     #[error("{message}")]
     Config {
@@ -160,7 +171,7 @@ impl ModelError {
             Self::NoneAnswered { passed_over } => {
                 passed_over.iter().fold(0, |sum, passed| sum.saturating_add(passed.attempts))
             }
-            Self::NoReply { .. } | Self::Config { .. } => 0,
+            Self::NoReply { .. } | Self::Differs { .. } | Self::Config { .. } => 0,
         }
     }
 
@@ -175,7 +186,7 @@ impl ModelError {
             | Self::Garbled { attempts, .. }
             | Self::TooLarge { attempts, .. }
             | Self::Protocol { attempts, .. } => *attempts = sent,
-            Self::NoneAnswered { .. } | Self::NoReply { .. } | Self::Config { .. } => {}
+            Self::NoneAnswered { .. } | Self::NoReply { .. } | Self::Differs { .. } | Self::Config { .. } => {}
         }
         self
     }
@@ -192,6 +203,7 @@ impl ModelError {
             Self::Protocol { .. } => "protocol",
             Self::NoReply { .. } => "no_reply",
             Self::NoneAnswered { .. } => "none_answered",
+            Self::Differs { .. } => "differs",
             Self::Config { .. } => "config",
         }
     }

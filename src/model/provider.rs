@@ -4,7 +4,7 @@ use async_trait::async_trait;
 
 use crate::model::error::ModelError;
 use crate::model::reply::ModelReply;
-use crate::model::request::{ModelRequest, Purpose};
+use crate::model::request::{ModelRequest, Purpose, Task};
 
 /// Something that answers requests: a model's server, written replies, or the offline responder.
 #[async_trait]
@@ -21,6 +21,12 @@ pub trait Provider: Send + Sync {
     /// How replies of this model are read where the action does not say.
     fn manners(&self) -> Manners {
         Manners::default()
+    }
+
+    /// The same for one call. What replays a recording reads each reply as it was read then.
+    fn manners_of(&self, task: &Task) -> Manners {
+        let _ = task;
+        self.manners()
     }
 
     /// Asks, and gives the whole reply. `live` is given each piece of the reply's text as it arrives; the pieces

@@ -1,10 +1,15 @@
 //! What leaves the interpreter: events, as INTERFACES.md has them.
 
-use serde::Serialize;
-use serde_json::Value;
+use std::sync::Arc;
 
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use crate::model::reply::PassedOver;
 use crate::program::outcome::Outcome;
 use crate::program::place::Place;
+use crate::program::recorder::Exchanged;
+use crate::value::mask::Masker;
 
 /// Something that happened in a session.
 #[derive(Clone, Debug, Serialize)]
@@ -150,24 +155,80 @@ pub struct ModelCall {
     pub call_id: String,
     /// Why the model was asked: `action`, `monitor`, …
     pub purpose: &'static str,
-    /// The provider and its model.
+    /// The provider and its model: the one that answered.
     pub model: String,
+    /// The models that were asked before it in vain, in order.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub passed_over: Vec<PassedOver>,
     /// Tokens of the prompt, when the provider counted them.
     pub tokens_in: Option<u64>,
     /// Tokens of the reply, when the provider counted them.
     pub tokens_out: Option<u64>,
+    /// What it cost, where a price is configured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost: Option<f64>,
+    /// The currency of `cost`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub currency: Option<String>,
     /// Milliseconds from asking to the end of the reply.
     pub ms: u64,
     /// Milliseconds to the first piece of the reply.
     pub first_token_ms: Option<u64>,
     /// How often the provider tried.
     pub attempts: u32,
+    /// Of a call that asks again because of what came before: the how manieth such call of its turn, from 1.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub reask: u32,
+    /// Whether the reply ends because it had as many tokens as it may have.
+    #[serde(skip_serializing_if = "is_false")]
+    pub cut_off: bool,
     /// Which strategy read the reply, or how many were tried.
     pub parse_retry_count: Option<u8>,
+    /// What `repair_json` mended: kinds and offsets.
+    #[serde(skip_serializing_if = "Value::is_null")]
+    pub repairs: Value,
     /// What was bent to make the reply fit.
     pub bent: Value,
     /// Why there is no reply, or why it could not be read.
     pub error: Option<String>,
+    /// `llm_prompt`, `llm_response` and `parse_error` of a call that no outcome tells of: of a monitor or a planner, and of a
+    /// reply in whose place the model was asked again.
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    pub debug_info: Map<String, Value>,
+    /// What was sent and what came, while the session is recorded.
+    #[serde(skip)]
+    pub exchange: Option<Arc<Exchanged>>,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // serde wants a reference
+fn is_zero(number: &u32) -> bool {
+    *number == 0
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // serde wants a reference
+fn is_false(truth: &bool) -> bool {
+    !*truth
+}
+
+impl ModelCall {
+    /// What an author should know of it, as warnings that follow it: that another model answered, that the reply was cut off.
+    pub fn warnings(&self) -> Vec<Event> {
+        let mut warnings = Vec::new();
+        // Where none of them answered, the error names them all.
+        let answered = self.parse_retry_count.is_some();
+        if let Some(first) = self.passed_over.first().filter(|_| answered) {
+            let told = |passed: &PassedOver| format!("`{}` gave no reply ({})", passed.model, passed.error);
+            let told = self.passed_over.iter().map(told).collect::<Vec<_>>().join("; ");
+            let message = format!("{told}; `{}` was asked instead of `{}`", self.model, first.model);
+            warnings.push(Event::Warning { code: "model-fallback", message, help: None });
+        }
+        if self.cut_off {
+            let message = format!("the reply of `{}` was cut off: it had as many tokens as it may have", self.model);
+            let help = "raise `max_tokens`, of the model in bcc-script.toml or in the front matter of the template";
+            warnings.push(Event::Warning { code: "reply-cut-off", message, help: Some(help.into()) });
+        }
+        warnings
+    }
 }
 
 /// What a session came to.
@@ -232,6 +293,22 @@ impl Event {
             Self::SessionCompleted { .. } => "session_completed",
             Self::SessionFailed { .. } => "session_failed",
             Self::SessionStopped { .. } => "session_stopped",
+        }
+    }
+}
+
+/// Takes sensitive values out of an event as its line has it.
+pub fn mask(event: &mut Value, masker: &Masker) {
+    // Of the events that hold numbers of the engine's own, only these texts may hold anything of what was said.
+    let texts: &[&str] = match event.get("type").and_then(Value::as_str) {
+        Some("model_call") => &["/debug_info", "/error"],
+        Some("warning" | "error") => &["/message", "/help"],
+        Some("session_completed" | "session_failed" | "session_stopped") => &["/summary/reason"],
+        _ => &[""],
+    };
+    for text in texts {
+        if let Some(value) = event.pointer_mut(text) {
+            masker.value(value, &OWN_FIELDS);
         }
     }
 }

@@ -4,22 +4,26 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
+use crate::model::error::ModelError;
 use crate::model::message::{Message, Role};
-use crate::model::provider::Live;
+use crate::model::provider::{Manners, Provider};
 use crate::model::request::{ModelRequest, Purpose, Task, WantedOutput};
 use crate::program::action::ActionError;
-use crate::program::event::{Delta, Event, ModelCall, Speaker};
-use crate::program::messages::{append_to_last_user, messages, read_and_note};
-use crate::program::output::Outputs;
+use crate::program::event::{Event, ModelCall, Speaker};
+use crate::program::live_words::{LiveWords, risk};
+use crate::program::messages::{append_to_last_user, debug_info, log_unreadable, messages, read_and_note};
+use crate::program::output::{Output, Outputs};
+use crate::program::reask::{ask_again, faults, note_of_faults, note_of_risk};
 use crate::program::recent::cut_in_the_middle;
+use crate::program::recorder::Exchanged;
 use crate::program::turn::Turn;
 use crate::prompt::fault::TemplateError;
 use crate::prompt::front::HistoryMode;
 use crate::prompt::names::Names;
 use crate::prompt::template::Template;
-use crate::reply::live::LiveContent;
 use crate::reply::read::{Reply, Unreadable};
 use crate::reply::shape::ReplyShape;
+use crate::value::mask::MASK;
 
 /// Names that every prompt of a kind gets, beyond variables and the engine's names.
 pub const PROMPT_NAMES: [&str; 13] = [
@@ -38,8 +42,14 @@ pub const PROMPT_NAMES: [&str; 13] = [
     "opening",
 ];
 
+/// How many faults of a refused reply a warning names.
+const MOST_FAULTS_TOLD: usize = 3;
+
 /// More warnings than these about one reply would only repeat themselves.
 const MOST_BEND_WARNINGS: usize = 20;
+
+/// The fields of a reply that judge an answer, and which an opening turn has no use for.
+const OF_ANSWERS: [&str; 5] = ["EXIT", "BRIEF", "metrics", "progress_suggestion", "metadata"];
 
 /// What an action asks of a model.
 pub struct Ask<'a> {
@@ -67,6 +77,10 @@ pub struct Ask<'a> {
     pub opening: bool,
     /// Whether `content` is sure to be said, so that it may be shown while it arrives.
     pub live: bool,
+    /// `repair`; where the action does not say, the model's own manners count.
+    pub repair: Option<bool>,
+    /// `reask`; likewise.
+    pub reask: Option<u32>,
 }
 
 /// What came back.
@@ -84,7 +98,8 @@ pub struct Exchange {
 }
 
 impl Turn<'_> {
-    /// Asks the model.
+    /// Asks the model, and asks it again where its reply cannot be used: as often as `reask` allows, or once when the reply
+    /// calls itself unsafe (LANGUAGE.md section 8). Of several replies the last one that could be read counts.
     ///
     /// # Errors
     /// [`ActionError::Model`] when there is no reply at all; [`ActionError::Failed`] when the prompt cannot be rendered.
@@ -92,20 +107,31 @@ impl Turn<'_> {
     pub async fn exchange(&self, mut ask: Ask<'_>) -> Result<Exchange, ActionError> {
         let template = self.program.templates.get(ask.template, ask.version).map_err(|error| prompt_failed(&error))?;
         let names = std::mem::take(&mut ask.names);
-        let mut messages = self.prompt(&template, &ask, names)?;
-        let mut exchange = self.ask_once(&template, &ask, &messages).await?;
-        if let Some(reason) = exchange.reading.as_ref().ok().and_then(risk) {
-            messages.push(Message { role: Role::Assistant, content: exchange.raw.clone() });
-            messages.push(Message { role: Role::User, content: held_back_note(&reason) });
-            exchange = self.ask_once(&template, &ask, &messages).await?;
-            exchange.held_back = exchange.reading.as_ref().ok().and_then(risk);
-            self.warn(
-                "reply-held-back",
-                "a reply called itself unsafe and was not said; the model was asked once more",
-                None,
-            );
+        let front = template.front();
+        let mut request = ModelRequest {
+            messages: self.prompt(&template, &ask, names)?,
+            schema: Some(Arc::clone(ask.shape.schema())),
+            temperature: front.temperature,
+            max_tokens: front.max_tokens,
+            task: task(self, &ask),
+        };
+        let model = front.model.as_deref().or(self.program.model.as_deref());
+        let provider = match self.services.models.provider(model) {
+            Ok(provider) => provider,
+            Err(error) => {
+                let (_, call) = self.begin_call(0);
+                return Err(self.no_reply(call, error));
+            }
+        };
+        let manners = provider.manners_of(&request.task);
+        let manners =
+            Manners { repair: ask.repair.unwrap_or(manners.repair), reask: ask.reask.unwrap_or(manners.reask) };
+        let mut asking = Asking { ask: &ask, manners, reasks: 0, for_safety: false, refused: vec![], earlier: None };
+        loop {
+            if let Some(exchange) = self.ask_once(provider.as_ref(), &mut request, &mut asking).await? {
+                return Ok(exchange);
+            }
         }
-        Ok(exchange)
     }
 
     fn prompt(&self, template: &Template<'_>, ask: &Ask<'_>, mut names: Names) -> Result<Vec<Message>, ActionError> {
@@ -149,42 +175,28 @@ impl Turn<'_> {
         Ok(messages)
     }
 
+    /// One call. Gives nothing when the model is to be asked again, for which `request` is then ready.
     async fn ask_once(
         &self,
-        template: &Template<'_>,
-        ask: &Ask<'_>,
-        messages: &[Message],
-    ) -> Result<Exchange, ActionError> {
-        let (call, mut call_record) = self.begin_call();
-        let front = template.front();
-        let request = ModelRequest {
-            messages: messages.to_vec(),
-            schema: Some(Arc::clone(ask.shape.schema())),
-            temperature: front.temperature,
-            max_tokens: front.max_tokens,
-            task: task(self, ask, call),
-        };
+        provider: &dyn Provider,
+        request: &mut ModelRequest,
+        asking: &mut Asking<'_>,
+    ) -> Result<Option<Exchange>, ActionError> {
+        let (number, mut call) = self.begin_call(asking.reasks);
+        request.task.call = number;
+        provider.name().clone_into(&mut call.model);
         let clock = self.services.clock.as_ref();
         let began = clock.elapsed_ms();
-        let mut words = LiveWords::new(self, ask.live);
-        let model = front.model.as_deref().or(self.program.model.as_deref());
-        let answered = match self.services.models.provider(model) {
-            Ok(provider) => {
-                provider.name().clone_into(&mut call_record.model);
-                provider.complete(&request, &mut words).await
-            }
-            Err(error) => Err(error),
-        };
-        call_record.ms = clock.elapsed_ms().saturating_sub(began);
-        call_record.first_token_ms = words.first_ms.map(|first| first.saturating_sub(began));
+        let mut words = LiveWords::new(self, asking.ask.live);
+        let answered = provider.complete(request, &mut words).await;
+        call.ms = clock.elapsed_ms().saturating_sub(began);
+        call.first_token_ms = words.first_ms.map(|first| first.saturating_sub(began));
         let reply = match answered {
             Ok(reply) => reply,
             Err(error) => {
-                call_record.error = Some(error.to_string());
-                call_record.attempts = error.attempts();
                 words.abandon();
-                self.emit(Event::ModelCall(Box::new(call_record)));
-                return Err(ActionError::Model(error));
+                call.exchange = self.exchanged(request, asking, None);
+                return Err(self.no_reply(call, error));
             }
         };
         {
@@ -192,19 +204,128 @@ impl Turn<'_> {
             work.tokens_in += reply.tokens_in.unwrap_or(0);
             work.tokens_out += reply.tokens_out.unwrap_or(0);
         }
-        let (reading, debug_info) = read_and_note(request.messages, &reply, ask.shape, &mut call_record);
-        let message_id = words.finish(&reading);
-        self.emit(Event::ModelCall(Box::new(call_record)));
-        self.warn_of_bends(&reading);
-        Ok(Exchange { reading, held_back: None, message_id, raw: reply.text, debug_info })
+        let reading = read_and_note(&reply, asking.ask.shape, asking.manners.repair, &mut call);
+        if reading.is_err() {
+            log_unreadable(&reply.text, self.program);
+        }
+        let next = asking.next(&reading, reply.cut_off);
+        let message_id = words.finish(&reading, !matches!(next, Next::Keep));
+        call.exchange = self.exchanged(request, asking, Some((&reply.text, &reading)));
+        let prompt = match next {
+            Next::Again(_) => request.messages.clone(),
+            Next::Keep | Next::Earlier => std::mem::take(&mut request.messages),
+        };
+        let prompt = asking.shown(prompt);
+        let mut exchange = Exchange {
+            held_back: reading.as_ref().ok().and_then(risk),
+            message_id,
+            debug_info: debug_info(prompt, &reply.text, &reading, &call),
+            reading,
+            raw: reply.text,
+        };
+        if matches!(next, Next::Keep) {
+            self.tell(call);
+            self.warn_of_bends(&exchange.reading);
+            return Ok(Some(exchange));
+        }
+        // No outcome will tell of this call, so its event does.
+        let shown = self.without_sensitive(asking.ask.outputs, &exchange.raw, &exchange.reading);
+        exchange.debug_info.insert("llm_response".into(), Value::from(shown.as_str()));
+        call.debug_info.clone_from(&exchange.debug_info);
+        self.tell(call);
+        let Next::Again(note) = next else {
+            let earlier = asking.earlier.take().map(|earlier| Exchange { message_id: exchange.message_id, ..earlier });
+            if let Some(earlier) = &earlier {
+                self.warn_of_bends(&earlier.reading);
+            }
+            return Ok(earlier);
+        };
+        self.warn_of_asking(&note, asking);
+        let text = match note {
+            Again::Safety(reason) => note_of_risk(&reason),
+            Again::Faults(faults) => note_of_faults(&faults),
+        };
+        if let Some(place) = ask_again(&mut request.messages, &exchange.raw, text) {
+            asking.refused.push((place, shown));
+        }
+        asking.reasks += 1;
+        if exchange.held_back.is_some() {
+            asking.earlier = None;
+        } else if exchange.reading.is_ok() {
+            asking.earlier = Some(exchange);
+        }
+        Ok(None)
     }
 
-    fn begin_call(&self) -> (u32, ModelCall) {
+    fn begin_call(&self, reask: u32) -> (u32, ModelCall) {
         let mut work = self.work();
         let call = self.calls_before + work.calls;
         let call_id = format!("c{}.{}", self.last_seq + 1, work.calls);
         work.calls += 1;
-        (call, ModelCall { call_id, purpose: Purpose::Action.name(), bent: json!([]), ..ModelCall::default() })
+        (call, ModelCall { call_id, purpose: Purpose::Action.name(), reask, bent: json!([]), ..ModelCall::default() })
+    }
+
+    fn no_reply(&self, mut call: ModelCall, error: ModelError) -> ActionError {
+        call.error = Some(error.to_string());
+        call.attempts = error.attempts();
+        if let ModelError::NoneAnswered { passed_over } = &error {
+            call.passed_over.clone_from(passed_over);
+        }
+        self.tell(call);
+        ActionError::Model(error)
+    }
+
+    fn tell(&self, call: ModelCall) {
+        let warnings = call.warnings();
+        self.emit(Event::ModelCall(Box::new(call)));
+        warnings.into_iter().for_each(|warning| self.emit(warning));
+    }
+
+    fn warn_of_asking(&self, again: &Again, asking: &Asking<'_>) {
+        match again {
+            Again::Safety(_) => self.warn(
+                "reply-held-back",
+                "a reply called itself unsafe and was not said; the model was asked once more",
+                None,
+            ),
+            Again::Faults(faults) => {
+                let (reask, most) = (asking.reasks + 1, asking.manners.reask);
+                let more = if faults.len() > MOST_FAULTS_TOLD { "; …" } else { "" };
+                let faults = faults.iter().take(MOST_FAULTS_TOLD).map(String::as_str).collect::<Vec<_>>().join("; ");
+                let message = format!(
+                    "a reply could not be used, and the model was asked again ({reask} of at most {most}): {faults}{more}"
+                );
+                self.warn("reply-refused", message, None);
+            }
+        }
+    }
+
+    /// What a recording keeps of a call, while there is one.
+    fn exchanged(
+        &self,
+        request: &ModelRequest,
+        asking: &Asking<'_>,
+        reply: Option<(&str, &Result<Reply, Unreadable>)>,
+    ) -> Option<Arc<Exchanged>> {
+        self.services.recorder.as_ref()?;
+        let text = reply.map(|(raw, reading)| self.without_sensitive(asking.ask.outputs, raw, reading));
+        Some(Exchanged::new(&request.task, asking.shown(request.messages.clone()), text, asking.manners))
+    }
+
+    /// A raw reply without what sensitive outputs hold in it, as a reply that would be read in the same way.
+    fn without_sensitive(&self, outputs: &Outputs, raw: &str, reading: &Result<Reply, Unreadable>) -> String {
+        let sensitive: Vec<&Output> = outputs.iter().filter(|output| self.is_sensitive(&output.get)).collect();
+        if sensitive.is_empty() {
+            return raw.to_owned();
+        }
+        let Ok(reply) = reading else { return MASK.to_owned() };
+        let mut object = reply.object.clone();
+        for output in sensitive {
+            if let Some(value) = object.get_mut(&output.get).filter(|value| !value.is_null()) {
+                *value = output.placeholder(value);
+            }
+        }
+        Value::Object(object).to_string()
     }
 
     fn warn_of_bends(&self, reading: &Result<Reply, Unreadable>) {
@@ -222,79 +343,77 @@ impl Turn<'_> {
     }
 }
 
-/// Shows the words of a reply while it arrives.
-struct LiveWords<'a, 'b> {
-    turn: &'a Turn<'b>,
-    content: Option<LiveContent>,
-    message_id: String,
-    shown: bool,
-    first_ms: Option<u64>,
+/// How far an exchange has come.
+struct Asking<'a> {
+    ask: &'a Ask<'a>,
+    manners: Manners,
+    /// How often the model was asked again.
+    reasks: u32,
+    /// Whether one of these was because a reply called itself unsafe.
+    for_safety: bool,
+    /// The places of refused replies among the messages, and what may be shown of them.
+    refused: Vec<(usize, String)>,
+    /// The last reply that could be read, though not used as it is.
+    earlier: Option<Exchange>,
 }
 
-impl<'a, 'b> LiveWords<'a, 'b> {
-    fn new(turn: &'a Turn<'b>, live: bool) -> Self {
-        let content = live.then(LiveContent::new);
-        Self { turn, content, message_id: turn.message_id(), shown: false, first_ms: None }
-    }
+/// What follows a reply.
+enum Next {
+    /// It counts.
+    Keep,
+    /// An earlier one counts.
+    Earlier,
+    /// The model is asked again.
+    Again(Again),
+}
 
-    /// What was shown counts only when the whole reply could be read and says the same words.
-    fn finish(mut self, reading: &Result<Reply, Unreadable>) -> String {
-        let final_words = reading.as_ref().ok().and_then(|reply| reply.object.get("content")).and_then(Value::as_str);
-        let shown = self.content.as_ref().map(LiveContent::shown).unwrap_or_default();
-        let unsafe_after_all = reading.as_ref().is_ok_and(|reply| risk(reply).is_some());
-        if self.shown && (unsafe_after_all || final_words != Some(shown)) {
-            self.discard();
+/// Why the model is asked again.
+enum Again {
+    Safety(String),
+    Faults(Vec<String>),
+}
+
+impl Asking<'_> {
+    fn next(&mut self, reading: &Result<Reply, Unreadable>, cut_off: bool) -> Next {
+        let most = self.manners.reask;
+        if let Some(reason) = reading.as_ref().ok().and_then(risk) {
+            // This much is asked however the action is configured; with `reask`, it is one of those times.
+            if self.for_safety || self.reasks >= most.max(1) {
+                return Next::Keep;
+            }
+            self.for_safety = true;
+            return Next::Again(Again::Safety(reason));
         }
-        self.message_id
-    }
-
-    /// There will be no reply: what was shown counts for nothing.
-    fn abandon(mut self) {
-        if self.shown {
-            self.discard();
+        if self.reasks < most {
+            let faults = faults(reading, cut_off, self.ask.shape, &self.unused());
+            if !faults.is_empty() {
+                return Next::Again(Again::Faults(faults));
+            }
         }
+        if reading.is_err() && self.earlier.is_some() { Next::Earlier } else { Next::Keep }
     }
 
-    fn discard(&mut self) {
-        let next = self.turn.message_id();
-        let message_id = std::mem::replace(&mut self.message_id, next);
-        self.turn.emit(Event::MessageDiscarded { message_id });
-        self.shown = false;
+    /// What an opening turn does not look at in its reply.
+    fn unused(&self) -> Vec<&str> {
+        if !self.ask.opening {
+            return vec![];
+        }
+        let outputs = self.ask.outputs.iter().map(|output| output.get.as_str());
+        OF_ANSWERS.into_iter().chain(outputs).collect()
+    }
+
+    /// `messages` as they may be kept: without what sensitive outputs held in refused replies.
+    fn shown(&self, mut messages: Vec<Message>) -> Vec<Message> {
+        for (place, shown) in &self.refused {
+            if let Some(message) = messages.get_mut(*place) {
+                message.content.clone_from(shown);
+            }
+        }
+        messages
     }
 }
 
-impl Live for LiveWords<'_, '_> {
-    fn text(&mut self, piece: &str) {
-        if self.first_ms.is_none() {
-            self.first_ms = Some(self.turn.services.clock.elapsed_ms());
-        }
-        let Some(content) = &mut self.content else { return };
-        let words = content.push(piece);
-        if !words.is_empty() {
-            self.shown = true;
-            let at = self.turn.services.clock.at(self.turn.last_seq + 1);
-            self.turn.services.observer.delta(&Delta {
-                at: &at,
-                session_id: self.turn.session_id,
-                r#type: "message_delta",
-                message_id: &self.message_id,
-                text: &words,
-                location: self.turn.place,
-            });
-        }
-    }
-
-    fn restart(&mut self) {
-        if self.content.is_some() {
-            self.content = Some(LiveContent::new());
-        }
-        if self.shown {
-            self.discard();
-        }
-    }
-}
-
-fn task(turn: &Turn<'_>, ask: &Ask<'_>, call: u32) -> Task {
+fn task(turn: &Turn<'_>, ask: &Ask<'_>) -> Task {
     Task {
         purpose: Purpose::Action,
         kind: ask.kind.to_owned(),
@@ -315,26 +434,9 @@ fn task(turn: &Turn<'_>, ask: &Ask<'_>, call: u32) -> Task {
         answer: ask.answer.map(str::to_owned),
         inputs: ask.inputs.clone(),
         round: ask.round,
-        call,
+        call: turn.calls_before,
         opening: ask.opening,
     }
-}
-
-/// Why the words of a reply must be held back, when the reply says so itself.
-fn risk(reply: &Reply) -> Option<String> {
-    let risk = reply.object.get("safety_risk")?;
-    if risk.get("detected") != Some(&Value::Bool(true)) {
-        return None;
-    }
-    let reason = risk.get("reason").and_then(Value::as_str).or_else(|| risk.get("risk_type").and_then(Value::as_str));
-    Some(reason.unwrap_or("safety_risk.detected").to_owned())
-}
-
-fn held_back_note(reason: &str) -> String {
-    format!(
-        "上面的回复没有发送，因为它自称存在安全风险。请换一种安全的说法，重新给出完整的 JSON。\n\
-         (The reply above was not sent, because it called itself unsafe. Give the whole JSON again, in safe words.)\n{reason}"
-    )
 }
 
 fn prompt_failed(error: &TemplateError) -> ActionError {

@@ -2,10 +2,12 @@
 //! share.
 
 use serde_json::{Map, Value, json};
+use tracing::debug;
 
 use crate::model::message::{Message, Role};
 use crate::model::reply::ModelReply;
 use crate::program::event::ModelCall;
+use crate::program::program::Program;
 use crate::prompt::fault::TemplateError;
 use crate::prompt::names::Names;
 use crate::prompt::roles::PromptRole;
@@ -38,42 +40,78 @@ pub fn append_to_last_user(messages: &mut Vec<Message>, words: &str) {
     }
 }
 
-/// Reads what a model wrote, and notes in `call` what it cost and how it could be read. Gives the reading with the
-/// `debug_info` of it: `llm_prompt`, `llm_response`, `parse_error`, tokens and times.
+/// Reads what a model wrote, and notes in `call` what it cost and how it could be read.
 pub fn read_and_note(
-    prompt: Vec<Message>,
     reply: &ModelReply,
     shape: &ReplyShape,
+    repair: bool,
     call: &mut ModelCall,
-) -> (Result<Reply, Unreadable>, Map<String, Value>) {
+) -> Result<Reply, Unreadable> {
     call.tokens_in = reply.tokens_in;
     call.tokens_out = reply.tokens_out;
     call.attempts = reply.attempts;
-    let reading = read(&reply.text, shape, false);
-    let mut debug_info = Map::new();
-    debug_info.insert("llm_prompt".into(), as_value(prompt));
-    debug_info.insert("llm_response".into(), Value::from(reply.text.as_str()));
-    debug_info.insert("tokens_in".into(), json!(reply.tokens_in));
-    debug_info.insert("tokens_out".into(), json!(reply.tokens_out));
-    debug_info.insert("ms".into(), json!(call.ms));
+    call.cut_off = reply.cut_off;
+    if let Some(cost) = &reply.cost {
+        call.cost = Some(cost.amount);
+        call.currency = Some(cost.currency.clone());
+    }
+    if let Some(answered_by) = &reply.answered_by {
+        call.model.clone_from(answered_by);
+    }
+    call.passed_over.clone_from(&reply.passed_over);
+    let reading = read(&reply.text, shape, repair);
     match &reading {
         Ok(read) => {
             call.parse_retry_count = Some(read.parse_retry_count);
             call.bent = json!(read.bends);
+            if !read.repairs.is_empty() {
+                call.repairs = json!(read.repairs);
+            }
         }
         Err(unreadable) => {
             call.parse_retry_count = Some(unreadable.retry_count());
             call.error = Some("the reply could not be read".into());
-            let detail = json!({
-                "retry_count": unreadable.retry_count(),
-                "strategies": unreadable.strategies(),
-                "errors": unreadable.failures.iter().map(|failure| &failure.error).collect::<Vec<_>>(),
-                "final_error": unreadable.final_error(),
-            });
-            debug_info.insert("parse_error".into(), detail);
         }
     }
-    (reading, debug_info)
+    reading
+}
+
+/// The `debug_info` of a call: `llm_prompt`, `llm_response`, `parse_error`, tokens and times.
+pub fn debug_info(
+    prompt: Vec<Message>,
+    response: &str,
+    reading: &Result<Reply, Unreadable>,
+    call: &ModelCall,
+) -> Map<String, Value> {
+    let mut debug_info = Map::new();
+    debug_info.insert("llm_prompt".into(), as_value(prompt));
+    debug_info.insert("llm_response".into(), Value::from(response));
+    debug_info.insert("tokens_in".into(), json!(call.tokens_in));
+    debug_info.insert("tokens_out".into(), json!(call.tokens_out));
+    debug_info.insert("ms".into(), json!(call.ms));
+    if let Err(unreadable) = reading {
+        let detail = json!({
+            "retry_count": unreadable.retry_count(),
+            "strategies": unreadable.strategies(),
+            "errors": unreadable.failures.iter().map(|failure| &failure.error).collect::<Vec<_>>(),
+            "final_error": unreadable.final_error(),
+        });
+        debug_info.insert("parse_error".into(), detail);
+    }
+    debug_info
+}
+
+/// Logs, at debug level, a reply that could not be read: but not where the script has sensitive variables, for nobody can tell
+/// what stands in it.
+pub fn log_unreadable(raw: &str, program: &Program) {
+    if !tracing::enabled!(tracing::Level::DEBUG) {
+        return;
+    }
+    if program.has_sensitive() {
+        debug!(bytes = raw.len(), "the reply that could not be read is not logged: the script has sensitive variables");
+    } else {
+        debug!(raw, "the reply that could not be read");
+    }
 }
 
 fn as_value(messages: Vec<Message>) -> Value {

@@ -137,8 +137,10 @@ pub struct MonitorContext {
     pub clock: Arc<dyn Clock>,
     /// The sequence number of the outcome that is analysed, from which the call gets its id.
     pub seq: u64,
-    /// How long it may take: [`USUAL_LIMIT`].
+    /// How long each call may take: [`USUAL_LIMIT`].
     pub limit: Duration,
+    /// Whether the session is recorded.
+    pub recording: bool,
 }
 
 /// Every name of a monitor's prompt that does not come from [`Watched`]: the variables as they are when the analysis begins,
@@ -166,14 +168,19 @@ pub fn monitor_names(
 pub struct Analysed {
     /// The analysis; the empty one after any failure.
     pub analysis: MonitorAnalysis,
-    /// The call; `None` when no model was asked.
-    pub call: Option<ModelCall>,
+    /// The calls, with their prompts and replies; none when no model was asked.
+    pub calls: Vec<ModelCall>,
     /// Why no model was asked: the prompt could not be rendered. Holds nothing that a person or a model said.
     pub prompt_error: Option<String>,
-    /// `llm_prompt`, `llm_response`, `parse_error`, tokens and times; empty when there is no reply.
-    pub debug_info: Map<String, Value>,
     /// How the advice is put to the action; `None`: as the monitor itself would.
     pub words: Option<FeedbackWords>,
+}
+
+impl Analysed {
+    /// Whether a reply could be read, so that the same metrics need not be analysed again.
+    pub fn worked(&self) -> bool {
+        self.calls.iter().any(|call| call.error.is_none())
+    }
 }
 
 /// What a monitor makes of a turn.

@@ -12,20 +12,16 @@ pub mod plans;
 
 use std::sync::Arc;
 
-use serde_json::{Map, Value, json};
-use tracing::{debug, error};
+use serde_json::Value;
+use tracing::error;
 
-use crate::model::message::Message;
-use crate::model::provider::Silent;
-use crate::model::providers::limit::within;
-use crate::model::reply::ModelReply;
 use crate::model::request::{ModelRequest, Purpose, Task};
+use crate::program::beside::{Asked, Beside};
 use crate::program::event::ModelCall;
-use crate::program::messages::{messages, read_and_note};
+use crate::program::messages::messages;
 use crate::program::orchestration::asking::{OrchestrationContext, names, shape};
 use crate::program::orchestration::edits::{Edit, is_skipped};
 use crate::program::orchestration::plan::{Cursor, OrchestrationPlan, Refused};
-use crate::reply::shape::ReplyShape;
 
 /// The name of the template and of the schema of its replies.
 pub const ORCHESTRATOR: &str = "topic_orchestrator";
@@ -55,12 +51,10 @@ pub struct ExecutionState<'a> {
 pub struct Generated {
     /// The plan; `None` when the model wants no change, or anything at all went wrong.
     pub plan: Option<OrchestrationPlan>,
-    /// The call; `None` when no model was asked.
-    pub call: Option<ModelCall>,
+    /// The calls, with their prompts and replies; none when no model was asked.
+    pub calls: Vec<ModelCall>,
     /// Why there is no plan though one was asked for. Holds nothing that a person or a model said.
     pub fault: Option<String>,
-    /// `llm_prompt`, `llm_response`, `parse_error`, tokens and times; empty when there is no reply.
-    pub debug_info: Map<String, Value>,
 }
 
 /// Whether a plan should be asked for: the analysis says that one is needed, the topic's strategy allows it, this visit has not
@@ -113,48 +107,34 @@ pub async fn generate_orchestration_plan(analysis: &Value, context: &Orchestrati
         max_tokens: front.max_tokens,
         task: task(context),
     };
-    let call_id = context.call_id.clone();
-    let mut call =
-        ModelCall { call_id, purpose: Purpose::Orchestrator.name(), bent: json!([]), ..ModelCall::default() };
-    provider.name().clone_into(&mut call.model);
-    let clock = context.services.clock.as_ref();
-    let began = clock.elapsed_ms();
-    let mut silent = Silent;
-    let answered = within(context.limit, provider.complete(&request, &mut silent)).await;
-    call.ms = clock.elapsed_ms().saturating_sub(began);
-    let (fault, attempts) = match answered {
-        Some(Ok(reply)) => return planned(request.messages, &reply, &shape, call, context),
-        Some(Err(fault)) => (fault.to_string(), fault.attempts()),
-        None => (format!("nothing came within {} s", context.limit.as_secs()), 1),
+    let beside = Beside {
+        provider: provider.as_ref(),
+        request,
+        shape: &shape,
+        call_id: context.call_id.clone(),
+        limit: context.limit,
+        clock: context.services.clock.as_ref(),
+        program: &context.program,
+        recording: context.services.recorder.is_some(),
     };
-    call.error = Some(fault.clone());
-    call.attempts = attempts;
-    Generated { call: Some(call), ..failed(fault) }
-}
-
-/// The plan in a reply, when it can be read and asks for a change.
-fn planned(
-    prompt: Vec<Message>,
-    reply: &ModelReply,
-    shape: &ReplyShape,
-    mut call: ModelCall,
-    context: &OrchestrationContext,
-) -> Generated {
-    let (reading, debug_info) = read_and_note(prompt, reply, shape, &mut call);
-    let (plan, fault) = match reading {
-        Ok(read) => (OrchestrationPlan::of_reply(&read.object, context.revision), None),
-        Err(unreadable) => {
+    let Asked { calls, reading, fault } = beside.ask().await;
+    match (reading, fault) {
+        (Some(Ok(read)), _) => {
+            let plan = OrchestrationPlan::of_reply(&read.object, context.revision);
+            Generated { plan, calls, fault: None }
+        }
+        (_, Some(fault)) => Generated { calls, ..failed(fault) },
+        (Some(Err(unreadable)), None) => {
             error!(
                 topic_id = context.topic_id,
                 strategies = ?unreadable.strategies(),
                 errors = ?unreadable.failures.iter().map(|failure| &failure.error).collect::<Vec<_>>(),
                 "a plan for the rest of a topic could not be read, and nothing changes"
             );
-            debug!(raw = reply.text, "what the orchestrator's model wrote");
-            (None, Some(unreadable.to_string()))
+            Generated { calls, fault: Some(unreadable.to_string()), ..Generated::default() }
         }
-    };
-    Generated { plan, call: Some(call), fault, debug_info }
+        (None, None) => Generated { calls, ..Generated::default() },
+    }
 }
 
 /// The list of actions that `plan` makes of `state`. What is done stays as it is; only what is still to come changes, and of

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use crate::prompt::names::Shared;
 use crate::value::declared::DeclaredType;
+use crate::value::mask::MASK;
 use crate::value::scopes::Scope;
 
 /// An item of `output`.
@@ -83,12 +84,37 @@ impl Output {
         format!("  {}: {}", Value::from(self.get.as_str()), Value::from(meaning))
     }
 
+    /// What may be shown in the place of `value` of a sensitive variable: of the same type, and as long where it is a list, for
+    /// something may be done for each of its elements.
+    pub fn placeholder(&self, value: &Value) -> Value {
+        match value {
+            Value::Null => Value::Null,
+            _ if !self.choices.is_empty() => self.choices.first().cloned().unwrap_or_default(),
+            Value::String(_) if self.declared == Some(DeclaredType::Date) => Value::from("1970-01-01"),
+            value => nothing_said(value),
+        }
+    }
+
     /// The item as a value that templates can walk.
     fn as_value(&self) -> Value {
         json!({
             "get": self.get, "define": self.define, "type": self.declared.map(DeclaredType::name),
             "enum": self.choices, "required": self.required,
         })
+    }
+}
+
+/// `value` with nothing in it but its structure.
+fn nothing_said(value: &Value) -> Value {
+    match value {
+        Value::Null => Value::Null,
+        Value::Bool(_) => Value::from(false),
+        Value::Number(_) => Value::from(0),
+        Value::String(_) => Value::from(MASK),
+        Value::Array(items) => items.iter().map(nothing_said).collect(),
+        Value::Object(fields) => {
+            Value::Object(fields.iter().map(|(name, value)| (name.clone(), nothing_said(value))).collect())
+        }
     }
 }
 

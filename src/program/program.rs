@@ -55,6 +55,17 @@ pub struct Program {
     pub templates: Arc<Templates>,
 }
 
+impl Program {
+    /// Whether any variable is `sensitive`.
+    pub fn has_sensitive(&self) -> bool {
+        let topics = self.phases.iter().flat_map(|phase| &phase.topics).map(|topic| &topic.declarations);
+        let phases = self.phases.iter().map(|phase| &phase.declarations);
+        let skills = self.skills.values().map(|skill| &skill.inputs);
+        let mut all = [&self.globals, &self.declarations].into_iter().chain(phases).chain(topics).chain(skills);
+        all.any(|declarations| declarations.values().any(|declaration| declaration.sensitive))
+    }
+}
+
 /// A phase.
 pub struct Phase {
     /// Its id.

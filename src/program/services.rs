@@ -7,6 +7,7 @@ use crate::model::provider::Provider;
 use crate::program::clock::Clock;
 use crate::program::event::Observer;
 use crate::program::recheck::Recheck;
+use crate::program::recorder::Recorder;
 
 /// The models that a session may ask.
 pub trait Models: Send + Sync {
@@ -32,4 +33,6 @@ pub struct Services {
     pub observer: Arc<dyn Observer>,
     /// The script that the session is pinned to, to be checked again with other actions.
     pub recheck: Arc<dyn Recheck>,
+    /// Who writes down what is said to models; nobody, mostly.
+    pub recorder: Option<Arc<dyn Recorder>>,
 }

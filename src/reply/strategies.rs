@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use tracing::{debug, error, warn};
+use tracing::{error, warn};
 
 use crate::reply::extract;
 use crate::reply::repair;
@@ -108,7 +108,6 @@ pub fn parse(raw: &str, repair: bool) -> Result<Parsed, Vec<Failure>> {
     let strategies = Strategy::tried(repair).map(Strategy::name).collect::<Vec<_>>().join(", ");
     let final_error = failures.last().map_or("", |failure| failure.error.as_str());
     error!(%strategies, %final_error, "no strategy could read the reply");
-    debug!(raw, "the reply that could not be read");
     Err(failures)
 }
 

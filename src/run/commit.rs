@@ -1,9 +1,10 @@
 //! One commit: events get their numbers, rows are written, and only then anybody is told.
 
 use crate::archive::rows::{Commit, CounterRow, JournalRow, MessageRow};
-use crate::program::event::{Event, OWN_FIELDS, Stamped};
+use crate::program::event::{Event, Stamped, mask};
 use crate::program::place::Place;
 use crate::program::recent::Said;
+use crate::program::recorder::Recorded;
 use crate::run::draft::Draft;
 use crate::run::error::RunError;
 use crate::run::session::Session;
@@ -18,7 +19,12 @@ impl Session {
         // the store works, nobody can tell which of the two is true, so this object must not go on.
         self.ahead = true;
         let (commit, said) = self.prepare(draft)?;
-        self.archive.commit(&self.id, &commit).await?;
+        if let Err(error) = self.archive.commit(&self.id, &commit).await {
+            if let Some(recorder) = &self.services.recorder {
+                recorder.take_back();
+            }
+            return Err(error.into());
+        }
         self.committed(commit, said);
         self.ahead = false;
         Ok(())
@@ -29,12 +35,13 @@ impl Session {
         if self.ahead { Err(RunError::Ahead(self.id.clone())) } else { Ok(()) }
     }
 
-    /// The rows of a draft.
+    /// The rows of a draft. What it holds of exchanges with models is recorded first, when the session is.
     pub(crate) fn prepare(&mut self, draft: Draft) -> Result<(Commit, Vec<Said>), RunError> {
         let unwritable = |error: serde_json::Error| RunError::Unreadable { id: String::new(), what: error.to_string() };
         self.count_time();
         let mut said = Vec::new();
         let mut messages = Vec::new();
+        let mut calls = Vec::new();
         let mut journal = Vec::with_capacity(draft.events.len());
         let mut seq = self.last_seq;
         let mut updated_at = self.services.clock.at(seq);
@@ -56,7 +63,17 @@ impl Session {
             }
             let body = self.line(seq, &at, &place, &event).map_err(unwritable)?;
             updated_at.clone_from(&at);
-            journal.push(JournalRow { seq, at, kind: event.kind().to_owned(), body });
+            let kind = event.kind().to_owned();
+            match event {
+                Event::ModelCall(call) if call.exchange.is_some() => {
+                    calls.push(Recorded { seq, at: at.clone(), place, call });
+                }
+                _ => {}
+            }
+            journal.push(JournalRow { seq, at, kind, body });
+        }
+        if let Some(recorder) = &self.services.recorder {
+            recorder.record(&calls, &self.masker).map_err(RunError::Recording)?;
         }
         self.head.monitors = self.mailbox.pending();
         self.head.monitors.extend(self.next_job.as_ref().map(|job| job.about.clone()));
@@ -111,12 +128,16 @@ impl Session {
                 | Event::VariableSet { .. }
                 | Event::MonitorFeedback { .. }
                 | Event::Orchestrated { .. }
+                | Event::ModelCall(_)
+                | Event::Error { .. }
+                | Event::SessionStopped { .. }
+                | Event::SessionFailed { .. }
         );
         if self.masker.is_empty() || !holds {
             return serde_json::to_string(&stamped);
         }
         let mut value = serde_json::to_value(&stamped)?;
-        self.masker.value(&mut value, &OWN_FIELDS);
+        mask(&mut value, &self.masker);
         serde_json::to_string(&value)
     }
 }

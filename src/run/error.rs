@@ -38,6 +38,9 @@ pub enum RunError {
         /// What was used, and of how much.
         what: String,
     },
+    /// What was said to a model could not be written down, so nothing of it was committed.
+    #[error("{0}")]
+    Recording(String),
     /// A value given for a variable does not fit it.
     #[error("{0}")]
     Variable(String),

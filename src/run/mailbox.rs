@@ -184,7 +184,7 @@ impl Drop for Underway {
             nothing(self.about.clone())
         });
         // What failed may be tried again with the same metrics.
-        if arrival.analysed.call.as_ref().is_some_and(|call| call.error.is_none()) {
+        if arrival.analysed.worked() {
             state.last.insert(key.clone(), self.about.watched.metrics.clone());
         }
         state.arrivals.push_back(arrival);

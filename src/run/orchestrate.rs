@@ -95,12 +95,7 @@ impl Session {
         let mut place = self.place_of(&asked.home);
         place.action_id = Some(asked.action_id.clone());
         place.round = Some(asked.round);
-        if let Some(call) = generated.call {
-            self.head.model_calls += 1;
-            self.head.tokens_in += call.tokens_in.unwrap_or(0);
-            self.head.tokens_out += call.tokens_out.unwrap_or(0);
-            draft.event(&place, Event::ModelCall(Box::new(call)));
-        }
+        self.note_calls(&place, generated.calls, draft);
         if let Some(fault) = generated.fault {
             Self::no_plan(&place, &fault, draft);
         }

@@ -133,6 +133,10 @@ impl Session {
                 return self.commit(draft).await;
             }
             Err(ActionError::Failed { code, message, help }) => {
+                // The turn is over, and what it asked is not asked again: its calls keep their numbers.
+                if let Some(frame) = self.frames.change(here.key) {
+                    frame.calls += work.calls;
+                }
                 self.only_calls(&here.place, work, &mut draft);
                 self.took_answer(here.key);
                 self.ended(&program, &here, Outcome::failed(&message), Some(Lost { code, message, help }), &mut draft)
@@ -381,6 +385,9 @@ impl Session {
         self.status = Status::Stopped;
         let help = match error {
             ModelError::NoReply { .. } => "add the reply to the file and resume the session; nothing is lost",
+            ModelError::Differs { .. } => {
+                "the script, a template or a variable is not what it was then; record anew, or say `--replay-by order`"
+            }
             _ => "resume the session when the model can be reached; nothing is lost",
         };
         let help = help.to_owned();

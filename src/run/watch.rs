@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::program::action::WatchedConfig;
-use crate::program::event::Event;
+use crate::program::event::{Event, ModelCall};
 use crate::program::monitor::{MonitorContext, TREND, USUAL_LIMIT, Watched, monitor_names};
 use crate::program::outcome::Outcome;
 use crate::program::place::Place;
@@ -96,13 +96,8 @@ impl Session {
         let mut place = self.place_of(&home);
         place.action_id = Some(watched.action_id.clone());
         place.round = Some(watched.round);
-        let worked = analysed.call.as_ref().is_some_and(|call| call.error.is_none());
-        if let Some(call) = analysed.call {
-            self.head.model_calls += 1;
-            self.head.tokens_in += call.tokens_in.unwrap_or(0);
-            self.head.tokens_out += call.tokens_out.unwrap_or(0);
-            draft.event(&place, Event::ModelCall(Box::new(call)));
-        }
+        let worked = analysed.worked();
+        self.note_calls(&place, analysed.calls, draft);
         if let Some(message) = analysed.prompt_error {
             draft.event(&place, Event::Warning { code: "monitor-prompt", message, help: None });
         }
@@ -147,6 +142,18 @@ impl Session {
         }
         let Watched { action_id, action_type, round, .. } = watched;
         frame.advice = Some(Box::new(Advice { seq, about, text, action_id, action_type, round, analysis }));
+    }
+
+    /// Counts and tells of calls that were made beside the session.
+    pub(crate) fn note_calls(&mut self, place: &Place, calls: Vec<ModelCall>, draft: &mut Draft) {
+        for call in calls {
+            self.head.model_calls += 1;
+            self.head.tokens_in += call.tokens_in.unwrap_or(0);
+            self.head.tokens_out += call.tokens_out.unwrap_or(0);
+            let warnings = call.warnings();
+            draft.event(place, Event::ModelCall(Box::new(call)));
+            warnings.into_iter().for_each(|warning| draft.event(place, warning));
+        }
     }
 
     /// The advice in the frame `home` reached a prompt: it is used up, in the same commit as the turn that used it.
@@ -234,6 +241,7 @@ impl Session {
             clock: Arc::clone(&self.services.clock),
             seq: about.seq,
             limit: USUAL_LIMIT,
+            recording: self.services.recorder.is_some(),
         };
         Some(Job { about, monitor: config.monitor, context })
     }

@@ -1,6 +1,6 @@
 //! Where a session stands, told to people: every level from the phase to the action, and what waits outside.
 
-use crate::program::event::OWN_FIELDS;
+use crate::program::event::mask;
 use crate::run::frames::{At, Frame, Insertion, component, id_of, lineage, parent, public_path};
 use crate::run::routes::MOST_HOPS;
 use crate::run::session::Session;
@@ -144,7 +144,7 @@ impl Session {
 
     /// Takes the sensitive values out of an event that is to be shown.
     pub fn mask(&self, event: &mut serde_json::Value) {
-        self.masker.value(event, &OWN_FIELDS);
+        mask(event, &self.masker);
     }
 }
 

@@ -37,8 +37,6 @@ pub struct Fields<'a> {
     older: Vec<(usize, String)>,
     used: Vec<Cell<bool>>,
     asked: RefCell<Vec<&'static str>>,
-    /// Those among `asked` that no release before a later one does anything with.
-    later: RefCell<Vec<&'static str>>,
     /// Required fields that are not there, each with the report. A misspelt one is reported once, as an unknown key.
     missing: RefCell<Vec<(Vec<&'static str>, Diagnostic)>>,
     /// Keys that stand beside this mapping instead of in it, where they are reported.
@@ -75,8 +73,8 @@ impl<'a> Fields<'a> {
         let used = entries.iter().map(|_| Cell::new(false)).collect();
         let today = |(index, entry): (usize, &Entry)| Some((index, todays_spelling(&entry.key.value)?));
         let older = entries.iter().enumerate().filter_map(today).collect();
-        let (asked, later, missing) = (RefCell::default(), RefCell::default(), RefCell::default());
-        Self { file, findings, what, span, entries, older, used, asked, later, missing, beside: &[] }
+        let (asked, missing) = (RefCell::default(), RefCell::default());
+        Self { file, findings, what, span, entries, older, used, asked, missing, beside: &[] }
     }
 
     /// The same, with keys that were found beside this mapping: what one of them is meant to be is not reported as missing.
@@ -344,17 +342,6 @@ impl<'a> Fields<'a> {
         Some(items)
     }
 
-    /// Marks `name` as something that this release cannot do yet; reports it when it is there: what changes the flow of a
-    /// conversation must not be passed over in silence.
-    pub fn not_yet(&self, name: &'static str) {
-        self.later.borrow_mut().push(name);
-        let Some(entry) = self.entry(name) else { return };
-        let message = format!("`{name}` is part of the language, but this release cannot run it yet");
-        let help = "see docs/language.md for what this release runs";
-        let diagnostic = Diagnostic::error("not-supported-yet", message, self.file, entry.key.span).with_help(help);
-        self.findings.report_later(name, diagnostic);
-    }
-
     /// Reports an item of the list `name` that is a text where a mapping with this text under `key` is meant.
     pub fn name_alone(&self, name: &str, key: &str, text: &str, span: Span) {
         let message = format!("an item of `{name}` must be a mapping of fields, but this is a name alone");
@@ -411,9 +398,8 @@ impl<'a> Fields<'a> {
                 "inside `{ }` and `[ ]` a comma ends a text: put the text before it in quotes, up to here".into()
             }
             None => {
-                let later = self.later.borrow();
                 let mut known = self.asked.borrow().clone();
-                known.retain(|name| !later.contains(name) && !is_older_output(name));
+                known.retain(|name| !is_older_output(name));
                 known.sort_unstable();
                 known.dedup();
                 format!("known here: {}; keys of your own begin with `x-`", known.join(", "))

@@ -1,7 +1,6 @@
 //! The place where readers and rules put what they find; reading goes on after every mistake.
 
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
 
 use crate::source::diagnostic::Diagnostic;
 use crate::source::span::Span;
@@ -15,8 +14,6 @@ pub struct Findings {
     list: RefCell<Vec<Diagnostic>>,
     errors: Cell<usize>,
     mistakes: Cell<usize>,
-    /// What this release cannot run yet, by its name: where the report of it stands in the list, and how often it occurs.
-    later: RefCell<BTreeMap<String, (usize, usize)>>,
 }
 
 impl Findings {
@@ -36,18 +33,6 @@ impl Findings {
     /// Adds several findings.
     pub fn extend(&self, diagnostics: impl IntoIterator<Item = Diagnostic>) {
         diagnostics.into_iter().for_each(|diagnostic| self.report(diagnostic));
-    }
-
-    /// Adds a finding about something of the language, called `name`, that this release cannot run yet. A script that uses
-    /// it in many places is told once, with the number of the other places.
-    pub fn report_later(&self, name: &str, diagnostic: Diagnostic) {
-        let mut later = self.later.borrow_mut();
-        if let Some((_, occurs)) = later.get_mut(name) {
-            *occurs += 1;
-            return;
-        }
-        later.insert(name.to_owned(), (self.count(), 1));
-        self.report(diagnostic);
     }
 
     /// Whether one of them is an error.
@@ -84,15 +69,7 @@ impl Findings {
 
     /// Everything found.
     pub fn into_vec(self) -> Vec<Diagnostic> {
-        let mut list = self.list.into_inner();
-        for (at, occurs) in self.later.into_inner().into_values() {
-            if let Some(diagnostic) = list.get_mut(at).filter(|_| occurs > 1) {
-                let places = if occurs == 2 { "one more place" } else { "more places" };
-                let many = if occurs > 2 { format!("{} ", occurs - 1) } else { String::new() };
-                diagnostic.message = format!("{} (here and in {many}{places})", diagnostic.message);
-            }
-        }
-        list
+        self.list.into_inner()
     }
 }
 

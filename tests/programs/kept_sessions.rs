@@ -53,6 +53,7 @@ fn an_export_holds_what_the_interface_names_and_prompts_only_with_calls() {
         "monitor_feedback",
         "plans",
         "outcomes",
+        "usage",
         "model_calls",
     ];
     assert_eq!(names, expected);

@@ -449,6 +449,11 @@ fn strip(value: &mut Value) {
         Value::Array(items) => items.iter_mut().for_each(strip),
         Value::Object(fields) => {
             fields.retain(|name, _| !STAMPS.contains(&name.as_str()));
+            if ["monitor", "orchestrator"].iter().any(|beside| fields.get("purpose") == Some(&json!(beside))) {
+                // What is asked again after a death is asked with the talk as it is by then.
+                let kept = fields.get_mut("debug_info").and_then(Value::as_object_mut);
+                kept.map(|kept| kept.shift_remove("llm_prompt"));
+            }
             for (name, field) in fields.iter_mut() {
                 // Ids are made of sequence numbers, which a resumed session has more of.
                 let made =

@@ -105,7 +105,7 @@ async fn parts(
     Parts {
         id: SESSION.to_owned(),
         program: Arc::clone(program),
-        services: Services { models, clock: Arc::new(clock), observer: Arc::new(Nobody), recheck },
+        services: Services { models, clock: Arc::new(clock), observer: Arc::new(Nobody), recheck, recorder: None },
         lock: archive.lock(SESSION, "the test").await.unwrap(),
         archive,
         script: program.id.clone(),

@@ -13,7 +13,7 @@ use bcc_script::engine::files::TemplateFolders;
 use bcc_script::engine::pin::Pinned;
 use bcc_script::model::error::ModelError;
 use bcc_script::model::message::Role;
-use bcc_script::model::provider::{Live, Provider};
+use bcc_script::model::provider::{Live, Manners, Provider};
 use bcc_script::model::reply::ModelReply;
 use bcc_script::model::request::ModelRequest;
 use bcc_script::program::clock::Clock;
@@ -64,6 +64,9 @@ pub(crate) fn put(project: &Path, path: &str, text: &str) {
     std::fs::write(path, text).unwrap();
 }
 
+/// What stands between the replies of a model that is asked again.
+pub(crate) const NEXT: &str = "|||";
+
 /// Answers with the same text after a while, and keeps what it was asked.
 pub(crate) struct Seeded {
     text: String,
@@ -94,10 +97,19 @@ impl Provider for Seeded {
         "seeded"
     }
 
+    /// It may be asked again as often as it has further replies.
+    fn manners(&self) -> Manners {
+        Manners { repair: false, reask: u32::try_from(self.text.matches(NEXT).count()).unwrap() }
+    }
+
     async fn complete(&self, request: &ModelRequest, _live: &mut dyn Live) -> Result<ModelReply, ModelError> {
-        self.asked.lock().unwrap().push(request.clone());
+        let before = {
+            let mut asked = self.asked.lock().unwrap();
+            asked.push(request.clone());
+            asked.len() - 1
+        };
         sleep(self.after).await;
-        match self.text.as_str() {
+        match self.text.split(NEXT).nth(before).unwrap_or(&self.text) {
             "unreachable" => Err(ModelError::Config { message: "no such server".into() }),
             "panic" => panic!("a provider with a mistake"),
             text => {
@@ -177,6 +189,7 @@ pub(crate) fn context(program: &Arc<Program>, action: usize, provider: &Arc<Seed
         clock: Arc::new(Still),
         seq,
         limit: USUAL_LIMIT,
+        recording: false,
     }
 }
 

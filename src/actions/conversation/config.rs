@@ -1,4 +1,5 @@
-//! The part of a configuration that every kind which calls a model has: template version, fallback, outputs, reply shape.
+//! The part of a configuration that every kind which calls a model has: template version, fallback, outputs, reply shape, how
+//! replies are read.
 
 use crate::actions::conversation::outputs::read_outputs;
 use crate::actions::monitors::analysis::VERSION;
@@ -29,11 +30,15 @@ pub struct ModelConfig {
     pub fallback: Option<Text>,
     /// The apology of the template, said before the question again when the author gave no `fallback`.
     pub apology: String,
+    /// `repair`: whether near-JSON is mended; `None` leaves it to the model's configuration.
+    pub repair: Option<bool>,
+    /// `reask`: how often the model is asked again when its reply cannot be used; `None` leaves it to the model's configuration.
+    pub reask: Option<u32>,
     /// The reply that is expected of the kind's monitor; `None` when none looks at the action.
     pub monitor: Option<(&'static dyn Monitor, ReplyShape)>,
 }
 
-/// Reads `version`, `fallback`, `monitor`, and `output` where the kind has outputs; checks the template against what the kind
+/// Reads `version`, `fallback`, `repair`, `reask`, `monitor`, and `output` where the kind has outputs; checks the template against what the kind
 /// gives it.
 pub fn model_config(
     kind: &'static str,
@@ -45,8 +50,8 @@ pub fn model_config(
     let version = fields.integer("version", 1..=999).unwrap_or(1);
     let fallback = fields.words("fallback").and_then(|words| checking.text(&words));
     let watch = fields.choice("monitor", &["on", "off"]) != Some("off");
-    fields.not_yet("repair");
-    fields.not_yet("reask");
+    let repair = fields.choice("repair", &["on", "off"]).map(|repair| repair == "on");
+    let reask = fields.integer("reask", 0..=5);
     checking.template(kind, version, prompt, fields);
     let base = checking.reply_schema(kind, version, fields)?;
     let outputs = if prompt.outputs { read_outputs(fields, base.names(), checking)? } else { vec![] };
@@ -81,7 +86,8 @@ pub fn model_config(
     let required: Vec<Span> = required.iter().filter_map(marks).collect();
     let monitor = if watch { monitor_shape(monitor, fields, checking) } else { None };
     let apology = checking.template_fallback(kind, version).unwrap_or_default();
-    Some(ModelConfig { kind, version, outputs: Outputs::new(outputs), required, shape, fallback, apology, monitor })
+    let outputs = Outputs::new(outputs);
+    Some(ModelConfig { kind, version, outputs, required, shape, fallback, apology, repair, reask, monitor })
 }
 
 /// What the monitor must know of an action with this configuration.

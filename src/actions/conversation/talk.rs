@@ -102,6 +102,7 @@ impl Talk {
         let ask = self.ask(turn, names, &question, None, 1, true)?;
         let mut exchange = turn.exchange(ask).await?;
         self.note_what_an_opening_ignores(turn, &exchange, done);
+        hide_sensitive(turn, &self.model.outputs, &mut exchange);
         let unreadable = exchange.reading.is_err();
         let said = match content(&exchange) {
             Some(words) if !words.trim().is_empty() => words.to_owned(),
@@ -247,6 +248,8 @@ impl Talk {
             inputs: vec![],
             round,
             opening,
+            repair: self.model.repair,
+            reask: self.model.reask,
             // The words of a last round are said only when EXIT turns out to be yes, which comes after them.
             // Those that a route may lead away from are said later, or never.
             live: opening || (round < turn.last_round(self.max_rounds) && turn.routed.is_empty()),

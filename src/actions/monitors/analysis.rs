@@ -3,22 +3,16 @@
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
-use tracing::{debug, error};
+use tracing::error;
 
-use crate::model::error::ModelError;
-use crate::model::message::Message;
-use crate::model::provider::{Provider, Silent};
-use crate::model::providers::limit::within;
-use crate::model::reply::ModelReply;
 use crate::model::request::{ModelRequest, Purpose, Task};
-use crate::program::event::ModelCall;
-use crate::program::messages::{messages, read_and_note};
+use crate::program::beside::{Asked, Beside};
+use crate::program::messages::messages;
 use crate::program::monitor::{Analysed, Monitor, MonitorAnalysis, MonitorContext, MonitorMetadata, Watched};
 use crate::program::outcome::Outcome;
 use crate::program::recent::cut_in_the_middle;
 use crate::prompt::front::FeedbackWords;
 use crate::prompt::names::Names;
-use crate::prompt::template::Template;
 
 /// The version of the monitors' templates: `ai_ask_monitor_v1.md`. The `version` of an action is that of its own template.
 pub const VERSION: u32 = 1;
@@ -68,54 +62,47 @@ pub async fn analyse(monitor: &dyn Monitor, watched: &Watched, context: &Monitor
             return Analysed { prompt_error: Some(fault.to_string()), ..Analysed::default() };
         }
     };
-    let words = template.front().feedback.clone();
-    let call_id = format!("c{}.m", context.seq);
-    let call = ModelCall { call_id, purpose: Purpose::Monitor.name(), bent: json!([]), ..ModelCall::default() };
-    Analysed { words, ..ask(monitor, watched, context, &template, prompt, call).await }
-}
-
-async fn ask(
-    monitor: &dyn Monitor,
-    watched: &Watched,
-    context: &MonitorContext,
-    template: &Template<'_>,
-    prompt: Vec<Message>,
-    mut call: ModelCall,
-) -> Analysed {
     let front = template.front();
-    let request = ModelRequest {
-        messages: prompt,
-        schema: Some(Arc::clone(context.shape.schema())),
-        temperature: front.temperature,
-        max_tokens: front.max_tokens,
-        task: task(watched),
-    };
-    let began = context.clock.elapsed_ms();
-    let answered = match front.model.as_deref() {
+    let provider = match front.model.as_deref() {
         None => Ok(Arc::clone(&context.provider)),
         Some(named) => context.models.provider(Some(named)),
     };
-    let answered = match answered {
+    let call_id = format!("c{}.m", context.seq);
+    let asked = match provider {
         Ok(provider) => {
-            provider.name().clone_into(&mut call.model);
-            complete(provider.as_ref(), &request, context).await
+            let request = ModelRequest {
+                messages: prompt,
+                schema: Some(Arc::clone(context.shape.schema())),
+                temperature: front.temperature,
+                max_tokens: front.max_tokens,
+                task: task(watched),
+            };
+            let beside = Beside {
+                provider: provider.as_ref(),
+                request,
+                shape: &context.shape,
+                call_id,
+                limit: context.limit,
+                clock: context.clock.as_ref(),
+                program,
+                recording: context.recording,
+            };
+            beside.ask().await
         }
-        Err(error) => Err((error.to_string(), 0)),
+        Err(error) => Asked::failed(call_id, Purpose::Monitor, error.to_string()),
     };
-    call.ms = context.clock.elapsed_ms().saturating_sub(began);
-    let reply = match answered {
-        Ok(reply) => reply,
-        Err((fault, attempts)) => {
-            error!(monitor = monitor.name(), action_id = watched.action_id, "a monitor got no reply: {fault}");
-            call.attempts = attempts;
-            call.error = Some(fault);
-            return Analysed { call: Some(call), ..Analysed::default() };
-        }
-    };
-    let (reading, debug_info) = read_and_note(request.messages, &reply, &context.shape, &mut call);
+    Analysed { words: front.feedback.clone(), ..analysed(monitor, watched, asked) }
+}
+
+fn analysed(monitor: &dyn Monitor, watched: &Watched, asked: Asked) -> Analysed {
+    let Asked { calls, reading, fault } = asked;
+    if let Some(fault) = fault {
+        error!(monitor = monitor.name(), action_id = watched.action_id, "a monitor got no reply: {fault}");
+    }
     let analysis = match reading {
-        Ok(read) => MonitorAnalysis::of_reply(&read.object, read.parse_retry_count),
-        Err(unreadable) => {
+        None => MonitorAnalysis::default(),
+        Some(Ok(read)) => MonitorAnalysis::of_reply(&read.object, read.parse_retry_count),
+        Some(Err(unreadable)) => {
             error!(
                 monitor = monitor.name(),
                 action_id = watched.action_id,
@@ -123,25 +110,11 @@ async fn ask(
                 errors = ?unreadable.failures.iter().map(|failure| &failure.error).collect::<Vec<_>>(),
                 "a monitor's reply could not be read, and its advice is empty"
             );
-            debug!(monitor = monitor.name(), raw = reply.text, "what the monitor's model wrote");
             let parse_retry_count = unreadable.retry_count();
             MonitorAnalysis::empty(MonitorMetadata { parse_error: true, parse_retry_count })
         }
     };
-    Analysed { analysis, call: Some(call), debug_info, ..Analysed::default() }
-}
-
-/// The reply, or why there is none and how often it was asked for.
-async fn complete(
-    provider: &dyn Provider,
-    request: &ModelRequest,
-    context: &MonitorContext,
-) -> Result<ModelReply, (String, u32)> {
-    let mut silent = Silent;
-    match within(context.limit, provider.complete(request, &mut silent)).await {
-        Some(answered) => answered.map_err(|error: ModelError| (error.to_string(), error.attempts())),
-        None => Err((format!("nothing came within {} s", context.limit.as_secs()), 1)),
-    }
+    Analysed { analysis, calls, ..Analysed::default() }
 }
 
 fn names(watched: &Watched, context: &MonitorContext) -> Names {

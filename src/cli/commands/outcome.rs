@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::cli::commands::trace::{label, short, text};
+use crate::cli::commands::trace::{label, short, text, times};
 use crate::reply::strategies::Strategy;
 
 /// The lines about `outcome`. `call` is the model call whose reply it read, or null.
@@ -82,12 +82,29 @@ fn reading(outcome: &Value, call: &Value) -> Vec<String> {
     if let Some(attempts) = call.get("attempts").and_then(Value::as_u64).filter(|attempts| *attempts > 1) {
         lines.push(label("model", &format!("answered at the {attempts}. try")));
     }
+    if let Some(reask) = call.get("reask").and_then(Value::as_u64).filter(|reask| *reask > 0) {
+        lines.push(label("asked again", &format!("the model was asked again {} for this turn", times(reask))));
+    }
     let error = outcome.pointer("/debug_info/parse_error");
     let count = outcome.pointer("/metadata/parse_retry_count").and_then(Value::as_u64);
     if let (Some(count), None) = (count, error) {
         let strategy = Strategy::ALL.into_iter().find(|strategy| u64::from(strategy.number()) == count);
         let name = strategy.map(|strategy| format!(", {}", strategy.name())).unwrap_or_default();
         lines.push(label("reply read", &format!("by strategy {count}{name}")));
+    }
+    let repairs = call.get("repairs").and_then(Value::as_array).map_or(0, Vec::len);
+    if repairs > 0 {
+        let mut kinds: Vec<String> = call
+            .get("repairs")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+            .map(|one| text(one.get("kind")))
+            .collect();
+        kinds.sort_unstable();
+        kinds.dedup();
+        let places = if repairs == 1 { "one place" } else { "several places" };
+        lines.push(label("mended", &format!("the reply was near-JSON, mended in {places}: {}", kinds.join(", "))));
     }
     for bend in call.get("bent").and_then(Value::as_array).into_iter().flatten() {
         let field = |name: &str| bend.get(name).and_then(Value::as_str).unwrap_or_default();

@@ -16,9 +16,12 @@
 //! The entries of `monitor:ask_name` stand in the order of the rounds that are analysed: the first is for round 1. Without any
 //! entry for a monitor, no monitor starts.
 //!
-//! A recording is JSON lines: `{"purpose": "action", "action_id": "ask_name", "round": 1, "call": 0, "text": "…"}`.
+//! A recording is JSON lines: `{"purpose": "action", "action_id": "ask_name", "round": 1, "call": 0, "text": "…"}`. Here it
+//! answers by these keys alone; [`recording`] replays it strictly.
 
+pub mod diff;
 pub mod entries;
+pub mod recording;
 
 use async_trait::async_trait;
 
@@ -63,7 +66,8 @@ impl Replay {
     fn entry(&self, task: &Task) -> Result<&Entry, ModelError> {
         let key = (task.purpose, task.action_id.clone());
         let Some(list) = self.entries.get(&key) else { return Err(self.unknown(task)) };
-        let named = list.iter().find(|entry| entry.when.names(task));
+        let its = |entry: &&Entry| entry.path.as_ref().is_none_or(|path| *path == task.path) && entry.when.names(task);
+        let named = list.iter().find(its);
         let place = usize::try_from(task.call).unwrap_or(usize::MAX);
         let in_order = || list.iter().filter(|entry| entry.when == When::InOrder).nth(place);
         match named.or_else(in_order) {
@@ -268,7 +272,7 @@ replies:
             ("{\"text\": \"x\"}", "line 1"),
             (
                 "{\"purpose\":\"action\",\"action_id\":\"a\",\"round\":1,\"call\":0,\"text\":\"x\"}\n{\"purpose\":\"action\",\"action_id\":\"a\",\"round\":1,\"call\":0,\"text\":\"y\"}",
-                "line 2 answers a call",
+                "round 1, call 0 is answered twice",
             ),
         ];
         for (text, expected) in table {

@@ -68,6 +68,7 @@ pub fn is_transient(error: &ModelError) -> bool {
         | ModelError::Protocol { .. }
         | ModelError::NoneAnswered { .. }
         | ModelError::NoReply { .. }
+        | ModelError::Differs { .. }
         | ModelError::Config { .. } => false,
     }
 }

@@ -29,6 +29,29 @@ fn a_blocked_turn_is_told_with_its_reason_its_route_and_what_was_inserted() {
 }
 
 #[test]
+fn a_reply_that_was_asked_for_again_and_mended_is_told_so() {
+    let at = json!({ "action_id": "ask", "round": 1, "path": "t/ask" });
+    let events = [
+        json!({ "type": "model_call", "purpose": "action", "attempts": 1, "location": at, "error": "the reply could not be read",
+            "parse_retry_count": 3 }),
+        json!({ "type": "warning", "code": "reply-refused", "message": "a reply could not be used", "location": at }),
+        json!({ "type": "model_call", "purpose": "action", "attempts": 1, "location": at, "reask": 2, "parse_retry_count": 4,
+            "repairs": [{ "kind": "trailing_comma", "at": 5 }, { "kind": "trailing_comma", "at": 9 }] }),
+        json!({ "type": "outcome", "action_type": "ai_think", "completed": true, "location": at,
+            "metadata": { "parse_retry_count": 4 } }),
+    ];
+    let told = told(&events);
+    for part in [
+        "warning      a reply could not be used",
+        "asked again  the model was asked again twice for this turn",
+        "mended       the reply was near-JSON, mended in several places: trailing_comma",
+        "reply read   by strategy 4, repair_json",
+    ] {
+        assert!(told.contains(part), "{part}: {told}");
+    }
+}
+
+#[test]
 fn a_reply_that_could_not_be_read_is_told_with_what_was_tried_and_raw_only_when_asked_for() {
     let events = [json!({
         "type": "outcome", "completed": false, "exit_reason": null, "progress_suggestion": "continue_needed",

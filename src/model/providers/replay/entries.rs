@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use serde::Deserialize;
 use serde_json::Value;
 
+use crate::model::providers::replay::recording::{MARK, lines};
 use crate::model::request::{Purpose, Task};
 
 /// The replies of one file, by purpose and action.
@@ -15,6 +15,8 @@ pub(crate) type Entries = BTreeMap<(Purpose, String), Vec<Entry>>;
 #[derive(Debug)]
 pub(crate) struct Entry {
     pub(crate) when: When,
+    /// The instance of the action, where the recording tells it.
+    pub(crate) path: Option<String>,
     /// The text that a model would have written.
     pub(crate) text: String,
     /// How long the model would have taken.
@@ -54,42 +56,31 @@ pub(crate) fn read(text: &str) -> Result<Entries, String> {
     let text = text.strip_prefix('\u{FEFF}').unwrap_or(text);
     let first = text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
     match serde_json::from_str::<Value>(first) {
-        Ok(Value::Object(fields)) if fields.contains_key("purpose") || fields.contains_key("text") => recorded(text),
+        Ok(Value::Object(fields)) if ["purpose", "text", MARK].iter().any(|key| fields.contains_key(*key)) => {
+            recorded(text)
+        }
         _ => written(text),
     }
 }
 
-/// One line of a recording; further fields (the model, its tokens) may stand beside these.
-#[derive(Deserialize)]
-struct Exchange {
-    purpose: Purpose,
-    action_id: String,
-    round: u32,
-    call: u32,
-    text: String,
-}
-
 fn recorded(text: &str) -> Result<Entries, String> {
     let mut entries = Entries::new();
-    for (index, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
-        let number = index + 1;
-        let exchange: Exchange = serde_json::from_str(line).map_err(|error| {
-            format!(
-                "line {number} is no recorded exchange ({error}); it needs purpose, action_id, round, call and text"
-            )
-        })?;
-        let when = When::Recorded { round: exchange.round, call: exchange.call };
-        let list = entries.entry((exchange.purpose, exchange.action_id)).or_default();
-        // An action that ran twice is recorded twice: the same words are no contradiction.
-        match list.iter().find(|entry| entry.when == when) {
-            Some(earlier) if earlier.text != exchange.text => {
+    for line in lines(text)? {
+        let (Some(purpose), Some(text)) = (line.purpose, line.text) else { continue };
+        let when = When::Recorded { round: line.round, call: line.call };
+        let list = entries.entry((purpose, line.action_id)).or_default();
+        let path = line.path;
+        // A turn that was taken again was asked for again: its last words count.
+        match list.iter_mut().find(|entry| entry.when == when && entry.path == path) {
+            Some(earlier) if path.is_some() => earlier.text = text,
+            Some(earlier) if earlier.text != text => {
                 return Err(format!(
-                    "line {number} answers a call that an earlier line answers otherwise (round {}, call {})",
-                    exchange.round, exchange.call
+                    "round {}, call {} is answered twice, and not in the same words",
+                    line.round, line.call
                 ));
             }
             Some(_) => {}
-            None => list.push(Entry { when, text: exchange.text, after: Duration::ZERO }),
+            None => list.push(Entry { when, path, text, after: Duration::ZERO }),
         }
     }
     Ok(entries)
@@ -170,9 +161,9 @@ fn entry(value: &Value) -> Result<Entry, String> {
                 (None, None) => When::InOrder,
                 _ => When::Keyed { round, answered },
             };
-            Ok(Entry { when, text, after })
+            Ok(Entry { when, path: None, text, after })
         }
-        value => Ok(Entry { when: When::InOrder, text: text_of(value), after: Duration::ZERO }),
+        value => Ok(Entry { when: When::InOrder, path: None, text: text_of(value), after: Duration::ZERO }),
     }
 }
 

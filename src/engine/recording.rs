@@ -1,0 +1,342 @@
+//! `--record FILE`: what a session says to models, as JSON lines in a file that only its owner may read.
+
+use std::collections::BTreeMap;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use serde_json::{Map, Value, json};
+
+use crate::archive::contract::Archive;
+use crate::archive::rows::SessionRow;
+use crate::engine::error::EngineError;
+use crate::engine::files::read_bounded;
+use crate::engine::project::absolute;
+use crate::model::providers::replay::recording::MARK;
+use crate::program::recorder::{Recorded, Recorder};
+use crate::value::mask::Masker;
+
+/// The form of the lines.
+const FORM: u64 = 1;
+
+/// The largest recording that is gone on with or replayed, in bytes.
+pub const MOST_RECORDING_BYTES: u64 = 256 * 1024 * 1024;
+
+/// How many rows of a journal are read at a time.
+const PAGE: usize = 64;
+
+/// A recording in a file.
+#[derive(Debug)]
+pub struct FileRecorder {
+    path: PathBuf,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// How many texts were masked when what stands in the file was written.
+    masked: usize,
+    /// How long the file was before the last lines.
+    before: u64,
+}
+
+/// What a recording tells of its session in its first line.
+#[derive(Clone, Debug)]
+pub struct Header<'a> {
+    /// The session.
+    pub session_id: &'a str,
+    /// Its script.
+    pub script: &'a str,
+    /// The content hash of the script.
+    pub script_sha256: &'a str,
+    /// The template scheme.
+    pub scheme: Option<&'a str>,
+    /// The name of the model.
+    pub model: &'a str,
+}
+
+impl FileRecorder {
+    /// Makes a new file for a session that is about to begin.
+    ///
+    /// # Errors
+    /// When there is such a file already that is not empty, or it cannot be made.
+    pub fn create(path: &Path) -> Result<Self, EngineError> {
+        let path = absolute(path);
+        let shown = path.display();
+        match OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path) {
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                if std::fs::metadata(&path).map_or(true, |found| !found.is_file() || found.len() > 0) {
+                    return Err(EngineError::usage(format!("{shown} is there already, and would be overwritten"))
+                        .with_help("a session that begins is recorded in a new file: choose another name"));
+                }
+            }
+            Err(error) => return Err(unwritable(&path, &error)),
+        }
+        // Where it really lies: what replaces it must not replace a link to it.
+        let path = path.canonicalize().map_err(|error| unwritable(&path, &error))?;
+        Ok(Self { path, state: Mutex::default() })
+    }
+
+    /// Writes the first line of a new recording.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn begin(&self, header: &Header<'_>) -> Result<(), EngineError> {
+        std::fs::write(&self.path, header.line()).map_err(|error| unwritable(&self.path, &error))
+    }
+
+    /// Removes the file of a session that did not begin.
+    pub fn give_up(&self) {
+        let _ = std::fs::remove_file(&self.path);
+    }
+
+    /// Goes on with the recording of a session that is resumed, or begins one in its middle. What was written of turns that
+    /// were never committed is left out. Gives what a person should know about it.
+    ///
+    /// # Errors
+    /// When the file is no recording of this session, or cannot be read or written.
+    pub async fn go_on(
+        path: &Path,
+        header: &Header<'_>,
+        row: &SessionRow,
+        archive: &dyn Archive,
+    ) -> Result<(Self, Option<String>), EngineError> {
+        let calls = calls(archive, &row.id).await?;
+        if !std::fs::metadata(path).is_ok_and(|found| found.len() > 0) {
+            let recorder = Self::create(path)?;
+            recorder.begin(header)?;
+            let notice = (!calls.is_empty()).then(|| {
+                format!(
+                    "{} begins in the middle of the session: it cannot be replayed from the beginning",
+                    path.display()
+                )
+            });
+            return Ok((recorder, notice));
+        }
+        let text = read(path)?;
+        let no_recording = || {
+            EngineError::usage(format!("{} is no recording of session `{}`", path.display(), row.id))
+                .with_help("choose another file")
+        };
+        let mut lines = text.lines();
+        let first: Value = lines.next().and_then(|first| serde_json::from_str(first).ok()).ok_or_else(no_recording)?;
+        let told = |name: &str| first.get(name).and_then(Value::as_str);
+        let same = (told("session_id"), told("script_sha256")) == (Some(header.session_id), Some(header.script_sha256));
+        if first.get(MARK).is_none() || !same {
+            return Err(no_recording());
+        }
+        let mut kept = vec![first.to_string()];
+        let mut recorded = 0;
+        for line in lines {
+            // The last line may be half written.
+            let Ok(value) = serde_json::from_str::<Value>(line) else { continue };
+            let seq = value.get("seq").and_then(Value::as_u64).unwrap_or_default();
+            if calls.get(&seq).map(String::as_str) == value.get("at").and_then(Value::as_str) {
+                kept.push(line.to_owned());
+                recorded += 1;
+            }
+        }
+        let path = path.canonicalize().map_err(|error| unwritable(path, &error))?;
+        let whole = kept.join("\n") + "\n";
+        if whole != text {
+            replace(&path, whole.as_bytes()).map_err(|error| unwritable(&path, &error))?;
+        }
+        // That it can be written is found out now, not in the middle of the conversation.
+        OpenOptions::new().append(true).open(&path).map_err(|error| unwritable(&path, &error))?;
+        let missing = calls.len().saturating_sub(recorded);
+        let notice = (missing > 0)
+            .then(|| format!("{} lacks {missing} calls that were made while nothing was recorded", path.display()));
+        Ok((Self { path, state: Mutex::default() }, notice))
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Masks what was written before the masker knew what it knows now.
+    fn mask_again(&self, masker: &Masker) -> io::Result<()> {
+        let text = std::fs::read_to_string(&self.path)?;
+        let mut masked = String::with_capacity(text.len());
+        for (number, line) in text.lines().enumerate() {
+            match serde_json::from_str::<Value>(line) {
+                Ok(mut value) if number > 0 => {
+                    mask(&mut value, masker);
+                    masked.push_str(&value.to_string());
+                }
+                _ => masked.push_str(line),
+            }
+            masked.push('\n');
+        }
+        if masked == text { Ok(()) } else { replace(&self.path, masked.as_bytes()) }
+    }
+
+    fn append(&self, calls: &[Recorded], masker: &Masker, state: &mut State) -> io::Result<()> {
+        let mut file = OpenOptions::new().append(true).open(&self.path)?;
+        state.before = file.metadata()?.len();
+        let mut text = String::new();
+        for call in calls {
+            let mut value = line(call);
+            if !masker.is_empty() {
+                mask(&mut value, masker);
+            }
+            text.push_str(&value.to_string());
+            text.push('\n');
+        }
+        let written = file.write_all(text.as_bytes()).and_then(|()| file.sync_data());
+        if written.is_err() {
+            // Half a line would be in the way of the next.
+            let _ = file.set_len(state.before);
+        }
+        written
+    }
+}
+
+impl Recorder for FileRecorder {
+    fn record(&self, calls: &[Recorded], masker: &Masker) -> Result<(), String> {
+        let mut state = self.state();
+        let told = |error: io::Error| format!("the recording {} cannot be written: {error}", self.path.display());
+        if state.masked != masker.count() {
+            self.mask_again(masker).map_err(told)?;
+            state.masked = masker.count();
+        }
+        if calls.is_empty() {
+            state.before = u64::MAX;
+            return Ok(());
+        }
+        self.append(calls, masker, &mut state).map_err(told)
+    }
+
+    fn take_back(&self) {
+        let state = self.state();
+        if state.before != u64::MAX {
+            let _ = OpenOptions::new().write(true).open(&self.path).and_then(|file| file.set_len(state.before));
+        }
+    }
+}
+
+impl Header<'_> {
+    fn line(&self) -> String {
+        let Self { session_id, script, script_sha256, scheme, model } = self;
+        let version = env!("CARGO_PKG_VERSION");
+        let header = json!({
+            MARK: FORM, "version": version, "session_id": session_id, "script": script, "script_sha256": script_sha256,
+            "scheme": scheme, "model": model,
+        });
+        format!("{header}\n")
+    }
+}
+
+/// One exchange as a line.
+fn line(recorded: &Recorded) -> Value {
+    let Recorded { seq, at, call, .. } = recorded;
+    let mut line = Map::new();
+    let mut put = |name: &str, value: Value| line.insert(name.to_owned(), value);
+    put("purpose", json!(call.purpose));
+    if let Some(exchange) = &call.exchange {
+        put("action_id", json!(exchange.action_id));
+        put("path", json!(exchange.path));
+        put("round", json!(exchange.round));
+        put("call", json!(exchange.call));
+        put("messages", json!(exchange.messages));
+        match &exchange.text {
+            Some(text) => put("text", json!(text)),
+            None => put("error", json!(call.error)),
+        };
+        put("repair", json!(exchange.manners.repair));
+        put("reask", json!(exchange.manners.reask));
+    }
+    put("model", json!(call.model));
+    put("tokens_in", json!(call.tokens_in));
+    put("tokens_out", json!(call.tokens_out));
+    put("ms", json!(call.ms));
+    put("first_token_ms", json!(call.first_token_ms));
+    put("attempts", json!(call.attempts));
+    put("cut_off", json!(call.cut_off));
+    put("seq", json!(seq));
+    put("at", json!(at));
+    put("call_id", json!(call.call_id));
+    Value::Object(line)
+}
+
+/// Takes sensitive values out of a line: what was sent, what came, and why nothing did.
+fn mask(line: &mut Value, masker: &Masker) {
+    for message in line.get_mut("messages").and_then(Value::as_array_mut).into_iter().flatten() {
+        if let Some(content) = message.get_mut("content") {
+            masker.value(content, &[]);
+        }
+    }
+    if let Some(error) = line.get_mut("error") {
+        masker.value(error, &[]);
+    }
+    if let Some(Value::String(text)) = line.get_mut("text") {
+        *text = masked_reply(text, masker);
+    }
+}
+
+/// A raw reply without sensitive values, which can still be read where it could.
+fn masked_reply(text: &str, masker: &Masker) -> String {
+    let masked = masker.text(text);
+    if masked == text || serde_json::from_str::<Value>(&masked).is_ok() {
+        return masked;
+    }
+    // A number without quotes: its mask needs some.
+    match serde_json::from_str::<Value>(text) {
+        Ok(mut value) => {
+            masker.value(&mut value, &[]);
+            value.to_string()
+        }
+        Err(_) => masked,
+    }
+}
+
+/// A recording as text.
+///
+/// # Errors
+/// When it cannot be read, is too large, or is no text.
+pub fn read(path: &Path) -> Result<String, EngineError> {
+    let shown = path.display();
+    let bytes = read_bounded(path, MOST_RECORDING_BYTES)
+        .map_err(|error| EngineError::usage(format!("the recording {shown} cannot be read: {error}")))?;
+    if bytes.len() as u64 > MOST_RECORDING_BYTES {
+        return Err(EngineError::usage(format!("the recording {shown} is larger than {MOST_RECORDING_BYTES} bytes")));
+    }
+    String::from_utf8(bytes).map_err(|_| EngineError::usage(format!("the recording {shown} is no UTF-8 text")))
+}
+
+/// When each call of a session was, by the number of its event.
+async fn calls(archive: &dyn Archive, id: &str) -> Result<BTreeMap<u64, String>, EngineError> {
+    let mut calls = BTreeMap::new();
+    let mut after = 0;
+    loop {
+        let rows = archive.journal_of(id, "model_call", after, PAGE).await?;
+        let Some(last) = rows.last() else { return Ok(calls) };
+        after = last.seq;
+        calls.extend(rows.into_iter().map(|row| (row.seq, row.at)));
+    }
+}
+
+/// Puts `bytes` in the place of a file, all at once, under its own permissions.
+fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let permissions = std::fs::metadata(path)?.permissions();
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let temporary = path.with_file_name(format!(".{name}.{}", std::process::id()));
+    let written = (|| {
+        let mut file = File::options().write(true).create(true).truncate(true).mode(0o600).open(&temporary)?;
+        file.set_permissions(permissions)?;
+        file.write_all(bytes)?;
+        file.sync_all()?;
+        std::fs::rename(&temporary, path)
+    })();
+    if written.is_err() {
+        let _ = std::fs::remove_file(&temporary);
+    }
+    written
+}
+
+fn unwritable(path: &Path, error: &io::Error) -> EngineError {
+    EngineError::failed(format!("the recording {} cannot be written: {error}", path.display()))
+        .with_help("choose a file in a folder that you may write to, with room on its disk")
+}

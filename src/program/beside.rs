@@ -1,0 +1,117 @@
+//! Calls of a model beside the conversation: those of monitors and planners. They are made and read like those of a turn.
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use crate::model::provider::{Provider, Silent};
+use crate::model::providers::limit::within;
+use crate::model::request::{ModelRequest, Purpose};
+use crate::program::clock::Clock;
+use crate::program::event::ModelCall;
+use crate::program::messages::{debug_info, log_unreadable, read_and_note};
+use crate::program::program::Program;
+use crate::program::reask::{ask_again, faults, note_of_faults};
+use crate::program::recorder::Exchanged;
+use crate::reply::read::{Reply, Unreadable};
+use crate::reply::shape::ReplyShape;
+
+/// What is asked, and of whom.
+pub struct Beside<'a> {
+    /// The model.
+    pub provider: &'a dyn Provider,
+    /// What is sent first.
+    pub request: ModelRequest,
+    /// What the reply must look like.
+    pub shape: &'a ReplyShape,
+    /// The id of the first call; those that ask again add their number.
+    pub call_id: String,
+    /// How long each call may take.
+    pub limit: Duration,
+    /// The clock.
+    pub clock: &'a dyn Clock,
+    /// The program.
+    pub program: &'a Program,
+    /// Whether the session is recorded.
+    pub recording: bool,
+}
+
+/// What came of it.
+#[derive(Debug, Default)]
+pub struct Asked {
+    /// Every call, in order.
+    pub calls: Vec<ModelCall>,
+    /// The reply: of several the last one that could be read. `None` when a call failed before there was any.
+    pub reading: Option<Result<Reply, Unreadable>>,
+    /// Why there is no reply. Holds nothing that a person or a model said.
+    pub fault: Option<String>,
+}
+
+impl Asked {
+    /// One call, for which there is no model.
+    pub fn failed(call_id: String, purpose: Purpose, fault: String) -> Self {
+        let (purpose, error) = (purpose.name(), Some(fault.clone()));
+        let call = ModelCall { call_id, purpose, error, bent: json!([]), ..ModelCall::default() };
+        Self { calls: vec![call], reading: None, fault: Some(fault) }
+    }
+}
+
+impl Beside<'_> {
+    /// Asks, and asks again as often as the model's manners allow, until the reply can be used. What fails then leaves what
+    /// could be read before.
+    pub async fn ask(self) -> Asked {
+        let Self { provider, mut request, shape, call_id, limit, clock, program, recording } = self;
+        let manners = provider.manners_of(&request.task);
+        let mut asked = Asked::default();
+        loop {
+            let reask = u32::try_from(asked.calls.len()).unwrap_or(u32::MAX);
+            let id = if reask == 0 { call_id.clone() } else { format!("{call_id}.{reask}") };
+            let purpose = request.task.purpose.name();
+            let mut call = ModelCall {
+                call_id: id,
+                purpose,
+                reask,
+                bent: json!([]),
+                model: provider.name().to_owned(),
+                ..ModelCall::default()
+            };
+            let began = clock.elapsed_ms();
+            let mut silent = Silent;
+            let answered = within(limit, provider.complete(&request, &mut silent)).await;
+            call.ms = clock.elapsed_ms().saturating_sub(began);
+            let exchanged = |text: Option<&str>| {
+                let text = text.map(str::to_owned);
+                recording.then(|| Exchanged::new(&request.task, request.messages.clone(), text, manners))
+            };
+            let (fault, attempts) = match answered {
+                Some(Ok(reply)) => {
+                    let reading = read_and_note(&reply, shape, manners.repair, &mut call);
+                    if reading.is_err() {
+                        log_unreadable(&reply.text, program);
+                    }
+                    call.debug_info = debug_info(request.messages.clone(), &reply.text, &reading, &call);
+                    call.exchange = exchanged(Some(&reply.text));
+                    asked.calls.push(call);
+                    let wrong =
+                        if reask < manners.reask { faults(&reading, reply.cut_off, shape, &[]) } else { vec![] };
+                    if reading.is_ok() || !matches!(asked.reading, Some(Ok(_))) {
+                        asked.reading = Some(reading);
+                    }
+                    if wrong.is_empty() {
+                        return asked;
+                    }
+                    ask_again(&mut request.messages, &reply.text, note_of_faults(&wrong));
+                    continue;
+                }
+                Some(Err(error)) => (error.to_string(), error.attempts()),
+                None => (format!("nothing came within {} s", limit.as_secs()), 1),
+            };
+            call.exchange = exchanged(None);
+            call.error = Some(fault.clone());
+            call.attempts = attempts;
+            asked.calls.push(call);
+            asked.fault = Some(fault);
+            return asked;
+        }
+    }
+}
