@@ -107,6 +107,7 @@ impl<'t> Talk<'t> {
             clock: Arc::new(TrialClock::new(setting.test.clock, Arc::clone(&setting.time))),
             observer: Arc::clone(&log) as Arc<_>,
             recheck: Arc::clone(&setting.tried.recheck),
+            recorder: None,
         };
         Self {
             setting,
