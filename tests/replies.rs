@@ -5,9 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
 
 use bcc_script::reply::exit::is_yes;
 use bcc_script::reply::live::LiveContent;
@@ -181,64 +179,6 @@ fn nothing_is_left_of_a_reply_of_many_megabytes_that_is_none() {
     }
 }
 
-/// What is logged at `level` and above while `raw` is read.
-fn logged(level: tracing::Level, raw: &str) -> String {
-    let shape = ReplyShape::new(&base("ai_think"), &[]).unwrap();
-    logged_while(level, || drop(read(raw, &shape, false)))
-}
-
-fn logged_while(level: tracing::Level, read: impl FnOnce()) -> String {
-    let lines = Arc::new(Mutex::new(Vec::new()));
-    let writer = Lines(Arc::clone(&lines));
-    let subscriber = tracing_subscriber::fmt()
-        .with_max_level(level)
-        .with_ansi(false)
-        .without_time()
-        .with_writer(move || writer.clone())
-        .finish();
-    tracing::subscriber::with_default(subscriber, read);
-    let lines = lines.lock().unwrap();
-    String::from_utf8(lines.clone()).unwrap()
-}
-
-#[derive(Clone)]
-struct Lines(Arc<Mutex<Vec<u8>>>);
-
-impl Write for Lines {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().unwrap().extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-#[test]
-fn failures_are_logged_by_strategy_and_reason_and_the_text_itself_at_debug_level_only() {
-    let raw = "秘密4711 {\"秘密4711\": }";
-    let log = logged(tracing::Level::INFO, raw);
-    let lines: Vec<&str> = log.lines().collect();
-    let warned = |line: &str, strategy: &str| line.contains("WARN") && line.contains(&format!("strategy={strategy}"));
-    assert!(warned(lines[0], "direct_parse"), "{log}");
-    assert!(warned(lines[1], "trim_and_parse"), "{log}");
-    assert!(warned(lines[2], "extract_json_block"), "{log}");
-    assert!(lines[3].contains("ERROR") && lines[3].contains("final_error"), "{log}");
-    assert_eq!(lines.len(), 4, "{log}");
-    assert!(!log.contains("4711"), "{log}");
-    assert!(logged(tracing::Level::DEBUG, raw).contains("4711"));
-}
-
-#[test]
-fn a_late_success_and_every_bend_are_logged_as_warnings_without_values_and_a_clean_reply_not_at_all() {
-    assert_eq!(logged(tracing::Level::TRACE, "{\"BRIEF\":\"\"}"), "");
-    let log = logged(tracing::Level::TRACE, " {\"BRIEF\":4711}");
-    assert!(log.contains("strategy=trim_and_parse") && log.contains("parse_retry_count=2"), "{log}");
-    assert!(log.contains("/BRIEF") && log.contains("Coerced"), "{log}");
-    assert!(log.lines().all(|line| line.contains("WARN")) && !log.contains("4711"), "{log}");
-}
-
 /// The text that arrives in pieces of so many bytes: a character that is cut comes with the piece that completes it, as the
 /// providers join them.
 fn shown_in_bytes(raw: &str, sizes: &[usize]) -> String {
@@ -276,14 +216,6 @@ fn a_reply_that_was_cut_off_before_it_said_whether_it_is_safe_is_refused() {
     assert_eq!(reply.object["safety_risk"]["detected"], true);
     let think = ReplyShape::new(&base("ai_think"), &[]).unwrap();
     assert!(read(r#"{"BRIEF":"x","more":"#, &think, true).is_ok(), "a kind without safety_risk asks nothing of it");
-}
-
-#[test]
-fn every_mend_is_logged_as_a_warning_without_the_text() {
-    let shape = ReplyShape::new(&base("ai_think"), &[]).unwrap();
-    let log = logged_while(tracing::Level::INFO, || drop(read("{'BRIEF': '秘密4711',}", &shape, true)));
-    assert!(log.contains("kind=other_quotes") && log.contains("kind=extra_comma at=22"), "{log}");
-    assert!(log.lines().all(|line| line.contains("WARN")) && !log.contains("4711"), "{log}");
 }
 
 proptest! {

@@ -74,8 +74,10 @@ pub fn read(raw: &str, shape: &ReplyShape, repair: bool) -> Result<Reply, Unread
         warn!(%kind, at, "the text of the reply was mended");
     }
     let (object, bends) = bend(parsed.object, shape);
-    for Bend { path, bending, expected, found } in &bends {
-        warn!(path, ?bending, expected, found, "a field of the reply was bent");
+    if !bends.is_empty() {
+        // One line a reply: what each field should have been stands in the events of the call.
+        let fields: Vec<String> = bends.iter().map(|bend| format!("{} {}", bend.path, bend.bending.name())).collect();
+        warn!(fields = fields.join(", "), "fields of the reply were bent");
     }
     let parse_retry_count = parsed.strategy.number();
     Ok(Reply { object, parse_retry_count, failures: parsed.failures, bends, repairs: parsed.repairs })
