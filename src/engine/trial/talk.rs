@@ -215,7 +215,10 @@ impl<'t> Talk<'t> {
     async fn settle(&mut self) -> Result<(), End> {
         loop {
             work().await;
-            let Some(session) = &mut self.session else { return Ok(()) };
+            // What comes when the session is over is taken by nobody.
+            let Some(session) = self.session.as_mut().filter(|session| !session.status().is_final()) else {
+                return Ok(());
+            };
             let arrived = tokio::select! {
                 biased;
                 () = session.arrived() => true,
