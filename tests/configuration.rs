@@ -197,6 +197,13 @@ fn what_a_model_lacks_is_told_at_its_name() {
 }
 
 #[test]
+fn nothing_that_sends_anything_is_called_offline() {
+    let text = "[models.offline]\nprovider = \"openai\"\nmodel = \"m\"\n";
+    assert!(refused(text).to_string().contains("`offline` belongs to the built-in responder"));
+    assert_eq!(findings("[models.offline]\nprovider = \"offline\"\n").len(), 0);
+}
+
+#[test]
 fn a_name_that_must_stand_in_quotes_is_told_so_and_shown_so() {
     let found = findings("[models.咨询]\nprovider = \"offline\"\n");
     assert!(found[0].help.as_deref().unwrap().contains("[models.\"咨询\"]"), "{found:?}");

@@ -243,6 +243,21 @@ fn a_check_fails_when_one_model_does_and_tells_why_and_tries_the_others() {
 }
 
 #[test]
+fn a_form_of_reply_that_the_settings_name_and_the_server_refuses_fails_the_check() {
+    let refuses = || Behaviour::Refuses(400, "{\"error\": {\"message\": \"response_format is not supported\"}}");
+    let mut behaviours = vec![Behaviour::Answers("Hello!".into())];
+    behaviours.extend((0..6).map(|_| refuses()));
+    let server = Server::start(behaviours);
+    let directory = project(&openai("strict", &server.base_url, "structured = \"json_schema\""));
+    let output = program(directory.path(), &["models", "check", "--trust", "--json"], &[]);
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
+    let strict = &document(&output)["models"][0];
+    assert_eq!((&strict["answers"], &strict["ok"]), (&json!(true), &json!(false)));
+    assert!(strict["error"].as_str().unwrap().contains("response_format"), "{strict}");
+    assert!(strict["help"].as_str().unwrap().contains("structured = \"auto\""), "{strict}");
+}
+
+#[test]
 fn nothing_is_sent_where_the_configuration_is_not_trusted_or_the_name_is_wrong() {
     let server = Server::start(vec![Behaviour::Answers("Hello".into())]);
     let directory = project(&openai("default", &server.base_url, "api_key_env = \"TALK_KEY\""));

@@ -62,6 +62,30 @@ fn a_person_talks_to_the_end_and_sees_where_the_conversation_has_got_to() {
 }
 
 #[test]
+fn words_of_a_reply_that_is_asked_for_again_are_taken_back_before_others_are_shown() {
+    let home = Home::new();
+    let action = "{ action_type: ai_ask, action_id: ask, config: { content: 问, reask: 1 } }";
+    let text = format!(
+        "session:\n  session_id: again\n  phases: [{{ phase_id: p, topics: [{{ topic_id: t, actions: [{action}] }}] }}]\n"
+    );
+    let script = home.file("again.yaml", &text);
+    let broken = "{\"safety_risk\":{\"detected\":false},\"content\":\"先这样说。\",\"EXIT\":";
+    let good = "{ safety_risk: { detected: false }, content: 那就这样问。, EXIT: NO }";
+    let replies = home.file("replies.yaml", &format!("replies:\n  ask:\n    - '{broken}'\n    - {good}\n"));
+    let model = format!("replay:{}", replies.display());
+    let mut terminal = Terminal::start(&home, &["run", script.to_str().unwrap(), "--model", &model], false);
+    terminal.until("先这样说。");
+    terminal.until("(the words above do not count)");
+    terminal.until("那就这样问。");
+    terminal.prompt();
+    let shown = terminal.everything();
+    assert_eq!(shown.matches("(the words above do not count)").count(), 1, "{shown}");
+    assert_eq!(shown.matches("那就这样问。").count(), 1, "{shown}");
+    terminal.types(CTRL_D);
+    assert_eq!(terminal.end(), Some(3));
+}
+
+#[test]
 fn chinese_text_is_edited_by_whole_characters() {
     let home = Home::new();
     let mut terminal = talk(&home);

@@ -97,8 +97,9 @@ impl Observer for Terminal {
 
 impl Shown {
     fn header(&mut self) {
-        let place = format!("{} › {}", self.phase, self.topic);
-        if place != self.place {
+        let known: Vec<&str> = [self.phase.as_str(), &self.topic].into_iter().filter(|name| !name.is_empty()).collect();
+        let place = known.join(" › ");
+        if !place.is_empty() && place != self.place {
             quiet(&format!("── {} ──", plain(&place)));
             self.place = place;
         }
@@ -107,7 +108,7 @@ impl Shown {
     fn piece(&mut self, message_id: &str, text: &str) {
         let begun = self.message.as_ref().is_some_and(|(id, _)| id == message_id);
         if !begun {
-            self.end_line();
+            self.taken_back();
             self.header();
             self.message = Some((message_id.to_owned(), String::new()));
         }
@@ -126,7 +127,7 @@ impl Shown {
         match rest {
             Some(rest) => print(&format!("{}\n", plain(&rest))),
             None => {
-                self.end_line();
+                self.taken_back();
                 self.header();
                 print(&format!("{}\n", plain(text)));
             }
@@ -136,6 +137,14 @@ impl Shown {
 
     fn discard(&mut self, message_id: &str) {
         if self.message.as_ref().is_some_and(|(id, _)| id == message_id) {
+            self.taken_back();
+        }
+    }
+
+    /// The words that are being shown, if any, belong to no message: the model was asked again. The event that says so comes
+    /// with the commit, when others may stand below them already.
+    fn taken_back(&mut self) {
+        if self.message.is_some() {
             self.end_line();
             quiet("(the words above do not count)");
         }

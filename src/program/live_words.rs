@@ -30,7 +30,9 @@ impl<'a, 'b> LiveWords<'a, 'b> {
         let final_words = reading.as_ref().ok().and_then(|reply| reply.object.get("content")).and_then(Value::as_str);
         let shown = self.content.as_ref().map(LiveContent::shown).unwrap_or_default();
         let unsafe_after_all = reading.as_ref().is_ok_and(|reply| risk(reply).is_some());
-        if self.shown && (refused || unsafe_after_all || final_words != Some(shown)) {
+        // White space alone is no message: something else is said in its place.
+        let nothing = final_words.is_some_and(|words| words.trim().is_empty());
+        if self.shown && (refused || unsafe_after_all || nothing || final_words != Some(shown)) {
             self.discard();
         }
         self.message_id

@@ -33,6 +33,7 @@ pub fn faults(config: &Config) -> Vec<Fault> {
     let mut found = Vec::new();
     for (name, table) in &config.models {
         let mut model = Model { name, table, found: &mut found };
+        model.name();
         model.server();
         model.headers();
         model.body();
@@ -54,6 +55,13 @@ impl Model<'_> {
         let at = begin.iter().chain(at).map(|step| (*step).to_owned()).collect();
         let message = format!("{}: {}", table_of(self.name), message.into());
         self.found.push(Fault { at, message, help: help.into() });
+    }
+
+    /// Whoever asks for `offline` trusts that nothing is sent anywhere.
+    fn name(&mut self) {
+        if self.name == OFFLINE && self.table.provider != ProviderKind::Offline {
+            self.fault(&[], "the name `offline` belongs to the built-in responder", "give the model another name");
+        }
     }
 
     fn server(&mut self) {

@@ -197,18 +197,32 @@ async fn check_server(kind: ProviderKind, config: &ServerConfig, checked: &mut C
             *result = Some(keeps_to(kind, with(form)).await);
         }
     }
+    // A form that the settings name is asked for in every call, and nothing else is tried.
+    if matches!(config.structured, Structured::JsonSchema | Structured::JsonObject | Structured::Tool)
+        && let Err(error) = ask(kind, with(config.structured), Some(tiny())).await
+    {
+        let named = config.structured.name();
+        let help = format!(
+            "write `structured = \"auto\"`: then what the server refuses is asked for otherwise ({named} is not taken)"
+        );
+        checked.fail(error.to_string(), Some(&help));
+    }
 }
 
-/// Whether a reply that is asked for in this form comes in it.
-async fn keeps_to(kind: ProviderKind, config: ServerConfig) -> bool {
-    let schema = json!({
+/// A schema that any model can keep to.
+fn tiny() -> Value {
+    json!({
         "type": "object",
         "properties": { "hello": { "type": "boolean" } },
         "required": ["hello"],
         "additionalProperties": false,
-    });
+    })
+}
+
+/// Whether a reply that is asked for in this form comes in it.
+async fn keeps_to(kind: ProviderKind, config: ServerConfig) -> bool {
     let named = config.structured != Structured::JsonObject;
-    let Ok((_, reply)) = ask(kind, config, Some(schema)).await else { return false };
+    let Ok((_, reply)) = ask(kind, config, Some(tiny())).await else { return false };
     let value: Option<Value> = serde_json::from_str(reply.text.trim()).ok();
     value.is_some_and(|value| if named { value.get("hello").is_some_and(Value::is_boolean) } else { value.is_object() })
 }

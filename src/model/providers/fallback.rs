@@ -82,6 +82,9 @@ impl Provider for Fallback {
                 Err(failed) => error = failed,
             }
             asked = next;
+            if !passes_on(&error) {
+                break;
+            }
         }
         if passed_over.is_empty() {
             return Err(error);

@@ -20,8 +20,8 @@ pub(super) fn object(text: &str) -> Option<Map<String, Value>> {
     } else {
         let end = text.rfind('}')?;
         let body = text.get(..=end)?;
-        // Line ends between its tokens may be real ones.
-        let body = body.replace('\r', "").replace('\n', "\\n");
+        // Line ends between its tokens may be real ones. Inside a text they are no JSON, and nothing is taken out of a text.
+        let body = body.replace('\r', "\\r").replace('\n', "\\n");
         serde_json::from_str::<String>(&format!("\"{body}\"")).ok()?
     };
     serde_json::from_str(inside.trim()).ok()

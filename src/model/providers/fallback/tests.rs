@@ -144,6 +144,16 @@ async fn a_mistake_that_no_other_model_should_cover_is_told_at_once() {
 }
 
 #[tokio::test]
+async fn such_a_mistake_ends_the_chain_wherever_it_stands() {
+    let mistake = ModelError::NoReply { key: "ask".into(), help: "write one".into() };
+    let chain =
+        [Made::new("first", Err(http(503, 4))), Made::new("second", Err(mistake)), Made::new("third", Ok("no"))];
+    let error = ask(&chain.each_ref()).await.0.unwrap_err();
+    assert!(error.to_string().contains("second: no reply for ask"), "{error}");
+    assert_eq!(chain[2].asked(), 0);
+}
+
+#[tokio::test]
 async fn when_none_answers_the_error_names_each_with_its_reason_and_all_attempts_count() {
     let chain = [
         Made::new("first", Err(http(503, 4))),
