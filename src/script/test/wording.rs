@@ -125,6 +125,10 @@ fn read(node: &Arc<Node>, what: &'static str, said: bool, fields: &Fields<'_>, d
     let matches = texts(&inner, "matches").into_iter().filter_map(|written| pattern(written, &inner)).collect();
     let any = match inner.take("any").filter(|_| deep > 0) {
         Some(node) => match node.as_sequence() {
+            Some([]) => {
+                none_listed(&inner, "any", node);
+                vec![]
+            }
             Some(items) => {
                 items.iter().filter_map(|item| read(item, "an item of `any`", said, &inner, deep - 1)).collect()
             }
@@ -155,8 +159,24 @@ pub(crate) fn texts(fields: &Fields<'_>, name: &'static str) -> Vec<Spanned<Stri
             None
         }
     };
-    match &node.kind {
+    let texts: Vec<Spanned<String>> = match &node.kind {
+        NodeKind::Sequence(items) if items.is_empty() => {
+            none_listed(fields, name, node);
+            vec![]
+        }
         NodeKind::Sequence(items) => items.iter().filter_map(one).collect(),
         _ => one(node).into_iter().collect(),
+    };
+    for text in texts.iter().filter(|text| text.value.is_empty() && name != "equals") {
+        let message = format!("`{name}` is empty, and the empty text stands in every text");
+        let help = "write words, or remove it".to_owned();
+        fields.findings().report(Diagnostic::error("wrong-type", message, fields.file(), text.span).with_help(help));
     }
+    texts
+}
+
+/// Reports a list that holds nothing: what it asks for would hold of any text.
+fn none_listed(fields: &Fields<'_>, name: &str, node: &Node) {
+    let diagnostic = Diagnostic::error("empty-list", format!("`{name}` lists nothing"), fields.file(), node.span);
+    fields.findings().report(diagnostic.with_help("write at least one, or remove it"));
 }
