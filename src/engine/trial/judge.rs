@@ -336,13 +336,15 @@ impl Judge<'_> {
             let pair = |event: &Value| Some((text(event, "reason")?.to_owned(), text(event, "route")?.to_owned()));
             taken.extend(self.log.of(kind, self.since).iter().filter_map(pair));
         }
-        let plain = |route: &str| {
-            route.replace([':', ',', '{', '}', '`'], " ").split_whitespace().collect::<Vec<_>>().join(" ")
+        let words = |route: &str| -> Vec<String> {
+            let plain = route.replace([':', ',', '{', '}', '`'], " ");
+            plain.split_whitespace().map(str::to_owned).collect()
         };
         for (reason, route) in &expect.routes {
-            let fits =
-                |(of, to): &&(String, String)| *of == reason.value && plain(to).starts_with(&plain(&route.value));
-            if !taken.iter().any(|route| fits(&route)) {
+            // What is not written of a route, as its `then`, is not looked at; a word that is written is the whole word.
+            let wanted = words(&route.value);
+            let fits = |(of, to): &(String, String)| *of == reason.value && words(to).starts_with(&wanted);
+            if !taken.iter().any(fits) {
                 let message = format!("no such route was taken for `{}`", reason.value);
                 let found = taken.iter().map(|(reason, route)| format!("{reason}: {route}")).collect::<Vec<_>>();
                 let found = if found.is_empty() { "none at all".to_owned() } else { found.join("\n") };
