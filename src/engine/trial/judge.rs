@@ -360,10 +360,7 @@ impl Judge<'_> {
             self.lines.iter().rposition(|line| line.speaker == Speaker::User).map_or(0, |at| at + 1)
         };
         let lines: Vec<&Line> = self.lines.iter().skip(after).filter(|line| line.speaker == Speaker::Ai).collect();
-        let fits = |line: &&&Line| {
-            wording.action.as_ref().is_none_or(|action| action.value == line.action_id)
-                && wording.fault(&line.text).is_none()
-        };
+        let fits = |line: &&&Line| wording.fault_said(&line.text, &line.action_id).is_none();
         let holds = if wording.only_forbids() {
             lines.iter().all(|line| fits(&line))
         } else {

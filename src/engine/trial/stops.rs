@@ -82,7 +82,7 @@ pub(crate) fn unheard(talk: &mut Talk<'_>, wording: &Wording) -> End {
     let from = talk.lines.iter().rposition(|line| line.speaker == Speaker::User).map_or(0, |at| at + 1);
     let (all, left) = (said(&talk.lines, from), said(&talk.lines, talk.looked));
     if wording.only_forbids() {
-        let wrong = all.iter().find_map(|line| Some((line.clone(), wording.fault(&line.text)?)));
+        let wrong = all.iter().find_map(|line| Some((line.clone(), wording.fault_said(&line.text, &line.action_id)?)));
         let (line, why) = wrong.unwrap_or_else(|| (nothing(), String::new()));
         return talk.failure(
             wording.span,
@@ -102,11 +102,7 @@ pub(crate) fn unheard(talk: &mut Talk<'_>, wording: &Wording) -> End {
             talk.failure(wording.span, format!("{message}{why}"), expected, String::new(), help)
         }
         [only] => {
-            let by = &wording.action;
-            let why = match by.as_ref().filter(|action| action.value != only.action_id) {
-                Some(_) => format!("`{}` said it", only.action_id),
-                None => wording.fault(&only.text).unwrap_or_default(),
-            };
+            let why = wording.fault_said(&only.text, &only.action_id).unwrap_or_default();
             let message = format!("the AI said something else: {why}");
             let end = talk.failure(wording.span, message, expected, only.text.clone(), None);
             if let Some(failure) = talk.failures.last_mut() {

@@ -283,10 +283,7 @@ impl<'t> Talk<'t> {
             let ai = |(_, line): &(usize, &Line)| line.speaker == Speaker::Ai;
             lines.iter().enumerate().skip(from).filter(ai).map(|(at, _)| at).collect()
         };
-        let fits = |line: &Line| {
-            wording.action.as_ref().is_none_or(|action| action.value == line.action_id)
-                && wording.fault(&line.text).is_none()
-        };
+        let fits = |line: &Line| wording.fault_said(&line.text, &line.action_id).is_none();
         if wording.only_forbids() {
             // It is about all that was said since the person's newest words, looked at or not.
             let from = self.lines.iter().rposition(|line| line.speaker == Speaker::User).map_or(0, |at| at + 1);
