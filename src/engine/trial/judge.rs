@@ -295,10 +295,15 @@ impl Judge<'_> {
             }
             return;
         }
-        if of.iter().any(|event| wanted.wording.fault(&analysis(event)).is_none()) {
+        let fits = |event: &&Value| wanted.wording.fault(&analysis(event)).is_none();
+        // Words that must not be there are in none of them; where there is none at all, nothing was shown.
+        let forbids = wanted.wording.only_forbids() && !wanted.wording.not_contains.is_empty();
+        if of.iter().any(fits) && (!forbids || of.iter().all(fits)) {
             return;
         }
-        let (message, found) = if of.is_empty() {
+        let (message, found) = if forbids && !of.is_empty() {
+            ("a monitor said what it must not say".to_owned(), shown(&of))
+        } else if of.is_empty() {
             let used = if wanted.used == Some(true) { " that a turn used" } else { "" };
             let all: Vec<&Value> = said.iter().collect();
             (format!("no monitor said anything{used}"), shown(&all))
