@@ -92,10 +92,10 @@ impl Judge<'_> {
                     layer.get(own)
                 }),
             };
-            let value = found.map_or(&Value::Null, |stored| &stored.value);
-            if !wanted.fits(value) {
-                let message = format!("the variable `{}` is another", name.value);
-                failures.push(self.compared(wanted, message, value));
+            let value = found.map(|stored| &stored.value);
+            if !wanted.fits_there(value) {
+                let message = otherwise("variable", &name.value, value);
+                failures.push(self.compared(wanted, message, value.unwrap_or(&Value::Null)));
             }
         }
     }
@@ -143,10 +143,10 @@ impl Judge<'_> {
         });
         let metrics = metrics.and_then(|event| event.get("metrics").cloned()).unwrap_or_default();
         for (name, wanted) in &expect.metrics {
-            let value = metrics.get(&name.value).unwrap_or(&Value::Null);
-            if !wanted.fits(value) {
-                let message = format!("the metric `{}` is another", name.value);
-                failures.push(self.compared(wanted, message, value));
+            let value = metrics.get(&name.value);
+            if !wanted.fits_there(value) {
+                let message = otherwise("metric", &name.value, value);
+                failures.push(self.compared(wanted, message, value.unwrap_or(&Value::Null)));
             }
         }
     }
@@ -384,6 +384,14 @@ fn text<'v>(event: &'v Value, field: &str) -> Option<&'v str> {
     event.get(field).and_then(Value::as_str)
 }
 
+/// That a variable or a metric is not as wanted.
+fn otherwise(what: &str, name: &str, value: Option<&Value>) -> String {
+    match value {
+        Some(_) => format!("the {what} `{name}` is another"),
+        None => format!("there is no {what} `{name}`"),
+    }
+}
+
 fn analysis(event: &Value) -> String {
     event.get("analysis").map(Value::to_string).unwrap_or_default()
 }
@@ -391,7 +399,7 @@ fn analysis(event: &Value) -> String {
 fn fits(wanted: &WantedEvent, event: &Value) -> bool {
     wanted.fields.iter().all(|(name, wanted)| {
         let value = event.get(&name.value).or_else(|| event.pointer("/location")?.get(&name.value));
-        wanted.fits(value.unwrap_or(&Value::Null))
+        wanted.fits_there(value)
     })
 }
 
