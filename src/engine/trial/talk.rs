@@ -75,6 +75,8 @@ pub struct Talk<'t> {
     pub(crate) looked: usize,
     /// The first event since the person's newest words.
     pub(crate) since: usize,
+    /// Whether the test speaks of a session that fails or stops, since it went on for the last time.
+    pub(crate) spoke_of_trouble: bool,
     /// What was not as expected.
     pub failures: Vec<Failure>,
     /// What is no failure and yet worth knowing.
@@ -119,6 +121,7 @@ impl<'t> Talk<'t> {
             read: 0,
             looked: 0,
             since: 0,
+            spoke_of_trouble: false,
             failures: vec![],
             notes: vec![],
             sessions: 0,
@@ -195,6 +198,7 @@ impl<'t> Talk<'t> {
     /// Runs turns until the person is waited for or nothing can go on.
     async fn advance(&mut self) -> Result<(), End> {
         let time = Arc::clone(&self.setting.time);
+        self.spoke_of_trouble = false;
         let Some(session) = &mut self.session else { return Ok(()) };
         let _: Pause = in_time(&time, session.advance()).await?;
         self.settle().await?;
@@ -339,6 +343,7 @@ impl<'t> Talk<'t> {
         };
         let failures = judge(expect, &judge_of);
         if failures.is_empty() {
+            self.spoke_of_trouble |= stops::is_about_trouble(expect);
             return Ok(());
         }
         self.failures.extend(failures);
