@@ -94,7 +94,7 @@ impl Judge<'_> {
             };
             let value = found.map(|stored| &stored.value);
             if !wanted.fits_there(value) {
-                let message = otherwise("variable", &name.value, value);
+                let message = absent_or_other("variable", "has no value", &name.value, value);
                 failures.push(self.compared(wanted, message, value.unwrap_or(&Value::Null)));
             }
         }
@@ -145,7 +145,7 @@ impl Judge<'_> {
         for (name, wanted) in &expect.metrics {
             let value = metrics.get(&name.value);
             if !wanted.fits_there(value) {
-                let message = otherwise("metric", &name.value, value);
+                let message = absent_or_other("metric", "is not there", &name.value, value);
                 failures.push(self.compared(wanted, message, value.unwrap_or(&Value::Null)));
             }
         }
@@ -385,11 +385,9 @@ fn text<'v>(event: &'v Value, field: &str) -> Option<&'v str> {
 }
 
 /// That a variable or a metric is not as wanted.
-fn otherwise(what: &str, name: &str, value: Option<&Value>) -> String {
-    match value {
-        Some(_) => format!("the {what} `{name}` is another"),
-        None => format!("there is no {what} `{name}`"),
-    }
+fn absent_or_other(what: &str, absent: &str, name: &str, value: Option<&Value>) -> String {
+    let how = if value.is_some() { "is another" } else { absent };
+    format!("the {what} `{name}` {how}")
 }
 
 fn analysis(event: &Value) -> String {

@@ -8,6 +8,7 @@ use async_trait::async_trait;
 use crate::engine::environment::Environment;
 use crate::engine::error::EngineError;
 use crate::engine::models::choose::{Wanted, choose};
+use crate::engine::models::shared::Shared;
 use crate::engine::trial::scripts::Tried;
 use crate::model::error::{ModelError, Waited};
 use crate::model::message::Message;
@@ -109,7 +110,7 @@ enum Inner {
 }
 
 impl TrialModels {
-    /// The models of `test`. `asked` (`--model`) stands in the place of a model that is not written out.
+    /// The models of `test`, with what is shared with other conversations. `asked` (`--model`) stands in the place of a model that is not written out.
     ///
     /// # Errors
     /// When a configured model does not exist or cannot be used.
@@ -117,7 +118,7 @@ impl TrialModels {
         test: &WrittenTest,
         tried: &Tried,
         asked: Option<&str>,
-        environment: &Environment,
+        (environment, shared): (&Environment, &Arc<Shared>),
         time: &Arc<VirtualTime>,
         watch: Arc<Watch>,
     ) -> Result<Self, EngineError> {
@@ -136,8 +137,7 @@ impl TrialModels {
             (Inner::One(Arc::new(Offline) as Arc<dyn Provider>), OFFLINE.to_owned())
         } else {
             let wanted = Wanted { asked: Some(named), stored: None, script: tried.program.model.as_deref() };
-            // Each conversation has a runtime of its own, and a connection belongs to one.
-            let chosen = choose(&tried.project, environment, &Arc::default(), wanted)?;
+            let chosen = choose(&tried.project, environment, shared, wanted)?;
             (Inner::Configured(Box::new(chosen.models)), chosen.name)
         };
         // Monitors may be written out where the model is not.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use crate::engine::environment::Environment;
 use crate::engine::models::choose::{Wanted, choose};
+use crate::engine::models::shared::Shared;
 use crate::engine::trial::models::TrialModels;
 use crate::engine::trial::ran::Line;
 use crate::engine::trial::scripts::Tried;
@@ -42,7 +43,7 @@ pub fn model(
     models: &TrialModels,
     tried: &Tried,
     asked: Option<&str>,
-    environment: &Environment,
+    (environment, shared): (&Environment, &Arc<Shared>),
 ) -> Result<Arc<dyn Provider>, String> {
     if let Some(scripted) = models.scripted.as_ref().filter(|scripted| scripted.has(Purpose::Persona)) {
         return Ok(Arc::clone(scripted) as Arc<dyn Provider>);
@@ -50,7 +51,7 @@ pub fn model(
     let named = persona.model.as_ref().map(|name| name.value.as_str()).or(asked);
     let none = "a simulated person needs a configured model: name one with `model:` below `user:`, or with `--model`";
     let wanted = Wanted { asked: named, stored: None, script: tried.program.model.as_deref() };
-    let chosen = choose(&tried.project, environment, &Arc::default(), wanted);
+    let chosen = choose(&tried.project, environment, shared, wanted);
     let chosen = chosen.map_err(|error| format!("{none} ({error})"))?;
     let provider = chosen.models.provider(None).map_err(|error| format!("{none} ({error})"))?;
     if provider.name() == OFFLINE { Err(none.to_owned()) } else { Ok(provider) }
@@ -65,10 +66,10 @@ pub fn models(
     models: &TrialModels,
     tried: &Tried,
     asked: Option<&str>,
-    environment: &Environment,
+    (environment, shared): (&Environment, &Arc<Shared>),
 ) -> Result<VecDeque<Arc<dyn Provider>>, String> {
     let persona = |step: &Step| match step {
-        Step::Persona(persona) => Some(model(persona, models, tried, asked, environment)),
+        Step::Persona(persona) => Some(model(persona, models, tried, asked, (environment, shared))),
         _ => None,
     };
     test.dialogue.iter().filter_map(persona).collect()

@@ -176,7 +176,9 @@ impl Runner<'_> {
         let watch = Arc::new(Watch::new(written.turns, limit, remember));
         let time = Arc::new(VirtualTime::default());
         let asked = self.request.model.as_deref();
-        let models = TrialModels::of(written, tried, asked, self.scripts.environment(), &time, Arc::clone(&watch));
+        let shared = self.scripts.shared();
+        let around = (self.scripts.environment(), &shared);
+        let models = TrialModels::of(written, tried, asked, around, &time, Arc::clone(&watch));
         let models = match models {
             Ok(models) => Arc::new(models),
             Err(error) => {
@@ -185,7 +187,7 @@ impl Runner<'_> {
                 return;
             }
         };
-        let personas = match persona::models(written, &models, tried, asked, self.scripts.environment()) {
+        let personas = match persona::models(written, &models, tried, asked, around) {
             Ok(personas) => personas,
             Err(why) => {
                 (ran.status, ran.why) = (Status::Skipped, Some(why));
