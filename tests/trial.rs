@@ -137,6 +137,14 @@ fn a_simulated_person_is_passed_over_where_no_real_model_is() {
 }
 
 #[test]
+fn a_simulated_person_whose_model_does_not_exist_breaks_the_test() {
+    let mistyped = folder("test: talks\nscript: talk.yaml\nuser: { persona: 话不多, model: gtp }\n");
+    let (ran, text) = of(&[mistyped.path().to_path_buf()], |_| ());
+    assert_eq!(ran[0].status, Status::Broken, "{text}");
+    assert!(text.contains("the model of the simulated person: there is no model `gtp`"), "{text}");
+}
+
+#[test]
 fn a_text_of_a_megabyte_is_said_and_compared() {
     let long = "一".repeat(300_000);
     let test = format!(

@@ -11,7 +11,7 @@ use crate::engine::error::EngineError;
 use crate::engine::project::given_directory;
 use crate::engine::trial::find::{TestFile, Tests};
 use crate::engine::trial::models::{TrialModels, Watch};
-use crate::engine::trial::persona;
+use crate::engine::trial::persona::{self, Unplayed};
 use crate::engine::trial::ran::{Ran, Status};
 use crate::engine::trial::request::{LIMIT_OF_REAL_MODELS, TrialRequest, USUAL_LIMIT};
 use crate::engine::trial::scripts::{Scripts, Tried, Untried};
@@ -189,8 +189,11 @@ impl Runner<'_> {
         };
         let personas = match persona::models(written, &models, tried, asked, around) {
             Ok(personas) => personas,
-            Err(why) => {
-                (ran.status, ran.why) = (Status::Skipped, Some(why));
+            Err(unplayed) => {
+                (ran.status, ran.why) = match unplayed {
+                    Unplayed::Nobody(why) => (Status::Skipped, Some(why)),
+                    Unplayed::Wrong(why) => (Status::Broken, Some(why)),
+                };
                 return;
             }
         };
