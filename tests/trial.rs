@@ -243,13 +243,29 @@ fn a_snapshot_is_kept_when_it_is_told_to_and_compared_from_then_on() {
 }
 
 #[test]
+fn no_report_holds_what_is_sensitive() {
+    let script = "session:\n  session_id: s\n  declare: [{ var: phone, type: string, sensitive: true }, { var: age, type: integer, sensitive: true }]\n  phases:\n    - { phase_id: p, topics: [{ topic_id: t, actions: [{ action_type: ai_ask, action_id: ask, config: { content: 电话, max_rounds: 3, output: [{ get: phone, define: 电话, type: string }, { get: age, define: 年龄, type: integer }] } }, { action_type: ai_ask, action_id: more, config: { content: 还有吗, output: [{ get: other, define: 别的, type: string }] } }] }] }\n";
+    let test = "test: masked\nscript: s.yaml\nmodel:\n  ask: [{ content: 电话？ }, { content: 记下了13800001111。, EXIT: \"YES\", phone: \"13800001111\", age: 34 }]\n  more: [{ content: 还有吗？ }]\ndialogue:\n  - user: 我的号码是13800001111\n  - expect: { variables: { phone: \"1\", age: 35 }, prompt: { more: { contains: zzz } }, said: { contains: zzz } }\n";
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("s.yaml"), script).unwrap();
+    fs::write(folder.path().join("a.test.yaml"), test).unwrap();
+    let (file, path) = (folder.path().join("junit.xml"), folder.path().to_str().unwrap());
+    for format in ["human", "json"] {
+        let (code, out, _) = program(&["test", path, "--format", format, "--junit", file.to_str().unwrap()]);
+        let found = out.contains("***") && out.contains("the variable `age` is another") && !out.contains("34\n");
+        assert!(code == 1 && found && !out.contains("13800001111") && !out.contains("\"34\""), "{out}");
+        assert!(!fs::read_to_string(&file).unwrap().contains("13800001111"));
+    }
+}
+
+#[test]
 fn junit_has_a_case_for_each() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("junit.xml");
     let (code, _, err) = program(&["test", "tests/trials/fails", "--junit", file.to_str().unwrap()]);
     assert_eq!(code, 1, "{err}");
     let xml = fs::read_to_string(file).unwrap();
-    assert!(xml.matches("<testcase").count() == 14 && xml.contains("小[-林-]{+李+}"), "{xml}");
+    assert!(xml.matches("<testcase").count() == 19 && xml.contains("小[-林-]{+李+}"), "{xml}");
 }
 
 #[test]

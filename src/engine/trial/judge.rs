@@ -16,6 +16,7 @@ use crate::script::test::wanted::{Wanted, shown};
 use crate::script::test::wording::Wording;
 use crate::source::span::{Span, Spanned};
 use crate::source::text::SourceFile;
+use crate::value::mask::MASK;
 use crate::value::scopes::Scope;
 
 /// Kinds of actions that no conversation is about: why they ended is asked for by their ids only.
@@ -95,9 +96,19 @@ impl Judge<'_> {
             let value = found.map(|stored| &stored.value);
             if !wanted.fits_there(value) {
                 let message = absent_or_other("variable", "has no value", &name.value, value);
-                failures.push(self.compared(wanted, message, value.unwrap_or(&Value::Null)));
+                let mut failure = self.compared(wanted, message, value.unwrap_or(&Value::Null));
+                // A value may be too short to be found in texts, as an age is: it is hidden here.
+                if value.is_some_and(|value| !value.is_null()) && self.is_sensitive(own) {
+                    failure.found = MASK.to_owned();
+                }
+                failures.push(failure);
             }
         }
+    }
+
+    fn is_sensitive(&self, name: &str) -> bool {
+        let mut layers = self.session.all_scopes().flat_map(|scopes| scopes.layers());
+        layers.any(|layer| layer.declaration(name).is_some_and(|declaration| declaration.sensitive))
     }
 
     /// The newest outcome: of the action of this id, else of any that a conversation is about.

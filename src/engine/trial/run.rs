@@ -10,6 +10,7 @@ use crate::engine::environment::Environment;
 use crate::engine::error::EngineError;
 use crate::engine::project::given_directory;
 use crate::engine::trial::find::{TestFile, Tests};
+use crate::engine::trial::masked::mask;
 use crate::engine::trial::models::{TrialModels, Watch};
 use crate::engine::trial::persona::{self, Unplayed};
 use crate::engine::trial::ran::{Ran, Status};
@@ -242,6 +243,7 @@ impl Runner<'_> {
         {
             snapshot(test, written, session, self.request.update, ran);
         }
+        mask(ran, talk.masker());
         // Monitors that are still under way end here, inside of their runtime.
         runtime.block_on(async { drop(talk) });
     }
