@@ -278,6 +278,10 @@ fn coverage_stands_behind_the_report_or_in_a_file() {
     let (code, _, err) = program(&["test", "scripts/tests", "--coverage=html", "--coverage-out", file]);
     assert_eq!(code, 0, "{err}");
     assert!(fs::read_to_string(file).unwrap().contains("<html"));
+    let skipped = self::folder("test: talks\nscript: talk.yaml\nuser: { persona: 话不多 }\n");
+    let (_, out, _) = program(&["test", skipped.path().to_str().unwrap(), "--coverage=json"]);
+    let report: serde_json::Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(report["files"][0]["sessions"], 0, "a session that was not held counts for nothing: {report:#}");
     let (_, out, err) = program(&["test", "scripts/tests", "--coverage=json"]);
     assert!(serde_json::from_str::<serde_json::Value>(&out).unwrap().is_object());
     assert!(err.contains("passed"), "the report stands aside: {err}");
