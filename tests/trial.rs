@@ -194,6 +194,20 @@ fn every_example_of_the_page_about_tests_runs() {
     assert_eq!(skipped.iter().map(Ran::title).collect::<Vec<_>>(), ["somebody of few words gets through"]);
 }
 
+#[test]
+fn the_limits_of_a_model_hold_for_all_conversations_together() {
+    let many = folder("test: many\nscript: talk.yaml\nmodel: slow\nfor: [[n], [1], [2], [3], [4]]\ndialogue:\n  - ai: { contains: \"{{ n }}\" }\n");
+    let table = "[models.slow]\nprovider = \"replay\"\nfile = \"slow.replies\"\nconcurrency = 1\n";
+    fs::write(many.path().join("bcc-script.toml"), table).unwrap();
+    let replies = "replies:\n  ask_name:\n    - { $after_ms: 100, reply: { content: \"1234\" } }\n";
+    fs::write(many.path().join("slow.replies"), replies).unwrap();
+    let began = std::time::Instant::now();
+    let (ran, text) = of(&[many.path().to_path_buf()], |request| (request.jobs, request.trust) = (Some(4), true));
+    assert!(ran.len() == 4 && ran.iter().all(|ran| ran.status == Status::Passed), "{text}");
+    // Four calls one after the other take at least so long, on any machine; at the same time they would not.
+    assert!(began.elapsed() >= std::time::Duration::from_millis(400), "{:?}", began.elapsed());
+}
+
 /// Runs the program, and gives its exit code, standard output and standard error.
 fn program(arguments: &[&str]) -> (i32, String, String) {
     let program = env!("CARGO_BIN_EXE_bcc-script");
