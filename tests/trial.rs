@@ -137,6 +137,14 @@ fn a_simulated_person_is_passed_over_where_no_real_model_is() {
 }
 
 #[test]
+fn a_simulated_person_whose_model_does_not_exist_breaks_the_test() {
+    let mistyped = folder("test: talks\nscript: talk.yaml\nuser: { persona: 话不多, model: gtp }\n");
+    let (ran, text) = of(&[mistyped.path().to_path_buf()], |_| ());
+    assert_eq!(ran[0].status, Status::Broken, "{text}");
+    assert!(text.contains("the model of the simulated person: there is no model `gtp`"), "{text}");
+}
+
+#[test]
 fn a_text_of_a_megabyte_is_said_and_compared() {
     let long = "一".repeat(300_000);
     let test = format!(
@@ -184,6 +192,20 @@ fn every_example_of_the_page_about_tests_runs() {
     let (others, skipped): (Vec<Ran>, Vec<Ran>) = ran.into_iter().partition(|ran| ran.status != Status::Skipped);
     assert!(others.iter().all(|ran| ran.status == Status::Passed), "{text}");
     assert_eq!(skipped.iter().map(Ran::title).collect::<Vec<_>>(), ["somebody of few words gets through"]);
+}
+
+#[test]
+fn the_limits_of_a_model_hold_for_all_conversations_together() {
+    let many = folder("test: many\nscript: talk.yaml\nmodel: slow\nfor: [[n], [1], [2], [3], [4]]\ndialogue:\n  - ai: { contains: \"{{ n }}\" }\n");
+    let table = "[models.slow]\nprovider = \"replay\"\nfile = \"slow.replies\"\nconcurrency = 1\n";
+    fs::write(many.path().join("bcc-script.toml"), table).unwrap();
+    let replies = "replies:\n  ask_name:\n    - { $after_ms: 100, reply: { content: \"1234\" } }\n";
+    fs::write(many.path().join("slow.replies"), replies).unwrap();
+    let began = std::time::Instant::now();
+    let (ran, text) = of(&[many.path().to_path_buf()], |request| (request.jobs, request.trust) = (Some(4), true));
+    assert!(ran.len() == 4 && ran.iter().all(|ran| ran.status == Status::Passed), "{text}");
+    // Four calls one after the other take at least so long, on any machine; at the same time they would not.
+    assert!(began.elapsed() >= std::time::Duration::from_millis(400), "{:?}", began.elapsed());
 }
 
 /// Runs the program, and gives its exit code, standard output and standard error.
@@ -235,13 +257,29 @@ fn a_snapshot_is_kept_when_it_is_told_to_and_compared_from_then_on() {
 }
 
 #[test]
+fn no_report_holds_what_is_sensitive() {
+    let script = "session:\n  session_id: s\n  declare: [{ var: phone, type: string, sensitive: true }, { var: age, type: integer, sensitive: true }]\n  phases:\n    - { phase_id: p, topics: [{ topic_id: t, actions: [{ action_type: ai_ask, action_id: ask, config: { content: 电话, max_rounds: 3, output: [{ get: phone, define: 电话, type: string }, { get: age, define: 年龄, type: integer }] } }, { action_type: ai_ask, action_id: more, config: { content: 还有吗, output: [{ get: other, define: 别的, type: string }] } }] }] }\n";
+    let test = "test: masked\nscript: s.yaml\nmodel:\n  ask: [{ content: 电话？ }, { content: 记下了13800001111。, EXIT: \"YES\", phone: \"13800001111\", age: 34 }]\n  more: [{ content: 还有吗？ }]\ndialogue:\n  - user: 我的号码是13800001111\n  - expect: { variables: { phone: \"1\", age: 35 }, prompt: { more: { contains: zzz } }, said: { contains: zzz } }\n";
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("s.yaml"), script).unwrap();
+    fs::write(folder.path().join("a.test.yaml"), test).unwrap();
+    let (file, path) = (folder.path().join("junit.xml"), folder.path().to_str().unwrap());
+    for format in ["human", "json"] {
+        let (code, out, _) = program(&["test", path, "--format", format, "--junit", file.to_str().unwrap()]);
+        let found = out.contains("***") && out.contains("the variable `age` is another") && !out.contains("34\n");
+        assert!(code == 1 && found && !out.contains("13800001111") && !out.contains("\"34\""), "{out}");
+        assert!(!fs::read_to_string(&file).unwrap().contains("13800001111"));
+    }
+}
+
+#[test]
 fn junit_has_a_case_for_each() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("junit.xml");
     let (code, _, err) = program(&["test", "tests/trials/fails", "--junit", file.to_str().unwrap()]);
     assert_eq!(code, 1, "{err}");
     let xml = fs::read_to_string(file).unwrap();
-    assert!(xml.matches("<testcase").count() == 14 && xml.contains("小[-林-]{+李+}"), "{xml}");
+    assert!(xml.matches("<testcase").count() == 19 && xml.contains("小[-林-]{+李+}"), "{xml}");
 }
 
 #[test]
@@ -254,6 +292,10 @@ fn coverage_stands_behind_the_report_or_in_a_file() {
     let (code, _, err) = program(&["test", "scripts/tests", "--coverage=html", "--coverage-out", file]);
     assert_eq!(code, 0, "{err}");
     assert!(fs::read_to_string(file).unwrap().contains("<html"));
+    let skipped = self::folder("test: talks\nscript: talk.yaml\nuser: { persona: 话不多 }\n");
+    let (_, out, _) = program(&["test", skipped.path().to_str().unwrap(), "--coverage=json"]);
+    let report: serde_json::Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(report["files"][0]["sessions"], 0, "a session that was not held counts for nothing: {report:#}");
     let (_, out, err) = program(&["test", "scripts/tests", "--coverage=json"]);
     assert!(serde_json::from_str::<serde_json::Value>(&out).unwrap().is_object());
     assert!(err.contains("passed"), "the report stands aside: {err}");

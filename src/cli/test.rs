@@ -84,8 +84,11 @@ fn covered(options: &Test, ran: &[Ran]) -> Result<bool, EngineError> {
     }
     let mut coverage = Coverage::default();
     for ran in ran {
-        if let Some(program) = &ran.program {
-            coverage.add(program, &ran.events());
+        match &ran.program {
+            // Of what was skipped or could not be run the script is known, and no session was held.
+            Some(program) if ran.journal.is_empty() => coverage.know(program),
+            Some(program) => coverage.add(program, &ran.events()),
+            None => {}
         }
     }
     let names = Names::seen_from(here()?);

@@ -22,7 +22,7 @@ type Key = (PathBuf, String);
 /// What is shared. Settings that changed since (another key, another limit) make a new one.
 #[derive(Default)]
 pub struct Shared {
-    gates: Mutex<BTreeMap<Key, Arc<Gate>>>,
+    gates: Arc<Mutex<BTreeMap<Key, Arc<Gate>>>>,
     servers: Mutex<BTreeMap<Key, Connected>>,
 }
 
@@ -33,6 +33,11 @@ struct Connected {
 }
 
 impl Shared {
+    /// The same limits with connections of its own, for another runtime: a connection belongs to the one that made it.
+    pub fn apart(&self) -> Self {
+        Self { gates: Arc::clone(&self.gates), servers: Mutex::default() }
+    }
+
     /// The gate in front of a model; `None` when it has no limits.
     pub fn gate(&self, project: &Path, name: &str, limits: Limits) -> Option<Arc<Gate>> {
         if limits.are_none() {

@@ -16,6 +16,7 @@ use crate::script::test::wanted::{Wanted, shown};
 use crate::script::test::wording::Wording;
 use crate::source::span::{Span, Spanned};
 use crate::source::text::SourceFile;
+use crate::value::mask::MASK;
 use crate::value::scopes::Scope;
 
 /// Kinds of actions that no conversation is about: why they ended is asked for by their ids only.
@@ -92,12 +93,22 @@ impl Judge<'_> {
                     layer.get(own)
                 }),
             };
-            let value = found.map_or(&Value::Null, |stored| &stored.value);
-            if !wanted.fits(value) {
-                let message = format!("the variable `{}` is another", name.value);
-                failures.push(self.compared(wanted, message, value));
+            let value = found.map(|stored| &stored.value);
+            if !wanted.fits_there(value) {
+                let message = absent_or_other("variable", "has no value", &name.value, value);
+                let mut failure = self.compared(wanted, message, value.unwrap_or(&Value::Null));
+                // A value may be too short to be found in texts, as an age is: it is hidden here.
+                if value.is_some_and(|value| !value.is_null()) && self.is_sensitive(own) {
+                    failure.found = MASK.to_owned();
+                }
+                failures.push(failure);
             }
         }
+    }
+
+    fn is_sensitive(&self, name: &str) -> bool {
+        let mut layers = self.session.all_scopes().flat_map(|scopes| scopes.layers());
+        layers.any(|layer| layer.declaration(name).is_some_and(|declaration| declaration.sensitive))
     }
 
     /// The newest outcome: of the action of this id, else of any that a conversation is about.
@@ -143,10 +154,10 @@ impl Judge<'_> {
         });
         let metrics = metrics.and_then(|event| event.get("metrics").cloned()).unwrap_or_default();
         for (name, wanted) in &expect.metrics {
-            let value = metrics.get(&name.value).unwrap_or(&Value::Null);
-            if !wanted.fits(value) {
-                let message = format!("the metric `{}` is another", name.value);
-                failures.push(self.compared(wanted, message, value));
+            let value = metrics.get(&name.value);
+            if !wanted.fits_there(value) {
+                let message = absent_or_other("metric", "is not there", &name.value, value);
+                failures.push(self.compared(wanted, message, value.unwrap_or(&Value::Null)));
             }
         }
     }
@@ -295,10 +306,15 @@ impl Judge<'_> {
             }
             return;
         }
-        if of.iter().any(|event| wanted.wording.fault(&analysis(event)).is_none()) {
+        let fits = |event: &&Value| wanted.wording.fault(&analysis(event)).is_none();
+        // Words that must not be there are in none of them; where there is none at all, nothing was shown.
+        let forbids = wanted.wording.only_forbids() && !wanted.wording.not_contains.is_empty();
+        if of.iter().any(fits) && (!forbids || of.iter().all(fits)) {
             return;
         }
-        let (message, found) = if of.is_empty() {
+        let (message, found) = if forbids && !of.is_empty() {
+            ("a monitor said what it must not say".to_owned(), shown(&of))
+        } else if of.is_empty() {
             let used = if wanted.used == Some(true) { " that a turn used" } else { "" };
             let all: Vec<&Value> = said.iter().collect();
             (format!("no monitor said anything{used}"), shown(&all))
@@ -336,13 +352,15 @@ impl Judge<'_> {
             let pair = |event: &Value| Some((text(event, "reason")?.to_owned(), text(event, "route")?.to_owned()));
             taken.extend(self.log.of(kind, self.since).iter().filter_map(pair));
         }
-        let plain = |route: &str| {
-            route.replace([':', ',', '{', '}', '`'], " ").split_whitespace().collect::<Vec<_>>().join(" ")
+        let words = |route: &str| -> Vec<String> {
+            let plain = route.replace([':', ',', '{', '}', '`'], " ");
+            plain.split_whitespace().map(str::to_owned).collect()
         };
         for (reason, route) in &expect.routes {
-            let fits =
-                |(of, to): &&(String, String)| *of == reason.value && plain(to).starts_with(&plain(&route.value));
-            if !taken.iter().any(|route| fits(&route)) {
+            // What is not written of a route, as its `then`, is not looked at; a word that is written is the whole word.
+            let wanted = words(&route.value);
+            let fits = |(of, to): &(String, String)| *of == reason.value && words(to).starts_with(&wanted);
+            if !taken.iter().any(fits) {
                 let message = format!("no such route was taken for `{}`", reason.value);
                 let found = taken.iter().map(|(reason, route)| format!("{reason}: {route}")).collect::<Vec<_>>();
                 let found = if found.is_empty() { "none at all".to_owned() } else { found.join("\n") };
@@ -358,10 +376,7 @@ impl Judge<'_> {
             self.lines.iter().rposition(|line| line.speaker == Speaker::User).map_or(0, |at| at + 1)
         };
         let lines: Vec<&Line> = self.lines.iter().skip(after).filter(|line| line.speaker == Speaker::Ai).collect();
-        let fits = |line: &&&Line| {
-            wording.action.as_ref().is_none_or(|action| action.value == line.action_id)
-                && wording.fault(&line.text).is_none()
-        };
+        let fits = |line: &&&Line| wording.fault_said(&line.text, &line.action_id).is_none();
         let holds = if wording.only_forbids() {
             lines.iter().all(|line| fits(&line))
         } else {
@@ -380,6 +395,12 @@ fn text<'v>(event: &'v Value, field: &str) -> Option<&'v str> {
     event.get(field).and_then(Value::as_str)
 }
 
+/// That a variable or a metric is not as wanted.
+fn absent_or_other(what: &str, absent: &str, name: &str, value: Option<&Value>) -> String {
+    let how = if value.is_some() { "is another" } else { absent };
+    format!("the {what} `{name}` {how}")
+}
+
 fn analysis(event: &Value) -> String {
     event.get("analysis").map(Value::to_string).unwrap_or_default()
 }
@@ -387,7 +408,7 @@ fn analysis(event: &Value) -> String {
 fn fits(wanted: &WantedEvent, event: &Value) -> bool {
     wanted.fields.iter().all(|(name, wanted)| {
         let value = event.get(&name.value).or_else(|| event.pointer("/location")?.get(&name.value));
-        wanted.fits(value.unwrap_or(&Value::Null))
+        wanted.fits_there(value)
     })
 }
 

@@ -7,6 +7,7 @@ pub mod find;
 pub mod judge;
 pub mod junit;
 pub mod log;
+pub mod masked;
 pub mod models;
 pub mod persona;
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! The models of a test: written replies, the offline responder or a configured one; and what they were asked.
 
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -8,6 +9,7 @@ use async_trait::async_trait;
 use crate::engine::environment::Environment;
 use crate::engine::error::EngineError;
 use crate::engine::models::choose::{Wanted, choose};
+use crate::engine::models::shared::Shared;
 use crate::engine::trial::scripts::Tried;
 use crate::model::error::{ModelError, Waited};
 use crate::model::message::Message;
@@ -29,9 +31,6 @@ const OFFLINE: &str = "offline";
 /// The most calls of a model for each turn that a test allows: a loop that never waits for the person ends with it.
 const CALLS_PER_TURN: u64 = 10;
 
-/// The most calls that are remembered with their prompts.
-const MOST_REMEMBERED: usize = 2_000;
-
 /// What a model was asked.
 #[derive(Clone, Debug)]
 pub struct Asked {
@@ -43,10 +42,18 @@ pub struct Asked {
     pub messages: Vec<Message>,
 }
 
+/// What was asked so far.
+#[derive(Debug, Default)]
+struct SoFar {
+    calls: u64,
+    /// Of each asker the newest, with its number; a conversation may be long, and nobody looks at the others.
+    newest: HashMap<(Purpose, String), (u64, Asked)>,
+}
+
 /// What the models of one conversation were asked, and how long that may go on.
 #[derive(Debug)]
 pub struct Watch {
-    asked: Mutex<(u64, Vec<Asked>)>,
+    asked: Mutex<SoFar>,
     remember: bool,
     most: u64,
     until: Instant,
@@ -62,13 +69,14 @@ impl Watch {
     /// The newest prompt of this purpose and action; of any action without one.
     pub fn newest(&self, purpose: Purpose, action_id: Option<&str>) -> Option<Asked> {
         let asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
-        let fits = |asked: &&Asked| asked.purpose == purpose && action_id.is_none_or(|id| id == asked.action_id);
-        asked.1.iter().rev().find(fits).cloned()
+        let fits = |asked: &Asked| asked.purpose == purpose && action_id.is_none_or(|id| id == asked.action_id);
+        let newest = asked.newest.values().filter(|(_, asked)| fits(asked)).max_by_key(|(number, _)| *number);
+        newest.map(|(_, asked)| asked.clone())
     }
 
     /// Why the conversation does not come to an end, when it does not.
     pub fn endless(&self) -> Option<String> {
-        let calls = self.asked.lock().unwrap_or_else(PoisonError::into_inner).0;
+        let calls = self.asked.lock().unwrap_or_else(PoisonError::into_inner).calls;
         if calls > self.most {
             return Some(format!("the models were asked more than {} times", self.most));
         }
@@ -78,11 +86,12 @@ impl Watch {
     fn note(&self, request: &ModelRequest) -> Result<(), ModelError> {
         {
             let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
-            asked.0 += 1;
-            if self.remember && asked.1.len() < MOST_REMEMBERED {
+            asked.calls += 1;
+            if self.remember {
                 let task = &request.task;
                 let (purpose, action_id) = (task.purpose, task.action_id.clone());
-                asked.1.push(Asked { purpose, action_id, messages: request.messages.clone() });
+                let (number, key) = (asked.calls, (purpose, action_id.clone()));
+                asked.newest.insert(key, (number, Asked { purpose, action_id, messages: request.messages.clone() }));
             }
         }
         match self.endless() {
@@ -109,7 +118,7 @@ enum Inner {
 }
 
 impl TrialModels {
-    /// The models of `test`. `asked` (`--model`) stands in the place of a model that is not written out.
+    /// The models of `test`, with what is shared with other conversations. `asked` (`--model`) stands in the place of a model that is not written out.
     ///
     /// # Errors
     /// When a configured model does not exist or cannot be used.
@@ -117,7 +126,7 @@ impl TrialModels {
         test: &WrittenTest,
         tried: &Tried,
         asked: Option<&str>,
-        environment: &Environment,
+        (environment, shared): (&Environment, &Arc<Shared>),
         time: &Arc<VirtualTime>,
         watch: Arc<Watch>,
     ) -> Result<Self, EngineError> {
@@ -136,8 +145,7 @@ impl TrialModels {
             (Inner::One(Arc::new(Offline) as Arc<dyn Provider>), OFFLINE.to_owned())
         } else {
             let wanted = Wanted { asked: Some(named), stored: None, script: tried.program.model.as_deref() };
-            // Each conversation has a runtime of its own, and a connection belongs to one.
-            let chosen = choose(&tried.project, environment, &Arc::default(), wanted)?;
+            let chosen = choose(&tried.project, environment, shared, wanted)?;
             (Inner::Configured(Box::new(chosen.models)), chosen.name)
         };
         // Monitors may be written out where the model is not.
@@ -233,5 +241,37 @@ fn come(sent: &Sent) -> Come {
             Slow::Total => Waited::Total,
         }),
         Sent::Fault(Fault::Unreachable) => Come::Unreachable,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::message::Role;
+    use crate::model::request::Task;
+
+    #[test]
+    fn the_prompt_of_an_asker_is_the_newest_however_many_there_were() {
+        let watch = Watch::new(10_000, Duration::from_secs(600), true);
+        for call in 0..5_000 {
+            let task = Task {
+                purpose: Purpose::Action,
+                kind: "ai_ask".into(),
+                action_id: format!("ask_{}", call % 2),
+                path: String::new(),
+                content: String::new(),
+                wanted: vec![],
+                answer: None,
+                inputs: vec![],
+                round: 1,
+                call,
+                opening: false,
+            };
+            let messages = vec![Message { role: Role::User, content: format!("prompt {call}") }];
+            watch.note(&ModelRequest { messages, schema: None, temperature: None, max_tokens: None, task }).unwrap();
+        }
+        let newest = |id| watch.newest(Purpose::Action, id).unwrap().messages[0].content.clone();
+        assert_eq!([newest(None), newest(Some("ask_0")), newest(Some("ask_1"))], ["prompt 4999", "prompt 4998", "prompt 4999"]);
+        assert!(watch.newest(Purpose::Monitor, None).is_none());
     }
 }

@@ -6,6 +6,8 @@ use std::sync::Arc;
 
 use crate::engine::environment::Environment;
 use crate::engine::models::choose::{Wanted, choose};
+use crate::engine::models::shared::Shared;
+use crate::engine::models::surroundings::key_alone;
 use crate::engine::trial::models::TrialModels;
 use crate::engine::trial::ran::Line;
 use crate::engine::trial::scripts::Tried;
@@ -32,28 +34,49 @@ const MOST_TOKENS: u32 = 600;
 /// The name of the built-in responder, which cannot play anybody.
 const OFFLINE: &str = "offline";
 
+/// What an error is about.
+const WHO: &str = "the model of the simulated person";
+
+/// Why nobody plays a simulated person, in words.
+#[derive(Clone, Debug)]
+pub enum Unplayed {
+    /// No model is configured: the test is skipped.
+    Nobody(String),
+    /// The model that should play it cannot be used: the test is broken.
+    Wrong(String),
+}
+
 /// The model that plays `persona`: the test's written replies when they have some for it; else the one that it names, the one
 /// of `--model`, the test's or the configured one.
 ///
 /// # Errors
-/// Why there is none, in words: then the test is skipped.
+/// Why there is none, in words.
 pub fn model(
     persona: &Persona,
     models: &TrialModels,
     tried: &Tried,
     asked: Option<&str>,
-    environment: &Environment,
-) -> Result<Arc<dyn Provider>, String> {
+    (environment, shared): (&Environment, &Arc<Shared>),
+) -> Result<Arc<dyn Provider>, Unplayed> {
     if let Some(scripted) = models.scripted.as_ref().filter(|scripted| scripted.has(Purpose::Persona)) {
         return Ok(Arc::clone(scripted) as Arc<dyn Provider>);
     }
     let named = persona.model.as_ref().map(|name| name.value.as_str()).or(asked);
     let none = "a simulated person needs a configured model: name one with `model:` below `user:`, or with `--model`";
     let wanted = Wanted { asked: named, stored: None, script: tried.program.model.as_deref() };
-    let chosen = choose(&tried.project, environment, &Arc::default(), wanted);
-    let chosen = chosen.map_err(|error| format!("{none} ({error})"))?;
-    let provider = chosen.models.provider(None).map_err(|error| format!("{none} ({error})"))?;
-    if provider.name() == OFFLINE { Err(none.to_owned()) } else { Ok(provider) }
+    let chosen = choose(&tried.project, environment, shared, wanted);
+    // A name that is mistyped or a key that is missing is a mistake; that there is nothing at all is none.
+    let nothing = || {
+        let config = &tried.project.config;
+        let named = named.or(environment.get("BCC_MODEL")).is_some();
+        !named && config.models.is_empty() && key_alone(config, environment).is_none()
+    };
+    let chosen = chosen.map_err(|error| {
+        let help = error.help().map(|help| format!(" ({help})")).unwrap_or_default();
+        if nothing() { Unplayed::Nobody(none.to_owned()) } else { Unplayed::Wrong(format!("{WHO}: {error}{help}")) }
+    })?;
+    let provider = chosen.models.provider(None).map_err(|error| Unplayed::Wrong(format!("{WHO}: {error}")))?;
+    if provider.name() == OFFLINE { Err(Unplayed::Nobody(none.to_owned())) } else { Ok(provider) }
 }
 
 /// [`model`] of every simulated person of a test, in its order.
@@ -65,10 +88,10 @@ pub fn models(
     models: &TrialModels,
     tried: &Tried,
     asked: Option<&str>,
-    environment: &Environment,
-) -> Result<VecDeque<Arc<dyn Provider>>, String> {
+    (environment, shared): (&Environment, &Arc<Shared>),
+) -> Result<VecDeque<Arc<dyn Provider>>, Unplayed> {
     let persona = |step: &Step| match step {
-        Step::Persona(persona) => Some(model(persona, models, tried, asked, environment)),
+        Step::Persona(persona) => Some(model(persona, models, tried, asked, (environment, shared))),
         _ => None,
     };
     test.dialogue.iter().filter_map(persona).collect()
@@ -187,7 +210,7 @@ impl Talk<'_> {
         let time = Arc::clone(&self.setting.time);
         let reply = crate::engine::trial::talk::in_time(&time, provider.complete(&request, &mut Silent)).await;
         crate::engine::trial::stops::short(self)?;
-        let reply = reply.map_err(|error| End::Broken(format!("the model of the simulated person: {error}")))?;
+        let reply = reply.map_err(|error| End::Broken(format!("{WHO}: {error}")))?;
         spent.add(&reply);
         let words = words(&reply.text, &program.user);
         if words.chars().count() > LONGEST {

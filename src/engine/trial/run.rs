@@ -10,8 +10,9 @@ use crate::engine::environment::Environment;
 use crate::engine::error::EngineError;
 use crate::engine::project::given_directory;
 use crate::engine::trial::find::{TestFile, Tests};
+use crate::engine::trial::masked::mask;
 use crate::engine::trial::models::{TrialModels, Watch};
-use crate::engine::trial::persona;
+use crate::engine::trial::persona::{self, Unplayed};
 use crate::engine::trial::ran::{Ran, Status};
 use crate::engine::trial::request::{LIMIT_OF_REAL_MODELS, TrialRequest, USUAL_LIMIT};
 use crate::engine::trial::scripts::{Scripts, Tried, Untried};
@@ -176,7 +177,9 @@ impl Runner<'_> {
         let watch = Arc::new(Watch::new(written.turns, limit, remember));
         let time = Arc::new(VirtualTime::default());
         let asked = self.request.model.as_deref();
-        let models = TrialModels::of(written, tried, asked, self.scripts.environment(), &time, Arc::clone(&watch));
+        let shared = self.scripts.shared();
+        let around = (self.scripts.environment(), &shared);
+        let models = TrialModels::of(written, tried, asked, around, &time, Arc::clone(&watch));
         let models = match models {
             Ok(models) => Arc::new(models),
             Err(error) => {
@@ -185,10 +188,13 @@ impl Runner<'_> {
                 return;
             }
         };
-        let personas = match persona::models(written, &models, tried, asked, self.scripts.environment()) {
+        let personas = match persona::models(written, &models, tried, asked, around) {
             Ok(personas) => personas,
-            Err(why) => {
-                (ran.status, ran.why) = (Status::Skipped, Some(why));
+            Err(unplayed) => {
+                (ran.status, ran.why) = match unplayed {
+                    Unplayed::Nobody(why) => (Status::Skipped, Some(why)),
+                    Unplayed::Wrong(why) => (Status::Broken, Some(why)),
+                };
                 return;
             }
         };
@@ -237,6 +243,7 @@ impl Runner<'_> {
         {
             snapshot(test, written, session, self.request.update, ran);
         }
+        mask(ran, talk.masker());
         // Monitors that are still under way end here, inside of their runtime.
         runtime.block_on(async { drop(talk) });
     }

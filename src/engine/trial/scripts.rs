@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use crate::engine::engine::{Loaded, RunRequest};
 use crate::engine::environment::Environment;
 use crate::engine::error::EngineError;
+use crate::engine::models::shared::Shared;
 use crate::engine::project::{Project, absolute};
 use crate::engine::recheck::PinnedScript;
 use crate::program::program::Program;
@@ -42,18 +43,24 @@ pub struct Scripts {
     given: Option<PathBuf>,
     trust: bool,
     environment: Environment,
+    shared: Shared,
     known: Mutex<HashMap<(PathBuf, Option<String>), Place>>,
 }
 
 impl Scripts {
     /// No script yet. `given` is the project of all of them, `trust` whether every configuration is trusted.
     pub fn new(given: Option<PathBuf>, trust: bool, environment: Environment) -> Self {
-        Self { given, trust, environment, known: Mutex::default() }
+        Self { given, trust, environment, shared: Shared::default(), known: Mutex::default() }
     }
 
     /// The environment that models are chosen in.
     pub fn environment(&self) -> &Environment {
         &self.environment
+    }
+
+    /// What a conversation shares with all others: the limits of models, and no connection.
+    pub fn shared(&self) -> Arc<Shared> {
+        Arc::new(self.shared.apart())
     }
 
     /// The script at `path`, with the templates of this scheme, else of its own.

@@ -8,9 +8,10 @@ use crate::model::providers::scripted::Missing;
 use crate::model::request::Purpose;
 use crate::program::event::Speaker;
 use crate::run::head::Status;
+use crate::script::test::expect::Expect;
 use crate::script::test::replies::Asker;
 use crate::script::test::wording::Wording;
-use crate::source::span::Span;
+use crate::source::span::{Span, Spanned};
 
 /// The most characters of a text that a message quotes.
 const QUOTED: usize = 80;
@@ -82,7 +83,7 @@ pub(crate) fn unheard(talk: &mut Talk<'_>, wording: &Wording) -> End {
     let from = talk.lines.iter().rposition(|line| line.speaker == Speaker::User).map_or(0, |at| at + 1);
     let (all, left) = (said(&talk.lines, from), said(&talk.lines, talk.looked));
     if wording.only_forbids() {
-        let wrong = all.iter().find_map(|line| Some((line.clone(), wording.fault(&line.text)?)));
+        let wrong = all.iter().find_map(|line| Some((line.clone(), wording.fault_said(&line.text, &line.action_id)?)));
         let (line, why) = wrong.unwrap_or_else(|| (nothing(), String::new()));
         return talk.failure(
             wording.span,
@@ -102,11 +103,7 @@ pub(crate) fn unheard(talk: &mut Talk<'_>, wording: &Wording) -> End {
             talk.failure(wording.span, format!("{message}{why}"), expected, String::new(), help)
         }
         [only] => {
-            let by = &wording.action;
-            let why = match by.as_ref().filter(|action| action.value != only.action_id) {
-                Some(_) => format!("`{}` said it", only.action_id),
-                None => wording.fault(&only.text).unwrap_or_default(),
-            };
+            let why = wording.fault_said(&only.text, &only.action_id).unwrap_or_default();
             let message = format!("the AI said something else: {why}");
             let end = talk.failure(wording.span, message, expected, only.text.clone(), None);
             if let Some(failure) = talk.failures.last_mut() {
@@ -187,24 +184,28 @@ pub(crate) fn overlooked(talk: &mut Talk<'_>, span: Span) -> Result<(), End> {
     }
 }
 
+/// Whether this `expect`, when it holds, says that the session failed or stopped, or that there was an error.
+pub(crate) fn is_about_trouble(expect: &Expect) -> bool {
+    let trouble = |kind: &Spanned<String>| ["session_failed", "session_stopped", "error"].contains(&kind.value.as_str());
+    let counts = expect.event_counts.iter().flat_map(|counts| &counts.by);
+    expect.status.as_ref().is_some_and(|status| matches!(status.value.as_str(), "failed" | "stopped"))
+        || expect.errors.as_ref().is_some_and(|errors| !errors.codes.is_empty())
+        || expect.events.iter().any(|event| trouble(&event.kind))
+        || counts.into_iter().any(|(kind, count)| trouble(kind) && !count.fits(&Value::from(0)))
+}
+
 /// The dialogue is over: nothing must have gone wrong that the test does not speak of.
 pub(crate) fn at_the_end(talk: &mut Talk<'_>) -> Result<(), End> {
     let test = talk.setting.test;
     let end = test.dialogue.last().map(|step| step.span());
     let end = end.or(test.name.as_ref().map(|name| name.node.span)).unwrap_or_default();
     overlooked(talk, end)?;
-    let speaks = test.expects().any(|expect| {
-        let of_types = ["session_failed", "session_stopped", "error"];
-        expect.status.is_some()
-            || expect.errors.is_some()
-            || expect.events.iter().any(|event| of_types.contains(&event.kind.value.as_str()))
-    });
     let bad = match talk.status() {
         Some(Status::Failed) => Some("failed"),
         Some(Status::Stopped) if !is_short(talk) => Some("stopped"),
         _ => None,
     };
-    if let Some(what) = bad.filter(|_| !speaks) {
+    if let Some(what) = bad.filter(|_| !talk.spoke_of_trouble) {
         let message = format!("the session {what}{}", newest_error(talk));
         let help = format!("if that is what the test shows, say so: `expect: {{ status: {what} }}`");
         return Err(talk.failure(end, message, String::new(), what.to_owned(), Some(help)));

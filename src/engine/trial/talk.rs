@@ -29,6 +29,7 @@ use crate::script::test::test::WrittenTest;
 use crate::script::test::wording::Wording;
 use crate::source::span::Span;
 use crate::source::text::SourceFile;
+use crate::value::mask::Masker;
 
 /// The id of the session; each test has a store of its own.
 const SESSION: &str = "test";
@@ -75,6 +76,10 @@ pub struct Talk<'t> {
     pub(crate) looked: usize,
     /// The first event since the person's newest words.
     pub(crate) since: usize,
+    /// The sensitive values of the session, while it is put down.
+    masker: Masker,
+    /// Whether the test speaks of a session that fails or stops, since it went on for the last time.
+    pub(crate) spoke_of_trouble: bool,
     /// What was not as expected.
     pub failures: Vec<Failure>,
     /// What is no failure and yet worth knowing.
@@ -119,6 +124,8 @@ impl<'t> Talk<'t> {
             read: 0,
             looked: 0,
             since: 0,
+            masker: Masker::default(),
+            spoke_of_trouble: false,
             failures: vec![],
             notes: vec![],
             sessions: 0,
@@ -195,6 +202,7 @@ impl<'t> Talk<'t> {
     /// Runs turns until the person is waited for or nothing can go on.
     async fn advance(&mut self) -> Result<(), End> {
         let time = Arc::clone(&self.setting.time);
+        self.spoke_of_trouble = false;
         let Some(session) = &mut self.session else { return Ok(()) };
         let _: Pause = in_time(&time, session.advance()).await?;
         self.settle().await?;
@@ -248,13 +256,25 @@ impl<'t> Talk<'t> {
 
     async fn take_up(&mut self, budget: Budget) -> Result<(), End> {
         // The old one must be gone before its lock is free.
-        drop(self.session.take());
+        self.put_down();
         work().await;
         let lock = self.archive.lock(SESSION, "a test").await.map_err(RunError::from)?;
         let session = Session::resume(self.parts(lock, budget)).await?;
         self.session = Some(session);
         self.sessions += 1;
         Ok(())
+    }
+
+    /// Ends the session as a process that dies does; what is sensitive in it stays known.
+    fn put_down(&mut self) {
+        if let Some(session) = self.session.take() {
+            self.masker = session.masker.clone();
+        }
+    }
+
+    /// What takes the sensitive values of the session out of texts.
+    pub fn masker(&self) -> &Masker {
+        self.session.as_ref().map_or(&self.masker, |session| &session.masker)
     }
 
     /// What the clock shows, as prompts have it.
@@ -283,10 +303,7 @@ impl<'t> Talk<'t> {
             let ai = |(_, line): &(usize, &Line)| line.speaker == Speaker::Ai;
             lines.iter().enumerate().skip(from).filter(ai).map(|(at, _)| at).collect()
         };
-        let fits = |line: &Line| {
-            wording.action.as_ref().is_none_or(|action| action.value == line.action_id)
-                && wording.fault(&line.text).is_none()
-        };
+        let fits = |line: &Line| wording.fault_said(&line.text, &line.action_id).is_none();
         if wording.only_forbids() {
             // It is about all that was said since the person's newest words, looked at or not.
             let from = self.lines.iter().rposition(|line| line.speaker == Speaker::User).map_or(0, |at| at + 1);
@@ -342,6 +359,7 @@ impl<'t> Talk<'t> {
         };
         let failures = judge(expect, &judge_of);
         if failures.is_empty() {
+            self.spoke_of_trouble |= stops::is_about_trouble(expect);
             return Ok(());
         }
         self.failures.extend(failures);
@@ -366,7 +384,7 @@ impl<'t> Talk<'t> {
             let message = format!("nothing can be taken up again: the session is {status}");
             return Err(self.failure(restart.span, message, String::new(), String::new(), None));
         }
-        drop(self.session.take());
+        self.put_down();
         work().await;
         let time = &self.setting.time;
         time.move_to(time.now().saturating_add(restart.after));

@@ -81,9 +81,19 @@ pub fn cases(root: &Node, file: &Arc<SourceFile>, findings: &Findings) -> Option
             }
         }
         None => {
+            // A case without a value would keep the text `{{ name }}` itself, which shows nothing.
+            let all = names(items);
             for item in items {
                 match item.as_mapping() {
                     Some(entries) if !entries.is_empty() => {
+                        let lacks = |name: &&&str| !entries.iter().any(|entry| entry.key.value == ***name);
+                        let lacking: Vec<String> =
+                            all.iter().filter(lacks).map(|name| format!("`{}`", shortened(name))).collect();
+                        if !lacking.is_empty() {
+                            let lacking = lacking.join(", ");
+                            let message = format!("this case has no {lacking}, and another case has");
+                            report("missing-key", message, item, "give each name a value in every case; nothing is `~`");
+                        }
                         let value = |entry: &Entry| (entry.key.value.clone(), Arc::clone(&entry.value));
                         read.push(entries.iter().map(value).collect());
                     }
@@ -97,6 +107,12 @@ pub fn cases(root: &Node, file: &Arc<SourceFile>, findings: &Findings) -> Option
         }
     }
     Some(named(read))
+}
+
+/// The names that cases have values for, in any of them.
+fn names(items: &[Arc<Node>]) -> BTreeSet<&str> {
+    let entries = items.iter().flat_map(|item| item.as_mapping().unwrap_or_default());
+    entries.map(|entry| entry.key.value.as_str()).filter(|name| *name != NAME).collect()
 }
 
 /// Gives each case a name that no other one has.

@@ -15,6 +15,7 @@ use crate::script::test::expect::{Expect, expect};
 use crate::script::test::replies::{Model, Replies, model, monitor};
 use crate::script::test::snapshot::{Kept, snapshot};
 use crate::script::test::time::moment;
+use crate::script::test::wording::Wording;
 use crate::source::span::Spanned;
 use crate::source::text::SourceFile;
 use crate::source::yaml::{Node, NodeKind};
@@ -98,7 +99,7 @@ impl WrittenTest {
         let mut expected = Vec::new();
         for step in &self.dialogue {
             if let Step::Ai(wording) = step {
-                expected.extend(wording.action.as_ref().map(Expected::Action));
+                expected.extend(wording.actions().into_iter().map(Expected::Action));
             }
         }
         for expect in self.expects() {
@@ -112,7 +113,7 @@ impl WrittenTest {
             expected.extend(expect.prompt.iter().filter_map(|(of, _)| of.as_ref()).map(Expected::Action));
             expected
                 .extend(expect.monitor_feedback.iter().filter_map(|said| said.action.as_ref()).map(Expected::Action));
-            expected.extend(expect.said.iter().filter_map(|said| said.action.as_ref()).map(Expected::Action));
+            expected.extend(expect.said.iter().flat_map(Wording::actions).map(Expected::Action));
         }
         expected
     }

@@ -77,6 +77,15 @@ impl Wanted {
         self.tests.iter().all(|test| test.holds(value))
     }
 
+    /// Whether a value that may not be there at all is as it must be. What is not there is as wanted only where one of the
+    /// tests is about nothing: `~`, `is: null`, `is: empty`, or `~` in `one_of`.
+    pub fn fits_there(&self, value: Option<&Value>) -> bool {
+        match value {
+            Some(value) => self.fits(value),
+            None => self.fits(&Value::Null) && self.tests.iter().any(ValueTest::is_about_nothing),
+        }
+    }
+
     /// What is wanted, in words.
     pub fn told(&self) -> String {
         self.tests.iter().map(ValueTest::told).collect::<Vec<_>>().join(", ")
@@ -100,13 +109,23 @@ impl Wanted {
 }
 
 impl ValueTest {
+    fn is_about_nothing(&self) -> bool {
+        match self {
+            Self::Equals(value) => value.is_null(),
+            Self::OneOf(values) => values.iter().any(Value::is_null),
+            Self::Is(sort) => matches!(*sort, "null" | "empty"),
+            _ => false,
+        }
+    }
+
     fn holds(&self, value: &Value) -> bool {
         match self {
             Self::Equals(other) => same(value, other),
             Self::Not(other) => !same(value, other),
             Self::OneOf(others) => others.iter().any(|other| same(value, other)),
             Self::Contains(parts) => parts.iter().all(|part| has(value, part)),
-            Self::NotContains(parts) => !parts.iter().any(|part| has(value, part)),
+            // In nothing, a number or a boolean nothing can stand: that it does not shows nothing.
+            Self::NotContains(parts) => length(value).is_some() && !parts.iter().any(|part| has(value, part)),
             Self::Matches(pattern) => match value {
                 Value::String(text) => pattern.regex.is_match(text),
                 Value::Null | Value::Array(_) | Value::Object(_) => false,

@@ -50,8 +50,27 @@ impl Wording {
         }
     }
 
-    /// The first thing about `text` that is not as it must be, in words; none when it fits.
+    /// Every action that it names, those in `any` among them.
+    pub fn actions(&self) -> Vec<&Spanned<String>> {
+        self.action.iter().chain(self.any.iter().flat_map(Self::actions)).collect()
+    }
+
+    /// The first thing about a text that nobody said, as a prompt, that is not as it must be, in words; none when it fits.
     pub fn fault(&self, text: &str) -> Option<String> {
+        self.fault_of(text, None)
+    }
+
+    /// The first thing about a message that is not as it must be, in words; none when it fits. `by` is the action that said it.
+    pub fn fault_said(&self, text: &str, by: &str) -> Option<String> {
+        self.fault_of(text, Some(by))
+    }
+
+    fn fault_of(&self, text: &str, by: Option<&str>) -> Option<String> {
+        if let (Some(action), Some(by)) = (&self.action, by)
+            && action.value != by
+        {
+            return Some(format!("`{by}` said it"));
+        }
         let trimmed = text.trim();
         if !self.equals.is_empty() && !self.equals.iter().any(|equal| equal.value.trim() == trimmed) {
             return Some("it is another text".to_owned());
@@ -65,7 +84,7 @@ impl Wording {
         if let Some(missing) = self.matches.iter().find(|pattern| !pattern.regex.is_match(text)) {
             return Some(format!("`{}` does not match it", missing.source));
         }
-        if !self.any.is_empty() && self.any.iter().all(|wording| wording.fault(text).is_some()) {
+        if !self.any.is_empty() && self.any.iter().all(|wording| wording.fault_of(text, by).is_some()) {
             return Some("none of what `any` lists fits it".to_owned());
         }
         None
