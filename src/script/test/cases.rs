@@ -6,6 +6,7 @@ use std::sync::Arc;
 use crate::script::fields::{Fields, is_null, shortened};
 use crate::script::findings::Findings;
 use crate::source::diagnostic::Diagnostic;
+use crate::source::near::near_miss;
 use crate::source::text::SourceFile;
 use crate::source::yaml::{Entry, Node, NodeKind, Scalar, ScalarStyle};
 
@@ -92,7 +93,12 @@ pub fn cases(root: &Node, file: &Arc<SourceFile>, findings: &Findings) -> Option
                         if !lacking.is_empty() {
                             let lacking = lacking.join(", ");
                             let message = format!("this case has no {lacking}, and another case has");
-                            report("missing-key", message, item, "give each name a value in every case; nothing is `~`");
+                            report(
+                                "missing-key",
+                                message,
+                                item,
+                                "give each name a value in every case; nothing is `~`",
+                            );
                         }
                         let value = |entry: &Entry| (entry.key.value.clone(), Arc::clone(&entry.value));
                         read.push(entries.iter().map(value).collect());
@@ -224,6 +230,10 @@ fn in_text(text: &str, case: &CaseValues) -> Option<NodeKind> {
 /// Reports values that no text of the test asks for: a name that is mistyped at either place.
 pub(crate) fn unused(root: &Node, cases: &[CaseValues], fields: &Fields<'_>) {
     let Some(first) = cases.first() else { return };
+    let known: Vec<&str> = first.values.iter().map(|(name, _)| name.as_str()).filter(|name| *name != NAME).collect();
+    for entry in root.as_mapping().into_iter().flatten().filter(|entry| entry.key.value != "for") {
+        strangers(&entry.value, &known, fields);
+    }
     let mut wanted: BTreeSet<String> = BTreeSet::new();
     for entry in root.as_mapping().into_iter().flatten().filter(|entry| entry.key.value != "for") {
         placeholders(&entry.value, &mut wanted);
@@ -234,6 +244,27 @@ pub(crate) fn unused(root: &Node, cases: &[CaseValues], fields: &Fields<'_>) {
         fields
             .findings()
             .report(Diagnostic::warning("unused-variable", message, fields.file(), value.span).with_help(help));
+    }
+}
+
+/// Reports `{{ name }}` that no case has a value for: it would stay as it is written, and stand for nothing.
+fn strangers(node: &Node, known: &[&str], fields: &Fields<'_>) {
+    match &node.kind {
+        NodeKind::Scalar(scalar) => {
+            let parts = scalar.text.split("{{").skip(1).filter_map(|part| part.split_once("}}"));
+            for name in parts.map(|(name, _)| name.trim()).filter(|name| !known.contains(name)) {
+                let message = format!("no case has a value `{}`", shortened(name));
+                let near = near_miss(name, known.iter().copied());
+                let help = near.map_or_else(
+                    || "the cases give values, which stand here by their bare names, as in `{{ name }}`".to_owned(),
+                    |near| format!("did you mean `{near}`?"),
+                );
+                let diagnostic = Diagnostic::error("unknown-name", message, fields.file(), node.span);
+                fields.findings().report(diagnostic.with_help(help));
+            }
+        }
+        NodeKind::Sequence(items) => items.iter().for_each(|item| strangers(item, known, fields)),
+        NodeKind::Mapping(entries) => entries.iter().for_each(|entry| strangers(&entry.value, known, fields)),
     }
 }
 
