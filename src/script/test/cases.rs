@@ -92,7 +92,12 @@ pub fn cases(root: &Node, file: &Arc<SourceFile>, findings: &Findings) -> Option
                         if !lacking.is_empty() {
                             let lacking = lacking.join(", ");
                             let message = format!("this case has no {lacking}, and another case has");
-                            report("missing-key", message, item, "give each name a value in every case; nothing is `~`");
+                            report(
+                                "missing-key",
+                                message,
+                                item,
+                                "give each name a value in every case; nothing is `~`",
+                            );
                         }
                         let value = |entry: &Entry| (entry.key.value.clone(), Arc::clone(&entry.value));
                         read.push(entries.iter().map(value).collect());
