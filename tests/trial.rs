@@ -196,7 +196,9 @@ fn every_example_of_the_page_about_tests_runs() {
 
 #[test]
 fn the_limits_of_a_model_hold_for_all_conversations_together() {
-    let many = folder("test: many\nscript: talk.yaml\nmodel: slow\nfor: [[n], [1], [2], [3], [4]]\ndialogue:\n  - ai: { contains: \"{{ n }}\" }\n");
+    let many = folder(
+        "test: many\nscript: talk.yaml\nmodel: slow\nfor: [[n], [1], [2], [3], [4]]\ndialogue:\n  - ai: { contains: \"{{ n }}\" }\n",
+    );
     let table = "[models.slow]\nprovider = \"replay\"\nfile = \"slow.replies\"\nconcurrency = 1\n";
     fs::write(many.path().join("bcc-script.toml"), table).unwrap();
     let replies = "replies:\n  ask_name:\n    - { $after_ms: 100, reply: { content: \"1234\" } }\n";

@@ -271,7 +271,10 @@ mod tests {
             watch.note(&ModelRequest { messages, schema: None, temperature: None, max_tokens: None, task }).unwrap();
         }
         let newest = |id| watch.newest(Purpose::Action, id).unwrap().messages[0].content.clone();
-        assert_eq!([newest(None), newest(Some("ask_0")), newest(Some("ask_1"))], ["prompt 4999", "prompt 4998", "prompt 4999"]);
+        assert_eq!(
+            [newest(None), newest(Some("ask_0")), newest(Some("ask_1"))],
+            ["prompt 4999", "prompt 4998", "prompt 4999"]
+        );
         assert!(watch.newest(Purpose::Monitor, None).is_none());
     }
 }

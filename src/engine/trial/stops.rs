@@ -186,7 +186,8 @@ pub(crate) fn overlooked(talk: &mut Talk<'_>, span: Span) -> Result<(), End> {
 
 /// Whether this `expect`, when it holds, says that the session failed or stopped, or that there was an error.
 pub(crate) fn is_about_trouble(expect: &Expect) -> bool {
-    let trouble = |kind: &Spanned<String>| ["session_failed", "session_stopped", "error"].contains(&kind.value.as_str());
+    let trouble =
+        |kind: &Spanned<String>| ["session_failed", "session_stopped", "error"].contains(&kind.value.as_str());
     let counts = expect.event_counts.iter().flat_map(|counts| &counts.by);
     expect.status.as_ref().is_some_and(|status| matches!(status.value.as_str(), "failed" | "stopped"))
         || expect.errors.as_ref().is_some_and(|errors| !errors.codes.is_empty())
