@@ -9,17 +9,20 @@ mod faulty;
 #[path = "support/stage.rs"]
 mod stage;
 
-use std::sync::Arc;
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use async_trait::async_trait;
 use bcc_script::archive::contract::Archive;
 use bcc_script::archive::memory::MemoryArchive;
 use bcc_script::model::error::ModelError;
 use bcc_script::model::message::{Message, Role};
-use bcc_script::model::provider::{Live, Provider};
+use bcc_script::model::provider::{Live, Manners, Provider};
 use bcc_script::model::providers::anthropic::Anthropic;
 use bcc_script::model::providers::http::config::ServerConfig;
 use bcc_script::model::providers::openai::OpenAi;
+use bcc_script::model::reply::{ModelReply, PassedOver};
 use bcc_script::model::request::{ModelRequest, Purpose, Task};
 use bcc_script::program::services::Models;
 use bcc_script::run::session::{Pause, Taken};
@@ -356,5 +359,98 @@ async fn no_fault_loses_a_session() {
                 }
             }
         }
+    }
+}
+
+/// Gives these in order; may be asked again once for each reply.
+struct Told(Mutex<VecDeque<Result<ModelReply, ModelError>>>);
+
+#[async_trait]
+impl Provider for Told {
+    fn name(&self) -> &str {
+        "told"
+    }
+
+    fn manners(&self) -> Manners {
+        Manners { repair: false, reask: 1 }
+    }
+
+    async fn complete(&self, _request: &ModelRequest, live: &mut dyn Live) -> Result<ModelReply, ModelError> {
+        let next = self.0.lock().unwrap().pop_front().unwrap();
+        if let Ok(reply) = &next {
+            live.text(&reply.text);
+        }
+        next
+    }
+}
+
+fn refused(status: u16, message: &str) -> ModelError {
+    ModelError::Http { host: "h".into(), status, message: message.into(), retry_after: None, attempts: 1 }
+}
+
+/// What one action comes to whose calls come out like this, and all that happened.
+async fn told(came: Vec<Result<ModelReply, ModelError>>) -> (Pause, Vec<Value>) {
+    let script = "
+session:
+  session_id: s
+  declare: [{ var: phone, type: string, sensitive: true }]
+  phases:
+    - phase_id: p
+      topics:
+        - topic_id: t
+          actions: [{ action_type: ai_ask, action_id: ask, config: { content: 问, output: [{ get: phone }] } }]
+";
+    let archive: Arc<dyn Archive> = Arc::new(MemoryArchive::default());
+    let models = Arc::new(Only(Arc::new(Told(Mutex::new(came.into())))));
+    let mut session = stage::begin(&stage::program(script), Arc::clone(&archive), models).await;
+    let pause = talk(&mut session).await;
+    drop(session);
+    (pause, stage::journal(archive.as_ref()).await)
+}
+
+fn phone(exit: bool, number: Option<&str>) -> ModelReply {
+    let mut reply: Value = serde_json::from_str(&stage::reply("ai_ask", "好", exit, "continue_needed")).unwrap();
+    reply["phone"] = number.into();
+    ModelReply { text: reply.to_string(), ..ModelReply::default() }
+}
+
+#[tokio::test]
+async fn a_sensitive_value_that_a_server_repeats_stands_in_no_event() {
+    let said = "content filter: 13800001111";
+    let passed = PassedOver { model: "first".into(), error: refused(403, said).to_string(), attempts: 1 };
+    let fallen = ModelReply { passed_over: vec![passed], ..phone(true, Some("13800001111")) };
+    let (pause, journal) = told(vec![Ok(phone(false, None)), Ok(fallen)]).await;
+    assert_eq!(pause, Pause::Completed);
+    let warned = journal.iter().find(|event| event["code"] == "model-fallback").unwrap();
+    assert!(warned["message"].as_str().unwrap().contains("content filter: ***"), "{warned}");
+    let call = journal.iter().find(|event| !event["passed_over"].is_null()).unwrap();
+    assert!(call["passed_over"][0]["error"].as_str().unwrap().contains("content filter: ***"), "{call}");
+    assert!(!Value::from(journal).to_string().contains("13800001111"));
+}
+
+#[tokio::test]
+async fn where_only_asking_again_fails_the_reply_that_was_there_counts() {
+    let half = || {
+        let mut reply: Value = serde_json::from_str(&phone(true, Some("5")).text).unwrap();
+        reply.as_object_mut().unwrap().remove("metrics");
+        ModelReply { text: reply.to_string(), ..ModelReply::default() }
+    };
+    let opening = || Ok(phone(false, None));
+    let (pause, journal) = told(vec![opening(), Ok(half()), Err(refused(401, "no"))]).await;
+    assert_eq!(pause, Pause::Completed);
+    let calls: Vec<_> = journal.iter().filter(|event| event["type"] == "model_call").collect();
+    assert_eq!(calls.len(), 3);
+    assert!(calls[2]["error"].as_str().unwrap().contains("401"), "{}", calls[2]);
+    assert_eq!(journal.iter().filter(|event| event["type"] == "variable_set").count(), 1);
+    // What was shown of it was taken back, so it is said under another id.
+    let ids = |kind: &str| -> Vec<&Value> {
+        journal.iter().filter(|event| event["type"] == kind).map(|event| &event["message_id"]).collect()
+    };
+    assert!(ids("message").iter().all(|id| !ids("message_discarded").contains(id)));
+    // Nothing that could be read, or nobody who failed but the written replies: then there is no reply.
+    let nothing = ModelReply { text: "不会".into(), ..ModelReply::default() };
+    let written = ModelError::NoReply { key: "ask".into(), help: "no more".into() };
+    for came in [vec![opening(), Ok(nothing), Err(refused(401, "no"))], vec![opening(), Ok(half()), Err(written)]] {
+        assert_eq!(told(came).await.0, Pause::Stopped);
     }
 }

@@ -245,6 +245,9 @@ fn line(recorded: &Recorded) -> Value {
             Some(text) => put("text", json!(text)),
             None => put("error", json!(call.error)),
         };
+        if exchange.went_on {
+            put("went_on", json!(true));
+        }
         put("repair", json!(exchange.manners.repair));
         put("reask", json!(exchange.manners.reask));
     }

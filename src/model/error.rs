@@ -114,6 +114,16 @@ pub enum ModelError {
         /// What differs, line by line.
         diff: String,
     },
+    /// A replay comes to a call that got no reply when it was recorded.
+    #[error("no reply for {key}: when {file} was recorded, there was none either: {error}")]
+    FailedThen {
+        /// The call.
+        key: String,
+        /// The recording.
+        file: String,
+        /// What was recorded of it.
+        error: String,
+    },
     /// The provider cannot be set up like this.
     #[error("{message}")]
     Config {
@@ -171,7 +181,7 @@ impl ModelError {
             Self::NoneAnswered { passed_over } => {
                 passed_over.iter().fold(0, |sum, passed| sum.saturating_add(passed.attempts))
             }
-            Self::NoReply { .. } | Self::Differs { .. } | Self::Config { .. } => 0,
+            Self::NoReply { .. } | Self::Differs { .. } | Self::FailedThen { .. } | Self::Config { .. } => 0,
         }
     }
 
@@ -186,9 +196,19 @@ impl ModelError {
             | Self::Garbled { attempts, .. }
             | Self::TooLarge { attempts, .. }
             | Self::Protocol { attempts, .. } => *attempts = sent,
-            Self::NoneAnswered { .. } | Self::NoReply { .. } | Self::Differs { .. } | Self::Config { .. } => {}
+            Self::NoneAnswered { .. }
+            | Self::NoReply { .. }
+            | Self::Differs { .. }
+            | Self::FailedThen { .. }
+            | Self::Config { .. } => {}
         }
         self
+    }
+
+    /// Whether a model failed, now or when it was recorded; else the fault is that of written replies, of a replay or of a
+    /// setting, and nothing must hide it.
+    pub const fn is_of_a_model(&self) -> bool {
+        !matches!(self, Self::NoReply { .. } | Self::Differs { .. } | Self::Config { .. })
     }
 
     /// A word for logs: which kind of error it is, without anything that the server or a person wrote.
@@ -204,6 +224,7 @@ impl ModelError {
             Self::NoReply { .. } => "no_reply",
             Self::NoneAnswered { .. } => "none_answered",
             Self::Differs { .. } => "differs",
+            Self::FailedThen { .. } => "failed_then",
             Self::Config { .. } => "config",
         }
     }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
+use crate::model::error::ModelError;
 use crate::model::provider::{Provider, Silent};
 use crate::model::providers::limit::within;
 use crate::model::request::{ModelRequest, Purpose};
@@ -43,14 +44,29 @@ pub struct Asked {
     pub calls: Vec<ModelCall>,
     /// The reply: of several the last one that could be read. `None` when a call failed before there was any.
     pub reading: Option<Result<Reply, Unreadable>>,
-    /// Why there is no reply. Holds nothing that a person or a model said.
-    pub fault: Option<String>,
+    /// Why there is no reply.
+    pub fault: Option<Fault>,
+}
+
+/// Why there is no reply.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// A word for logs, as [`ModelError::kind`] has it: nothing that anybody said stands in it.
+    pub kind: &'static str,
+    /// A sentence for events, which are masked: it may hold what a model's server said, and so what it was sent.
+    pub told: String,
+}
+
+impl From<&ModelError> for Fault {
+    fn from(error: &ModelError) -> Self {
+        Self { kind: error.kind(), told: error.to_string() }
+    }
 }
 
 impl Asked {
     /// One call, for which there is no model.
-    pub fn failed(call_id: String, purpose: Purpose, fault: String) -> Self {
-        let (purpose, error) = (purpose.name(), Some(fault.clone()));
+    pub fn failed(call_id: String, purpose: Purpose, fault: Fault) -> Self {
+        let (purpose, error) = (purpose.name(), Some(fault.told.clone()));
         let call = ModelCall { call_id, purpose, error, bent: json!([]), ..ModelCall::default() };
         Self { calls: vec![call], reading: None, fault: Some(fault) }
     }
@@ -80,8 +96,9 @@ impl Beside<'_> {
             let answered = within(limit, provider.complete(&request, &mut silent)).await;
             call.ms = clock.elapsed_ms().saturating_sub(began);
             let exchanged = |text: Option<&str>| {
-                let text = text.map(str::to_owned);
-                recording.then(|| Exchanged::new(&request.task, request.messages.clone(), text, manners))
+                let went_on = text.is_none() && matches!(asked.reading, Some(Ok(_)));
+                let (text, messages) = (text.map(str::to_owned), request.messages.clone());
+                recording.then(|| Exchanged::new(&request.task, messages, text, went_on, manners))
             };
             let (fault, attempts) = match answered {
                 Some(Ok(reply)) => {
@@ -103,11 +120,11 @@ impl Beside<'_> {
                     ask_again(&mut request.messages, &reply.text, note_of_faults(&wrong));
                     continue;
                 }
-                Some(Err(error)) => (error.to_string(), error.attempts()),
-                None => (format!("nothing came within {} s", limit.as_secs()), 1),
+                Some(Err(error)) => (Fault::from(&error), error.attempts()),
+                None => (Fault { kind: "timeout", told: format!("nothing came within {} s", limit.as_secs()) }, 1),
             };
             call.exchange = exchanged(None);
-            call.error = Some(fault.clone());
+            call.error = Some(fault.told.clone());
             call.attempts = attempts;
             asked.calls.push(call);
             asked.fault = Some(fault);

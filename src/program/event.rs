@@ -301,7 +301,7 @@ impl Event {
 pub fn mask(event: &mut Value, masker: &Masker) {
     // Of the events that hold numbers of the engine's own, only these texts may hold anything of what was said.
     let texts: &[&str] = match event.get("type").and_then(Value::as_str) {
-        Some("model_call") => &["/debug_info", "/error"],
+        Some("model_call") => &["/debug_info", "/error", "/passed_over"],
         Some("warning" | "error") => &["/message", "/help"],
         Some("session_completed" | "session_failed" | "session_stopped") => &["/summary/reason"],
         _ => &[""],

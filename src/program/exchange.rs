@@ -102,7 +102,7 @@ impl Turn<'_> {
     /// calls itself unsafe (LANGUAGE.md section 8). Of several replies the last one that could be read counts.
     ///
     /// # Errors
-    /// [`ActionError::Model`] when there is no reply at all; [`ActionError::Failed`] when the prompt cannot be rendered.
+    /// [`ActionError::Model`] when there is no reply at all: where only asking again fails, what could be read before counts; [`ActionError::Failed`] when the prompt cannot be rendered.
     /// A reply that cannot be read is no error: see [`Exchange::reading`].
     pub async fn exchange(&self, mut ask: Ask<'_>) -> Result<Exchange, ActionError> {
         let template = self.program.templates.get(ask.template, ask.version).map_err(|error| prompt_failed(&error))?;
@@ -195,8 +195,13 @@ impl Turn<'_> {
             Ok(reply) => reply,
             Err(error) => {
                 words.abandon();
-                call.exchange = self.exchanged(request, asking, None);
-                return Err(self.no_reply(call, error));
+                // A reply that could be read is worth more than none, though it was to be made better.
+                let earlier = asking.earlier.take().filter(|_| error.is_of_a_model());
+                call.exchange = self.exchanged(request, asking, None, earlier.is_some());
+                let Some(earlier) = earlier else { return Err(self.no_reply(call, error)) };
+                drop(self.no_reply(call, error));
+                self.warn_of_bends(&earlier.reading);
+                return Ok(Some(Exchange { message_id: self.message_id(), ..earlier }));
             }
         };
         {
@@ -210,7 +215,7 @@ impl Turn<'_> {
         }
         let next = asking.next(&reading, reply.cut_off);
         let message_id = words.finish(&reading, !matches!(next, Next::Keep));
-        call.exchange = self.exchanged(request, asking, Some((&reply.text, &reading)));
+        call.exchange = self.exchanged(request, asking, Some((&reply.text, &reading)), false);
         let prompt = match next {
             Next::Again(_) => request.messages.clone(),
             Next::Keep | Next::Earlier => std::mem::take(&mut request.messages),
@@ -306,10 +311,12 @@ impl Turn<'_> {
         request: &ModelRequest,
         asking: &Asking<'_>,
         reply: Option<(&str, &Result<Reply, Unreadable>)>,
+        went_on: bool,
     ) -> Option<Arc<Exchanged>> {
         self.services.recorder.as_ref()?;
         let text = reply.map(|(raw, reading)| self.without_sensitive(asking.ask.outputs, raw, reading));
-        Some(Exchanged::new(&request.task, asking.shown(request.messages.clone()), text, asking.manners))
+        let messages = asking.shown(request.messages.clone());
+        Some(Exchanged::new(&request.task, messages, text, went_on, asking.manners))
     }
 
     /// A raw reply without what sensitive outputs hold in it, as a reply that would be read in the same way.

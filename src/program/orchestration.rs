@@ -16,7 +16,7 @@ use serde_json::Value;
 use tracing::error;
 
 use crate::model::request::{ModelRequest, Purpose, Task};
-use crate::program::beside::{Asked, Beside};
+use crate::program::beside::{Asked, Beside, Fault};
 use crate::program::event::ModelCall;
 use crate::program::messages::messages;
 use crate::program::orchestration::asking::{OrchestrationContext, names, shape};
@@ -53,7 +53,8 @@ pub struct Generated {
     pub plan: Option<OrchestrationPlan>,
     /// The calls, with their prompts and replies; none when no model was asked.
     pub calls: Vec<ModelCall>,
-    /// Why there is no plan though one was asked for. Holds nothing that a person or a model said.
+    /// Why there is no plan though one was asked for. It may hold what a model's server said, so it stands in
+    /// events, which are masked, and in no log.
     pub fault: Option<String>,
 }
 
@@ -77,28 +78,29 @@ pub fn should_orchestrate(analysis: &Value, context: &OrchestrationContext) -> b
 ///
 /// It takes everything from `context`, so that it can run beside the conversation and be dropped at any moment.
 pub async fn generate_orchestration_plan(analysis: &Value, context: &OrchestrationContext) -> Generated {
-    let failed = |fault: String| {
-        error!(topic_id = context.topic_id, "there is no plan for the rest of a topic: {fault}");
-        Generated { fault: Some(fault), ..Generated::default() }
+    let failed = |Fault { kind, told }: Fault| {
+        error!(topic_id = context.topic_id, kind, "there is no plan for the rest of a topic");
+        Generated { fault: Some(told), ..Generated::default() }
     };
+    let unprepared = |told: String| Fault { kind: "unprepared", told };
     let prepared = context.program.templates.get(ORCHESTRATOR, VERSION).and_then(|template| {
         let prompt = messages(&template, &names(analysis, context))?;
         Ok((template, prompt))
     });
     let (template, prompt) = match prepared {
         Ok(prepared) => prepared,
-        Err(fault) => return failed(fault.to_string()),
+        Err(fault) => return failed(unprepared(fault.to_string())),
     };
     let shape = match shape() {
         Ok(shape) => shape,
-        Err(fault) => return failed(fault.to_string()),
+        Err(fault) => return failed(unprepared(fault.to_string())),
     };
     let front = template.front();
     let models = context.services.models.as_ref();
     let provider = match models.provider(front.model.as_deref().or(context.program.model.as_deref())) {
         Ok(provider) if provider.answers(Purpose::Orchestrator, &context.action_id) => provider,
-        Ok(provider) => return failed(format!("`{}` makes no plans", provider.name())),
-        Err(fault) => return failed(fault.to_string()),
+        Ok(provider) => return failed(unprepared(format!("`{}` makes no plans", provider.name()))),
+        Err(fault) => return failed(Fault::from(&fault)),
     };
     let request = ModelRequest {
         messages: prompt,

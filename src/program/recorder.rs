@@ -24,16 +24,18 @@ pub struct Exchanged {
     pub messages: Vec<Message>,
     /// What came; `None` when nothing did. Values of sensitive outputs do not stand in it.
     pub text: Option<String>,
+    /// Whether nothing came and the turn went on with an earlier reply.
+    pub went_on: bool,
     /// How the reply was read.
     pub manners: Manners,
 }
 
 impl Exchanged {
     /// What was sent for `task`, and what came.
-    pub fn new(task: &Task, messages: Vec<Message>, text: Option<String>, manners: Manners) -> Arc<Self> {
+    pub fn new(task: &Task, messages: Vec<Message>, text: Option<String>, went_on: bool, manners: Manners) -> Arc<Self> {
         let Task { action_id, path, round, call, .. } = task;
         let (action_id, path) = (action_id.clone(), path.clone());
-        Arc::new(Self { action_id, path, round: *round, call: *call, messages, text, manners })
+        Arc::new(Self { action_id, path, round: *round, call: *call, messages, text, went_on, manners })
     }
 }
 

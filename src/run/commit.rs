@@ -129,6 +129,8 @@ impl Session {
                 | Event::MonitorFeedback { .. }
                 | Event::Orchestrated { .. }
                 | Event::ModelCall(_)
+                // What a model's server says of an error may repeat what it was sent.
+                | Event::Warning { .. }
                 | Event::Error { .. }
                 | Event::SessionStopped { .. }
                 | Event::SessionFailed { .. }

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use tracing::error;
 
 use crate::model::request::{ModelRequest, Purpose, Task};
-use crate::program::beside::{Asked, Beside};
+use crate::program::beside::{Asked, Beside, Fault};
 use crate::program::messages::messages;
 use crate::program::monitor::{Analysed, Monitor, MonitorAnalysis, MonitorContext, MonitorMetadata, Watched};
 use crate::program::outcome::Outcome;
@@ -89,7 +89,7 @@ pub async fn analyse(monitor: &dyn Monitor, watched: &Watched, context: &Monitor
             };
             beside.ask().await
         }
-        Err(error) => Asked::failed(call_id, Purpose::Monitor, error.to_string()),
+        Err(error) => Asked::failed(call_id, Purpose::Monitor, Fault::from(&error)),
     };
     Analysed { words: front.feedback.clone(), ..analysed(monitor, watched, asked) }
 }
@@ -97,7 +97,7 @@ pub async fn analyse(monitor: &dyn Monitor, watched: &Watched, context: &Monitor
 fn analysed(monitor: &dyn Monitor, watched: &Watched, asked: Asked) -> Analysed {
     let Asked { calls, reading, fault } = asked;
     if let Some(fault) = fault {
-        error!(monitor = monitor.name(), action_id = watched.action_id, "a monitor got no reply: {fault}");
+        error!(monitor = monitor.name(), action_id = watched.action_id, kind = fault.kind, "a monitor got no reply");
     }
     let analysis = match reading {
         None => MonitorAnalysis::default(),

@@ -38,7 +38,10 @@ const fn passes_on(error: &ModelError) -> bool {
         | ModelError::TooLarge { .. }
         | ModelError::Protocol { .. }
         | ModelError::NoneAnswered { .. } => true,
-        ModelError::NoReply { .. } | ModelError::Differs { .. } | ModelError::Config { .. } => false,
+        ModelError::NoReply { .. }
+        | ModelError::Differs { .. }
+        | ModelError::FailedThen { .. }
+        | ModelError::Config { .. } => false,
     }
 }
 

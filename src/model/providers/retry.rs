@@ -69,6 +69,7 @@ pub fn is_transient(error: &ModelError) -> bool {
         | ModelError::NoneAnswered { .. }
         | ModelError::NoReply { .. }
         | ModelError::Differs { .. }
+        | ModelError::FailedThen { .. }
         | ModelError::Config { .. } => false,
     }
 }

@@ -48,6 +48,9 @@ pub(crate) struct Line {
     pub(crate) text: Option<String>,
     #[serde(default)]
     pub(crate) error: Option<String>,
+    /// Whether the turn went on though this call failed.
+    #[serde(default)]
+    went_on: bool,
     #[serde(default)]
     model: Option<String>,
     #[serde(default)]
@@ -182,10 +185,17 @@ impl Recording {
         if self.by == By::Order {
             let key = (task.purpose, task.action_id.clone());
             let done = self.replayed().of.get(&key).copied().unwrap_or(0);
-            let mut its = self.lines.iter().enumerate().filter(|(_, line)| {
-                line.text.is_some() && line.purpose() == task.purpose && line.action_id == task.action_id
-            });
-            return its.nth(done).ok_or_else(|| {
+            let of_it = |line: &Line| line.purpose() == task.purpose && line.action_id == task.action_id;
+            let its = || self.lines.iter().enumerate().filter(|(_, line)| of_it(line));
+            // What failed then without harm fails again: else the reply of another turn would stand in for it.
+            let before = |place: usize| its().take_while(move |(at, _)| *at < place).filter(|(_, line)| line.text.is_some());
+            let harmless = |(place, line): &(usize, &Line)| {
+                line.went_on && (line.round, line.call) == (task.round, task.call) && before(*place).count() == done
+            };
+            if let Some((_, line)) = its().find(harmless) {
+                return Err(self.failed_then(task, line));
+            }
+            return its().filter(|(_, line)| line.text.is_some()).nth(done).ok_or_else(|| {
                 missing(format!("{} has {done} for `{}`", self.file, written(task.purpose, &task.action_id)))
             });
         }
@@ -201,11 +211,9 @@ impl Recording {
             |line: &Line| line.messages.as_ref().is_none_or(|then| differences(then, &request.messages).is_none());
         // Of two that were asked the same, the earlier one came to nothing.
         if let Some((place, line)) = its.iter().rev().find(|(_, line)| same(line)) {
-            return match &line.error {
-                Some(error) if line.text.is_none() => {
-                    Err(missing(format!("when {} was recorded, there was none either: {error}", self.file)))
-                }
-                _ => Ok((*place, line)),
+            return match &line.text {
+                Some(_) => Ok((*place, line)),
+                None => Err(self.failed_then(task, line)),
             };
         }
         let as_long = |line: &Line| line.messages.as_ref().is_some_and(|then| then.len() == request.messages.len());
@@ -213,6 +221,11 @@ impl Recording {
         let then = nearest.messages.as_deref().unwrap_or_default();
         let diff = differences(then, &request.messages).unwrap_or_default();
         Err(ModelError::Differs { key: describe(task), file: self.file.clone(), diff })
+    }
+
+    fn failed_then(&self, task: &Task, line: &Line) -> ModelError {
+        let error = line.error.clone().unwrap_or_default();
+        ModelError::FailedThen { key: describe(task), file: self.file.clone(), error }
     }
 
     /// What was said beside the conversation comes when it came then: not before the calls of actions that it came after.
