@@ -88,6 +88,9 @@ impl Talk {
 #[test]
 fn what_was_recorded_is_repeated_without_the_model() {
     let talk = Talk::new();
+    // An empty file that anybody may read becomes the owner's alone.
+    let empty = talk.home.file("talk.jsonl", "");
+    fs::set_permissions(&empty, fs::Permissions::from_mode(0o644)).unwrap();
     let first = talk.recorded("first", "talk.jsonl");
     assert_eq!(first.code, Some(0), "{}", first.err);
     let lines = talk.lines("talk.jsonl");
@@ -217,7 +220,8 @@ fn a_session_that_stopped_because_a_call_failed_is_repeated_to_its_end() {
     talk.home.file("replies.yaml", &format!("{some}  ask_pin:{rest}"));
     let resumed = talk.sessions(&["resume", "f", "--record", "f.jsonl"], "芝麻开门\n对\n");
     assert_eq!(resumed.code, Some(0), "{}", resumed.err);
-    assert!(talk.lines("f.jsonl").iter().any(|line| line["error"].is_string() && line.get("text").is_none()));
+    // Neither where the model was nor what it is called by.
+    assert!(talk.lines("f.jsonl").iter().any(|line| line["error"] == "no_reply" && line.get("text").is_none()));
     for how in [&["--replay", "f.jsonl"][..], &["--replay", "f.jsonl", "--replay-by", "order"]] {
         let again = talk.run(if how.len() == 2 { "strict" } else { "order" }, how, ANSWERS);
         assert_eq!(again.code, Some(0), "{}", again.err);
@@ -323,4 +327,59 @@ fn the_demonstration_with_its_monitors_and_its_plan_is_repeated_from_its_recordi
     for part in ["monitor_feedback", "plans", "model_calls", "outcomes"] {
         assert_eq!(of("a", part), of("b", part), "{part}");
     }
+}
+
+#[test]
+fn a_conversation_that_turns_on_sensitive_replies_is_repeated_with_every_second_asking() {
+    let home = Home::new();
+    let script = home.file(
+        "s.yaml",
+        r#"
+session:
+  session_id: s
+  declare:
+    - { var: age, type: integer, sensitive: true }
+    - { var: agreed, type: string, sensitive: true }
+  phases:
+    - phase_id: p
+      topics:
+        - topic_id: t
+          actions:
+            - { action_type: ai_ask, action_id: ask_age, config: { content: 您多大？, reask: 3, output: [{ get: age }] } }
+            - action_type: ai_ask
+              action_id: ask_ok
+              config: { content: "您 {{ age }} 岁，愿意吗？", output: [{ get: agreed, enum: [YES, NOT YET] }] }
+            - { action_type: ai_say, action_id: bye, config: { content: "再见，{{ age }}。" } }
+"#,
+    );
+    let whole = r#"safety_risk: { detected: false }, BRIEF: "", progress_suggestion: completed, metadata: { emotional_tone: 平, crisis_signal: false }, metrics: { information_completeness: 全, user_engagement: 好, emotional_intensity: 静, reply_relevance: 切 }"#;
+    let replies = format!(
+        r#"
+replies:
+  ask_age:
+    - {{ content: 您多大？, EXIT: "NO", safety_risk: {{ detected: false }} }}
+    - {{ content: 好, EXIT: "YES", age: 34 }}
+    - "我不会写 JSON，可是您 34 岁。"
+    - {{ content: 好, EXIT: "YES", age: 三十四, {whole} }}
+    - {{ content: 好, EXIT: "YES", age: "34", {whole} }}
+  ask_ok:
+    - {{ content: 愿意吗？, EXIT: "NO" }}
+    - {{ content: 好, EXIT: "YES", agreed: "YES" }}
+  bye: [ {{ content: 再见, EXIT: "YES" }} ]
+"#
+    );
+    let replies = format!("replay:{}", home.file("r.yaml", &replies).display());
+    let script = script.display().to_string();
+    let answers = "34\n愿意\n";
+    let first = home.finish(["run", &script, "--session", "a", "--model", &replies, "--record", "r.jsonl"], answers);
+    assert_eq!(first.code, Some(0), "{}", first.err);
+    let recording = fs::read_to_string(home.path().join("r.jsonl")).unwrap();
+    for said in ["三十四", "可是您", r#"\"agreed\":\"NOT"#] {
+        assert!(!recording.contains(said), "{said}: {recording}");
+    }
+    let again = home.finish(["run", &script, "--session", "b", "--replay", "r.jsonl"], answers);
+    assert_eq!(again.code, Some(0), "{}", again.err);
+    assert_eq!(again.out, first.out);
+    let calls = |id: &str| home.export(id)["model_calls"].as_array().unwrap().len();
+    assert_eq!((calls("a"), calls("b")), (8, 8));
 }

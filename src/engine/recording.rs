@@ -1,9 +1,9 @@
 //! `--record FILE`: what a session says to models, as JSON lines in a file that only its owner may read.
 
 use std::collections::BTreeMap;
-use std::fs::{File, OpenOptions};
+use std::fs::{File, OpenOptions, Permissions};
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -16,13 +16,18 @@ use crate::engine::files::read_bounded;
 use crate::engine::project::absolute;
 use crate::model::providers::replay::recording::MARK;
 use crate::program::recorder::{Recorded, Recorder};
-use crate::value::mask::Masker;
+use crate::reply::extract::object;
+use crate::value::mask::{MASK, Masker};
 
 /// The form of the lines.
 const FORM: u64 = 1;
 
 /// The largest recording that is gone on with or replayed, in bytes.
 pub const MOST_RECORDING_BYTES: u64 = 256 * 1024 * 1024;
+
+/// Fields by whose values the engine goes: words of its own, which no person says there.
+const READ_FIELDS: [&str; 7] =
+    ["EXIT", "progress_suggestion", "action", "intervention_level", "intervention_reason", "issue_type", "risk_type"];
 
 /// How many rows of a journal are read at a time.
 const PAGE: usize = 64;
@@ -72,6 +77,8 @@ impl FileRecorder {
                     return Err(EngineError::usage(format!("{shown} is there already, and would be overwritten"))
                         .with_help("a session that begins is recorded in a new file: choose another name"));
                 }
+                std::fs::set_permissions(&path, Permissions::from_mode(0o600))
+                    .map_err(|error| unwritable(&path, &error))?;
             }
             Err(error) => return Err(unwritable(&path, &error)),
         }
@@ -170,6 +177,7 @@ impl FileRecorder {
             }
             masked.push('\n');
         }
+        bounded(masked.len() as u64)?;
         if masked == text { Ok(()) } else { replace(&self.path, masked.as_bytes()) }
     }
 
@@ -185,6 +193,7 @@ impl FileRecorder {
             text.push_str(&value.to_string());
             text.push('\n');
         }
+        bounded(state.before.saturating_add(text.len() as u64))?;
         let written = file.write_all(text.as_bytes()).and_then(|()| file.sync_data());
         if written.is_err() {
             // Half a line would be in the way of the next.
@@ -241,9 +250,16 @@ fn line(recorded: &Recorded) -> Value {
         put("round", json!(exchange.round));
         put("call", json!(exchange.call));
         put("messages", json!(exchange.messages));
+        let mark = unused_mark(exchange.messages.iter().map(|message| message.content.as_str()));
+        if mark != MASK {
+            put("mask", json!(mark));
+        }
+        if !exchange.hidden.is_empty() {
+            put("hidden", json!(exchange.hidden));
+        }
         match &exchange.text {
             Some(text) => put("text", json!(text)),
-            None => put("error", json!(call.error)),
+            None => put("error", json!(exchange.fault)),
         };
         if exchange.went_on {
             put("went_on", json!(true));
@@ -266,33 +282,41 @@ fn line(recorded: &Recorded) -> Value {
 
 /// Takes sensitive values out of a line: what was sent, what came, and why nothing did.
 fn mask(line: &mut Value, masker: &Masker) {
+    let mark = line.get("mask").and_then(Value::as_str).unwrap_or(MASK).to_owned();
     for message in line.get_mut("messages").and_then(Value::as_array_mut).into_iter().flatten() {
-        if let Some(content) = message.get_mut("content") {
-            masker.value(content, &[]);
+        if let Some(Value::String(content)) = message.get_mut("content") {
+            *content = masker.text_under(content, &mark);
         }
     }
+    let hidden = line.get("hidden").and_then(Value::as_array).into_iter().flatten();
+    let hidden: Vec<String> = hidden.filter_map(Value::as_str).map(str::to_owned).collect();
+    let own: Vec<&str> = READ_FIELDS.into_iter().chain(hidden.iter().map(String::as_str)).collect();
     if let Some(error) = line.get_mut("error") {
         masker.value(error, &[]);
     }
     if let Some(Value::String(text)) = line.get_mut("text") {
-        *text = masked_reply(text, masker);
+        *text = masked_reply(text, masker, &own);
     }
 }
 
-/// A raw reply without sensitive values, which can still be read where it could.
-fn masked_reply(text: &str, masker: &Masker) -> String {
-    let masked = masker.text(text);
-    if masked == text || serde_json::from_str::<Value>(&masked).is_ok() {
-        return masked;
+/// A raw reply without sensitive values, which can still be read where it could: what stands under the keys `own` stays.
+fn masked_reply(text: &str, masker: &Masker, own: &[&str]) -> String {
+    let Ok(object) = object(text) else { return masker.text(text) };
+    let came = Value::Object(object);
+    let mut value = came.clone();
+    masker.value(&mut value, own);
+    // Around the object, or as a key of it, a value can be said as well.
+    let said_beside = serde_json::from_str::<Value>(text).is_err() && masker.text(text) != text;
+    if value == came && !said_beside { text.to_owned() } else { value.to_string() }
+}
+
+/// A mark for sensitive values that none of these texts holds by itself.
+fn unused_mark<'t>(texts: impl Iterator<Item = &'t str> + Clone) -> String {
+    let mut mark = MASK.to_owned();
+    while texts.clone().any(|text| text.contains(&mark)) {
+        mark = format!("<{mark}>");
     }
-    // A number without quotes: its mask needs some.
-    match serde_json::from_str::<Value>(text) {
-        Ok(mut value) => {
-            masker.value(&mut value, &[]);
-            value.to_string()
-        }
-        Err(_) => masked,
-    }
+    mark
 }
 
 /// A recording as text.
@@ -321,6 +345,17 @@ async fn calls(archive: &dyn Archive, id: &str) -> Result<BTreeMap<u64, String>,
     }
 }
 
+/// Refuses what could not be read again.
+fn bounded(bytes: u64) -> io::Result<()> {
+    if bytes <= MOST_RECORDING_BYTES {
+        return Ok(());
+    }
+    let why = format!(
+        "it would have more than {MOST_RECORDING_BYTES} bytes, and could not be replayed; resume the session with another file"
+    );
+    Err(io::Error::other(why))
+}
+
 /// Puts `bytes` in the place of a file, all at once, under its own permissions.
 fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let permissions = std::fs::metadata(path)?.permissions();
@@ -342,4 +377,40 @@ fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
 fn unwritable(path: &Path, error: &io::Error) -> EngineError {
     EngineError::failed(format!("the recording {} cannot be written: {error}", path.display()))
         .with_help("choose a file in a folder that you may write to, with room on its disk")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::program::event::ModelCall;
+    use crate::program::place::Place;
+    use crate::program::recorder::Exchanged;
+    use std::sync::Arc;
+
+    #[test]
+    fn a_masked_reply_is_still_read_as_it_was() {
+        let masker = Masker::new([&json!("YES"), &json!("小林"), &json!(4711)]);
+        for (text, own, masked) in [
+            (r#"{"content":"小林 YES","EXIT":"YES"}"#, "EXIT", r#"{"content":"*** ***","EXIT":"YES"}"#),
+            (r#"小林: {"EXIT":"YES","n":4711}"#, "EXIT", r#"{"EXIT":"YES","n":"***"}"#),
+            (r#"{"EXIT":"NO", "x": 1}"#, "EXIT", r#"{"EXIT":"NO", "x": 1}"#),
+            (r#"{"ready":"YES"}"#, "ready", r#"{"ready":"YES"}"#),
+            ("小林 YES", "EXIT", "*** ***"),
+        ] {
+            assert_eq!(masked_reply(text, &masker, &[own]), masked, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_recording_that_could_not_be_read_again_is_not_written() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("r.jsonl");
+        let recorder = FileRecorder::create(&path).unwrap();
+        File::options().write(true).open(&path).unwrap().set_len(MOST_RECORDING_BYTES - 10).unwrap();
+        let call = ModelCall { exchange: Some(Arc::new(Exchanged::default())), ..ModelCall::default() };
+        let call = Recorded { seq: 1, at: String::new(), place: Arc::new(Place::default()), call: Box::new(call) };
+        let told = recorder.record(&[call], &Masker::default()).unwrap_err();
+        assert!(told.contains("bytes") && told.contains("another file"), "{told}");
+        assert_eq!(std::fs::metadata(&path).unwrap().len(), MOST_RECORDING_BYTES - 10);
+    }
 }

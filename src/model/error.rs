@@ -205,6 +205,14 @@ impl ModelError {
         self
     }
 
+    /// Its kind, and the status where there is one: what a recording keeps of it, without addresses and files.
+    pub fn in_short(&self) -> String {
+        match self {
+            Self::Http { status, .. } => format!("{} {status}", self.kind()),
+            _ => self.kind().to_owned(),
+        }
+    }
+
     /// Whether a model failed, now or when it was recorded; else the fault is that of written replies, of a replay or of a
     /// setting, and nothing must hide it.
     pub const fn is_of_a_model(&self) -> bool {

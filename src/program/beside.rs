@@ -1,5 +1,6 @@
 //! Calls of a model beside the conversation: those of monitors and planners. They are made and read like those of a turn.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::json;
@@ -51,15 +52,15 @@ pub struct Asked {
 /// Why there is no reply.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// A word for logs, as [`ModelError::kind`] has it: nothing that anybody said stands in it.
-    pub kind: &'static str,
+    /// What logs and recordings tell of it, as [`ModelError::in_short`] has it: nothing that anybody said stands in it.
+    pub kind: String,
     /// A sentence for events, which are masked: it may hold what a model's server said, and so what it was sent.
     pub told: String,
 }
 
 impl From<&ModelError> for Fault {
     fn from(error: &ModelError) -> Self {
-        Self { kind: error.kind(), told: error.to_string() }
+        Self { kind: error.in_short(), told: error.to_string() }
     }
 }
 
@@ -95,10 +96,13 @@ impl Beside<'_> {
             let mut silent = Silent;
             let answered = within(limit, provider.complete(&request, &mut silent)).await;
             call.ms = clock.elapsed_ms().saturating_sub(began);
-            let exchanged = |text: Option<&str>| {
+            let exchanged = |text: Option<&str>, fault: &str| {
                 let went_on = text.is_none() && matches!(asked.reading, Some(Ok(_)));
                 let (text, messages) = (text.map(str::to_owned), request.messages.clone());
-                recording.then(|| Exchanged::new(&request.task, messages, text, went_on, manners))
+                recording.then(|| {
+                    let exchanged = Exchanged::new(&request.task, messages, text, manners);
+                    Arc::new(Exchanged { went_on, fault: fault.to_owned(), ..exchanged })
+                })
             };
             let (fault, attempts) = match answered {
                 Some(Ok(reply)) => {
@@ -107,7 +111,7 @@ impl Beside<'_> {
                         log_unreadable(&reply.text, program);
                     }
                     call.debug_info = debug_info(request.messages.clone(), &reply.text, &reading, &call);
-                    call.exchange = exchanged(Some(&reply.text));
+                    call.exchange = exchanged(Some(&reply.text), "");
                     asked.calls.push(call);
                     let wrong =
                         if reask < manners.reask { faults(&reading, reply.cut_off, shape, &[]) } else { vec![] };
@@ -121,9 +125,12 @@ impl Beside<'_> {
                     continue;
                 }
                 Some(Err(error)) => (Fault::from(&error), error.attempts()),
-                None => (Fault { kind: "timeout", told: format!("nothing came within {} s", limit.as_secs()) }, 1),
+                None => (
+                    Fault { kind: "timeout".to_owned(), told: format!("nothing came within {} s", limit.as_secs()) },
+                    1,
+                ),
             };
-            call.exchange = exchanged(None);
+            call.exchange = exchanged(None, &fault.kind);
             call.error = Some(fault.told.clone());
             call.attempts = attempts;
             asked.calls.push(call);

@@ -13,7 +13,7 @@ use crate::program::event::{Event, ModelCall, Speaker};
 use crate::program::live_words::{LiveWords, risk};
 use crate::program::messages::{append_to_last_user, debug_info, log_unreadable, messages, read_and_note};
 use crate::program::output::{Output, Outputs};
-use crate::program::reask::{ask_again, faults, note_of_faults, note_of_risk};
+use crate::program::reask::{MOST_REPLY, ask_again, faults, note_of_faults, note_of_risk};
 use crate::program::recent::cut_in_the_middle;
 use crate::program::recorder::Exchanged;
 use crate::program::turn::Turn;
@@ -197,7 +197,7 @@ impl Turn<'_> {
                 words.abandon();
                 // A reply that could be read is worth more than none, though it was to be made better.
                 let earlier = asking.earlier.take().filter(|_| error.is_of_a_model());
-                call.exchange = self.exchanged(request, asking, None, earlier.is_some());
+                call.exchange = self.exchanged(request, asking, Err((&error, earlier.is_some())));
                 let Some(earlier) = earlier else { return Err(self.no_reply(call, error)) };
                 drop(self.no_reply(call, error));
                 self.warn_of_bends(&earlier.reading);
@@ -215,12 +215,12 @@ impl Turn<'_> {
         }
         let next = asking.next(&reading, reply.cut_off);
         let message_id = words.finish(&reading, !matches!(next, Next::Keep));
-        call.exchange = self.exchanged(request, asking, Some((&reply.text, &reading)), false);
+        call.exchange = self.exchanged(request, asking, Ok((&reply.text, &reading)));
         let prompt = match next {
             Next::Again(_) => request.messages.clone(),
             Next::Keep | Next::Earlier => std::mem::take(&mut request.messages),
         };
-        let prompt = asking.shown(prompt);
+        let prompt = asking.shown(prompt, |refused| &refused.shown);
         let mut exchange = Exchange {
             held_back: reading.as_ref().ok().and_then(risk),
             message_id,
@@ -246,12 +246,16 @@ impl Turn<'_> {
             return Ok(earlier);
         };
         self.warn_of_asking(&note, asking);
+        let recorded = match self.services.recorder {
+            Some(_) => self.to_record(asking.ask.outputs, &exchange.raw, &exchange.reading),
+            None => String::new(),
+        };
         let text = match note {
             Again::Safety(reason) => note_of_risk(&reason),
             Again::Faults(faults) => note_of_faults(&faults),
         };
         if let Some(place) = ask_again(&mut request.messages, &exchange.raw, text) {
-            asking.refused.push((place, shown));
+            asking.refused.push(Refused { place, shown, recorded });
         }
         asking.reasks += 1;
         if exchange.held_back.is_some() {
@@ -305,21 +309,44 @@ impl Turn<'_> {
         }
     }
 
-    /// What a recording keeps of a call, while there is one.
+    /// What a recording keeps of a call, while there is one: of its reply, or of its error and of whether the turn goes on.
     fn exchanged(
         &self,
         request: &ModelRequest,
         asking: &Asking<'_>,
-        reply: Option<(&str, &Result<Reply, Unreadable>)>,
-        went_on: bool,
+        came: Result<(&str, &Result<Reply, Unreadable>), (&ModelError, bool)>,
     ) -> Option<Arc<Exchanged>> {
         self.services.recorder.as_ref()?;
-        let text = reply.map(|(raw, reading)| self.without_sensitive(asking.ask.outputs, raw, reading));
-        let messages = asking.shown(request.messages.clone());
-        Some(Exchanged::new(&request.task, messages, text, went_on, asking.manners))
+        let outputs = asking.ask.outputs;
+        let (text, fault, went_on) = match came {
+            Ok((raw, reading)) => (Some(self.to_record(outputs, raw, reading)), String::new(), false),
+            Err((error, went_on)) => (None, error.in_short(), went_on),
+        };
+        let hidden = outputs.iter().map(|output| &output.get).filter(|name| self.is_sensitive(name)).cloned().collect();
+        let messages = asking.shown(request.messages.clone(), |refused| &refused.recorded);
+        let exchanged = Exchanged::new(&request.task, messages, text, asking.manners);
+        Some(Arc::new(Exchanged { fault, went_on, hidden, ..exchanged }))
     }
 
-    /// A raw reply without what sensitive outputs hold in it, as a reply that would be read in the same way.
+    /// The same for a recording: bent and refused as the reply was, with what prompts show of it in spite of all masks.
+    fn to_record(&self, outputs: &Outputs, raw: &str, reading: &Result<Reply, Unreadable>) -> String {
+        let sensitive: Vec<&Output> = outputs.iter().filter(|output| self.is_sensitive(&output.get)).collect();
+        if sensitive.is_empty() {
+            return raw.to_owned();
+        }
+        let Ok(reply) = reading else { return MASK.to_owned() };
+        let mut object = reply.came.clone();
+        for output in sensitive {
+            let bent = reply.bends.iter().find(|bent| bent.path.strip_prefix('/') == Some(&output.get));
+            let read = reply.object.get(&output.get).unwrap_or(&Value::Null);
+            if let Some(value) = object.get_mut(&output.get).filter(|value| !value.is_null()) {
+                *value = output.stand_in(value, bent, read);
+            }
+        }
+        Value::Object(object).to_string()
+    }
+
+    /// A raw reply without what sensitive outputs hold in it, for events.
     fn without_sensitive(&self, outputs: &Outputs, raw: &str, reading: &Result<Reply, Unreadable>) -> String {
         let sensitive: Vec<&Output> = outputs.iter().filter(|output| self.is_sensitive(&output.get)).collect();
         if sensitive.is_empty() {
@@ -358,10 +385,20 @@ struct Asking<'a> {
     reasks: u32,
     /// Whether one of these was because a reply called itself unsafe.
     for_safety: bool,
-    /// The places of refused replies among the messages, and what may be shown of them.
-    refused: Vec<(usize, String)>,
+    /// The replies that were refused.
+    refused: Vec<Refused>,
     /// The last reply that could be read, though not used as it is.
     earlier: Option<Exchange>,
+}
+
+/// A reply that was refused and stands in the prompt that asks again.
+struct Refused {
+    /// Its place among the messages.
+    place: usize,
+    /// What may be shown of it.
+    shown: String,
+    /// What may be recorded of it.
+    recorded: String,
 }
 
 /// What follows a reply.
@@ -410,10 +447,10 @@ impl Asking<'_> {
     }
 
     /// `messages` as they may be kept: without what sensitive outputs held in refused replies.
-    fn shown(&self, mut messages: Vec<Message>) -> Vec<Message> {
-        for (place, shown) in &self.refused {
-            if let Some(message) = messages.get_mut(*place) {
-                message.content.clone_from(shown);
+    fn shown(&self, mut messages: Vec<Message>, how: impl Fn(&Refused) -> &str) -> Vec<Message> {
+        for refused in &self.refused {
+            if let Some(message) = messages.get_mut(refused.place) {
+                message.content = cut_in_the_middle(how(refused), MOST_REPLY);
             }
         }
         messages

@@ -82,7 +82,7 @@ pub async fn generate_orchestration_plan(analysis: &Value, context: &Orchestrati
         error!(topic_id = context.topic_id, kind, "there is no plan for the rest of a topic");
         Generated { fault: Some(told), ..Generated::default() }
     };
-    let unprepared = |told: String| Fault { kind: "unprepared", told };
+    let unprepared = |told: String| Fault { kind: "unprepared".to_owned(), told };
     let prepared = context.program.templates.get(ORCHESTRATOR, VERSION).and_then(|template| {
         let prompt = messages(&template, &names(analysis, context))?;
         Ok((template, prompt))

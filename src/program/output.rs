@@ -5,8 +5,9 @@ use std::ops::Deref;
 use serde_json::{Value, json};
 
 use crate::prompt::names::Shared;
+use crate::reply::bend::{Bend, Bending};
 use crate::value::declared::DeclaredType;
-use crate::value::mask::MASK;
+use crate::value::mask::{MASK, is_short};
 use crate::value::scopes::Scope;
 
 /// An item of `output`.
@@ -91,7 +92,20 @@ impl Output {
             Value::Null => Value::Null,
             _ if !self.choices.is_empty() => self.choices.first().cloned().unwrap_or_default(),
             Value::String(_) if self.declared == Some(DeclaredType::Date) => Value::from("1970-01-01"),
-            value => nothing_said(value),
+            value => nothing_said(value, false),
+        }
+    }
+
+    /// What a recording holds in the place of `value`, which became `bent`: it is read in the same way. What is too short to be
+    /// masked in prompts stays, for a replay must ask the same.
+    pub fn stand_in(&self, value: &Value, bent: Option<&Bend>, read: &Value) -> Value {
+        match bent.map(|bent| bent.bending) {
+            Some(Bending::Coerced) => self.stand_in(read, None, read),
+            // It must not fit either.
+            Some(_) => nothing_said(value, true),
+            None if !value.is_array() && !value.is_object() && is_short(value) => value.clone(),
+            None if !self.choices.is_empty() || !(value.is_array() || value.is_object()) => self.placeholder(value),
+            None => nothing_said(value, true),
         }
     }
 
@@ -104,16 +118,17 @@ impl Output {
     }
 }
 
-/// `value` with nothing in it but its structure.
-fn nothing_said(value: &Value) -> Value {
+/// `value` with nothing in it but its structure, and what is too short to be masked where that is kept.
+fn nothing_said(value: &Value, keep_short: bool) -> Value {
     match value {
+        Value::Bool(_) | Value::Number(_) | Value::String(_) if keep_short && is_short(value) => value.clone(),
         Value::Null => Value::Null,
         Value::Bool(_) => Value::from(false),
         Value::Number(_) => Value::from(0),
         Value::String(_) => Value::from(MASK),
-        Value::Array(items) => items.iter().map(nothing_said).collect(),
+        Value::Array(items) => items.iter().map(|item| nothing_said(item, keep_short)).collect(),
         Value::Object(fields) => {
-            Value::Object(fields.iter().map(|(name, value)| (name.clone(), nothing_said(value))).collect())
+            fields.iter().map(|(name, value)| (name.clone(), nothing_said(value, keep_short))).collect()
         }
     }
 }

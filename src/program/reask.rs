@@ -11,7 +11,7 @@ use crate::reply::shape::ReplyShape;
 const MOST_FAULTS: usize = 20;
 
 /// The most characters of its own reply that a model is shown again.
-const MOST_REPLY: usize = 20_000;
+pub const MOST_REPLY: usize = 20_000;
 
 /// What keeps a reply from being used as it is, a line for each fault: names of fields and what is wanted there, never a
 /// value. Nothing when it can be used.
@@ -21,7 +21,8 @@ const MOST_REPLY: usize = 20_000;
 /// under one of the keys `unused`.
 pub fn faults(reading: &Result<Reply, Unreadable>, cut_off: bool, shape: &ReplyShape, unused: &[&str]) -> Vec<String> {
     let mut faults = match reading {
-        Err(unreadable) => vec![format!("no JSON object can be read in it: {}", unreadable.final_error())],
+        // Not why: where something sensitive is wanted, a recording holds nothing of such a reply, and a replay must ask the same.
+        Err(_) => vec!["no JSON object can be read in it".to_owned()],
         Ok(reply) => {
             let at_fault = |bend: &&Bend| {
                 let first = bend.path.get(1..).and_then(|path| path.split('/').next()).unwrap_or_default();
@@ -111,11 +112,12 @@ mod tests {
                 r#"{"content":["secret"],"metrics":{"a":null},"age":"none of your business"}"#,
                 "/content: mistyped; expected string, found list|/metrics/a: mistyped; expected string, found null|/age: mistyped; expected integer or null, found string",
             ),
-            ("secret", "no JSON object can be read in it: "),
+            ("secret", "no JSON object can be read in it"),
+            ("{", "no JSON object can be read in it"),
         ];
         for (raw, expected) in table {
             let found = faults(&read(raw, &shape(), false), false, &shape(), &[]).join("|");
-            assert!(found == expected || (expected.ends_with(": ") && found.starts_with(expected)), "{raw}: {found}");
+            assert_eq!(found, expected, "{raw}");
             assert!(!found.contains("secret") && !found.contains("business"), "{found}");
         }
         let unused = faults(&read(r#"{"content":"x"}"#, &shape(), false), false, &shape(), &["age", "metrics"]);

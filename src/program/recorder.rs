@@ -24,6 +24,10 @@ pub struct Exchanged {
     pub messages: Vec<Message>,
     /// What came; `None` when nothing did. Values of sensitive outputs do not stand in it.
     pub text: Option<String>,
+    /// Names of outputs in it in whose place something stands in already.
+    pub hidden: Vec<String>,
+    /// Why nothing came, as [`crate::model::error::ModelError::in_short`] has it.
+    pub fault: String,
     /// Whether nothing came and the turn went on with an earlier reply.
     pub went_on: bool,
     /// How the reply was read.
@@ -32,10 +36,11 @@ pub struct Exchanged {
 
 impl Exchanged {
     /// What was sent for `task`, and what came.
-    pub fn new(task: &Task, messages: Vec<Message>, text: Option<String>, went_on: bool, manners: Manners) -> Arc<Self> {
+    pub fn new(task: &Task, messages: Vec<Message>, text: Option<String>, manners: Manners) -> Self {
         let Task { action_id, path, round, call, .. } = task;
         let (action_id, path) = (action_id.clone(), path.clone());
-        Arc::new(Self { action_id, path, round: *round, call: *call, messages, text, went_on, manners })
+        let (round, call) = (*round, *call);
+        Self { action_id, path, round, call, messages, text, manners, ..Self::default() }
     }
 }
 

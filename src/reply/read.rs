@@ -13,6 +13,8 @@ use crate::reply::strategies::{Failure, parse};
 pub struct Reply {
     /// Its fields; keys that the schema does not name are kept as they came.
     pub object: Map<String, Value>,
+    /// The same fields as they came, before anything was bent.
+    pub came: Map<String, Value>,
     /// The number of the strategy that read it, from 1.
     pub parse_retry_count: u8,
     /// The strategies that did not work before it.
@@ -73,6 +75,7 @@ pub fn read(raw: &str, shape: &ReplyShape, repair: bool) -> Result<Reply, Unread
     for Repair { kind, at } in &parsed.repairs {
         warn!(%kind, at, "the text of the reply was mended");
     }
+    let came = parsed.object.clone();
     let (object, bends) = bend(parsed.object, shape);
     if !bends.is_empty() {
         // One line a reply: what each field should have been stands in the events of the call.
@@ -80,7 +83,7 @@ pub fn read(raw: &str, shape: &ReplyShape, repair: bool) -> Result<Reply, Unread
         warn!(fields = fields.join(", "), "fields of the reply were bent");
     }
     let parse_retry_count = parsed.strategy.number();
-    Ok(Reply { object, parse_retry_count, failures: parsed.failures, bends, repairs: parsed.repairs })
+    Ok(Reply { object, came, parse_retry_count, failures: parsed.failures, bends, repairs: parsed.repairs })
 }
 
 fn is_cut(repairs: &[Repair]) -> bool {

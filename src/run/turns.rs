@@ -388,7 +388,9 @@ impl Session {
             ModelError::Differs { .. } => {
                 "the script, a template or a variable is not what it was then; record anew, or say `--replay-by order`"
             }
-            ModelError::FailedThen { .. } => "what was recorded ends here, too; go on with a model: `sessions resume ID --model M`",
+            ModelError::FailedThen { .. } => {
+                "what was recorded ends here, too; go on with a model: `sessions resume ID --model M`"
+            }
             _ => "resume the session when the model can be reached; nothing is lost",
         };
         let help = help.to_owned();

@@ -97,11 +97,16 @@ impl Masker {
 
     /// `text` with every sensitive value in it replaced by [`MASK`].
     pub fn text(&self, text: &str) -> String {
+        self.text_under(text, MASK)
+    }
+
+    /// The same with another mark than [`MASK`], for a text that may hold that itself.
+    pub fn text_under(&self, text: &str, mark: &str) -> String {
         match &self.search {
-            Some(search) => search.replace_all(text, &vec![MASK; self.needles.len()]),
+            Some(search) => search.replace_all(text, &vec![mark; self.needles.len()]),
             // A search of so many values that it could not be built hides everything rather than nothing.
             None if self.needles.is_empty() => text.to_owned(),
-            None => MASK.to_owned(),
+            None => mark.to_owned(),
         }
     }
 
@@ -121,6 +126,15 @@ impl Masker {
             }
             _ => {}
         }
+    }
+}
+
+/// Whether a value that is no list and no object is too short to be looked for: prompts then show it as it is.
+pub fn is_short(value: &Value) -> bool {
+    match value {
+        Value::String(text) => text.trim().chars().count() < SHORTEST,
+        Value::Number(number) => number.to_string().len() <= SHORTEST,
+        _ => true,
     }
 }
 

@@ -7,8 +7,9 @@ use regex::Regex;
 
 use crate::model::message::{Message, Role};
 
-/// What stands in a recording in the place of a sensitive value: it may have been anything.
-const MASK: &str = "***";
+/// What stands in a recording in the place of a sensitive value, where its line does not say otherwise: it may have been
+/// anything.
+pub const MASK: &str = "***";
 
 /// The time as the engine tells it to prompts (`{{ time }}`): a replay comes later than its recording.
 static TIME: LazyLock<Option<Regex>> =
@@ -27,10 +28,11 @@ const AROUND: usize = 2;
 const MOST_PAIRS: usize = 250_000;
 
 /// What is different between the messages that were recorded and those that are sent now, as unified lines; `None` when
-/// nothing is. A masked value of the recording is like any text, and one time of the engine is like any other.
-pub fn differences(recorded: &[Message], now: &[Message]) -> Option<String> {
-    let same =
-        |(recorded, now): (&Message, &Message)| recorded.role == now.role && alike(&recorded.content, &now.content);
+/// nothing is. What stands under `mark`, a masked value of the recording, is like any text, and one time of the engine is like any other.
+pub fn differences(recorded: &[Message], now: &[Message], mark: &str) -> Option<String> {
+    let same = |(recorded, now): (&Message, &Message)| {
+        recorded.role == now.role && alike(&recorded.content, &now.content, mark)
+    };
     if recorded.len() == now.len() && recorded.iter().zip(now).all(same) {
         return None;
     }
@@ -44,7 +46,7 @@ pub fn differences(recorded: &[Message], now: &[Message]) -> Option<String> {
                 told.line(&format!("message {number} was of {}, and is now of {}:", name(then.role), name(now.role)))
             }
         }
-        told.message(&then.content, &now.content);
+        told.message(&then.content, &now.content, mark);
     }
     for (number, message) in recorded.iter().enumerate().skip(now.len()) {
         told.line(&format!("message {} ({}) is not there any more:", number + 1, name(message.role)));
@@ -66,16 +68,16 @@ const fn name(role: Role) -> &'static str {
 }
 
 /// Whether `now` is what was recorded.
-fn alike(recorded: &str, now: &str) -> bool {
+fn alike(recorded: &str, now: &str, mark: &str) -> bool {
     if recorded == now {
         return true;
     }
     let timeless =
         |text: &str| TIME.as_ref().map_or_else(|| text.to_owned(), |time| time.replace_all(text, "time").into_owned());
     let (recorded, now) = (timeless(recorded), timeless(now));
-    let Some((first, rest)) = recorded.split_once(MASK) else { return recorded == now };
+    let Some((first, rest)) = recorded.split_once(mark) else { return recorded == now };
     let Some(mut left) = now.strip_prefix(first) else { return false };
-    let mut pieces = rest.split(MASK).peekable();
+    let mut pieces = rest.split(mark).peekable();
     while let Some(piece) = pieces.next() {
         if pieces.peek().is_none() {
             return left.ends_with(piece);
@@ -111,9 +113,9 @@ impl Told {
         self.line(&format!("{mark} {line}"));
     }
 
-    fn message(&mut self, then: &str, now: &str) {
+    fn message(&mut self, then: &str, now: &str, mark: &str) {
         let (then, now): (Vec<&str>, Vec<&str>) = (then.lines().collect(), now.lines().collect());
-        let steps = steps(&then, &now);
+        let steps = steps(&then, &now, mark);
         let changed: Vec<usize> =
             steps.iter().enumerate().filter(|(_, (mark, _))| *mark != ' ').map(|(place, _)| place).collect();
         let mut last = None;
@@ -137,22 +139,22 @@ impl Told {
 }
 
 /// The lines of both texts in order: those that both have, those that were (`-`) and those that are now (`+`).
-fn steps<'t>(then: &[&'t str], now: &[&'t str]) -> Vec<(char, &'t str)> {
-    let before = then.iter().zip(now).take_while(|(then, now)| alike(then, now)).count();
+fn steps<'t>(then: &[&'t str], now: &[&'t str], mark: &str) -> Vec<(char, &'t str)> {
+    let before = then.iter().zip(now).take_while(|(then, now)| alike(then, now, mark)).count();
     let (head, then) = then.split_at(before);
     let (same, now) = now.split_at(before);
     debug_assert_eq!(head.len(), same.len());
-    let behind = then.iter().rev().zip(now.iter().rev()).take_while(|(then, now)| alike(then, now)).count();
+    let behind = then.iter().rev().zip(now.iter().rev()).take_while(|(then, now)| alike(then, now, mark)).count();
     let (then, tail) = then.split_at(then.len() - behind);
     let (now, _) = now.split_at(now.len() - behind);
     let mut steps: Vec<(char, &str)> = head.iter().map(|line| (' ', *line)).collect();
-    steps.extend(middle(then, now));
+    steps.extend(middle(then, now, mark));
     steps.extend(tail.iter().map(|line| (' ', *line)));
     steps
 }
 
 /// The same by the longest common sequence of lines.
-fn middle<'t>(then: &[&'t str], now: &[&'t str]) -> Vec<(char, &'t str)> {
+fn middle<'t>(then: &[&'t str], now: &[&'t str], mark: &str) -> Vec<(char, &'t str)> {
     let replaced = || then.iter().map(|line| ('-', *line)).chain(now.iter().map(|line| ('+', *line))).collect();
     if then.len().saturating_mul(now.len()) > MOST_PAIRS {
         return replaced();
@@ -163,7 +165,7 @@ fn middle<'t>(then: &[&'t str], now: &[&'t str]) -> Vec<(char, &'t str)> {
     let get = |common: &[usize], i: usize, j: usize| common.get(i * width + j).copied().unwrap_or(0);
     for (i, was) in then.iter().enumerate().rev() {
         for (j, is) in now.iter().enumerate().rev() {
-            let length = match alike(was, is) {
+            let length = match alike(was, is, mark) {
                 true => get(&common, i + 1, j + 1) + 1,
                 false => get(&common, i + 1, j).max(get(&common, i, j + 1)),
             };
@@ -175,7 +177,7 @@ fn middle<'t>(then: &[&'t str], now: &[&'t str]) -> Vec<(char, &'t str)> {
     let (mut i, mut j, mut steps) = (0, 0, Vec::new());
     loop {
         match (then.get(i), now.get(j)) {
-            (Some(was), Some(is)) if alike(was, is) => {
+            (Some(was), Some(is)) if alike(was, is, mark) => {
                 steps.push((' ', *was));
                 (i, j) = (i + 1, j + 1);
             }
@@ -201,7 +203,7 @@ mod tests {
     }
 
     fn differ(then: &str, now: &str) -> Option<String> {
-        differences(&[user(then)], &[user(now)])
+        differences(&[user(then)], &[user(now)], MASK)
     }
 
     #[test]
@@ -233,6 +235,13 @@ mod tests {
     }
 
     #[test]
+    fn under_another_mark_three_asterisks_are_nothing_but_themselves() {
+        let differ = |then: &str, now: &str| differences(&[user(then)], &[user(now)], "<***>").is_some();
+        assert!(!differ("*** 电话 <***> ***", "*** 电话 5 ***"));
+        assert!(differ("*** 电话 <***> ***", "一 电话 5 二"));
+    }
+
+    #[test]
     fn what_differs_is_shown_as_unified_lines_by_message() {
         let then = [
             Message { role: Role::System, content: "规则".into() },
@@ -245,7 +254,7 @@ mod tests {
             Message { role: Role::Assistant, content: "电话 5".into() },
             user("more"),
         ];
-        insta::assert_snapshot!(differences(&then, &now).unwrap(), @"
+        insta::assert_snapshot!(differences(&then, &now, MASK).unwrap(), @"
         message 2 (user):
           …
           三

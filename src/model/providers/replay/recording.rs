@@ -14,7 +14,7 @@ use tokio::sync::Notify;
 use crate::model::error::ModelError;
 use crate::model::message::Message;
 use crate::model::provider::{Live, Manners, Provider};
-use crate::model::providers::replay::diff::differences;
+use crate::model::providers::replay::diff::{MASK, differences};
 use crate::model::providers::replay::{NAME, describe, written};
 use crate::model::reply::ModelReply;
 use crate::model::request::{ModelRequest, Purpose, Task};
@@ -51,6 +51,9 @@ pub(crate) struct Line {
     /// Whether the turn went on though this call failed.
     #[serde(default)]
     went_on: bool,
+    /// What stands in `messages` in the place of sensitive values.
+    #[serde(default)]
+    mask: Option<String>,
     #[serde(default)]
     model: Option<String>,
     #[serde(default)]
@@ -70,6 +73,10 @@ impl Line {
         self.purpose.unwrap_or(Purpose::Action)
     }
 
+    fn mark(&self) -> &str {
+        self.mask.as_deref().unwrap_or(MASK)
+    }
+
     /// Whether it tells of the call of `task`, with whatever prompt.
     fn is_of(&self, task: &Task) -> bool {
         let instance = match &self.path {
@@ -82,7 +89,7 @@ impl Line {
     /// Whether both tell of the same call, asked in the same words.
     fn is_same_call(&self, other: &Self) -> bool {
         let same_words = match (&self.messages, &other.messages) {
-            (Some(one), Some(other)) => differences(one, other).is_none(),
+            (Some(one), Some(others)) => differences(one, others, self.mark()).is_none(),
             _ => false,
         };
         same_words
@@ -166,8 +173,9 @@ impl Recording {
         let mut replayed = self.replayed();
         *replayed.of.entry((purpose, action_id.to_owned())).or_default() += 1;
         if purpose == Purpose::Action {
-            let of_actions = self.lines.iter().map(|line| line.purpose() == Purpose::Action);
-            let next = replayed.lines.iter().zip(of_actions).position(|(done, of_action)| of_action && !done);
+            // A call that failed is no call that got its reply.
+            let counts = |line: &Line| line.purpose() == Purpose::Action && line.text.is_some();
+            let next = self.lines.iter().zip(&replayed.lines).position(|(line, done)| counts(line) && !done);
             if let Some(done) = next.and_then(|next| replayed.lines.get_mut(next)) {
                 *done = true;
             }
@@ -188,7 +196,8 @@ impl Recording {
             let of_it = |line: &Line| line.purpose() == task.purpose && line.action_id == task.action_id;
             let its = || self.lines.iter().enumerate().filter(|(_, line)| of_it(line));
             // What failed then without harm fails again: else the reply of another turn would stand in for it.
-            let before = |place: usize| its().take_while(move |(at, _)| *at < place).filter(|(_, line)| line.text.is_some());
+            let before =
+                |place: usize| its().take_while(move |(at, _)| *at < place).filter(|(_, line)| line.text.is_some());
             let harmless = |(place, line): &(usize, &Line)| {
                 line.went_on && (line.round, line.call) == (task.round, task.call) && before(*place).count() == done
             };
@@ -207,8 +216,9 @@ impl Recording {
             );
             return Err(missing(told));
         };
-        let same =
-            |line: &Line| line.messages.as_ref().is_none_or(|then| differences(then, &request.messages).is_none());
+        let same = |line: &Line| {
+            line.messages.as_ref().is_none_or(|then| differences(then, &request.messages, line.mark()).is_none())
+        };
         // Of two that were asked the same, the earlier one came to nothing.
         if let Some((place, line)) = its.iter().rev().find(|(_, line)| same(line)) {
             return match &line.text {
@@ -219,7 +229,7 @@ impl Recording {
         let as_long = |line: &Line| line.messages.as_ref().is_some_and(|then| then.len() == request.messages.len());
         let nearest = its.iter().rev().map(|(_, line)| *line).find(|line| as_long(line)).unwrap_or(last);
         let then = nearest.messages.as_deref().unwrap_or_default();
-        let diff = differences(then, &request.messages).unwrap_or_default();
+        let diff = differences(then, &request.messages, nearest.mark()).unwrap_or_default();
         Err(ModelError::Differs { key: describe(task), file: self.file.clone(), diff })
     }
 

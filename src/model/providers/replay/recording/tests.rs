@@ -133,6 +133,29 @@ async fn what_came_late_beside_the_conversation_comes_as_late_again() {
     resumed.replayed_before(Purpose::Action, "a");
     let request = request(Purpose::Monitor, "t/a", (1, 0), "m");
     assert_eq!(resumed.complete(&request, &mut Silent).await.unwrap().text, "看");
+    // A call that failed is none of those that were replayed, so it does not count as one.
+    let mut failed = line("action", "t/z", (1, 0), "p", "");
+    failed.as_object_mut().unwrap().remove("text");
+    failed["error"] = json!("gone");
+    let resumed = self::recording(&[vec![failed], lines.to_vec()].concat(), By::Prompt);
+    resumed.replayed_before(Purpose::Action, "a");
+    let waited = tokio::time::timeout(Duration::from_secs(9), resumed.complete(&request, &mut Silent)).await;
+    assert_eq!(waited.unwrap().unwrap().text, "看");
+}
+
+#[tokio::test]
+async fn what_failed_without_harm_fails_again_in_both_orders_and_its_place_is_not_taken() {
+    let mut failed = line("action", "t/a", (1, 1), "p", "");
+    failed.as_object_mut().unwrap().remove("text");
+    (failed["error"], failed["went_on"]) = (json!("http 401"), json!(true));
+    let lines = [line("action", "t/a", (1, 0), "p", "一"), failed, line("action", "t/a", (2, 2), "p", "二")];
+    for by in [By::Prompt, By::Order] {
+        let recording = recording(&lines, by);
+        assert_eq!(asked(&recording, "t/a", (1, 0), "p").await.unwrap(), "一");
+        let error = asked(&recording, "t/a", (1, 1), "p").await.unwrap_err();
+        assert!(error.is_of_a_model() && error.kind() == "failed_then", "{error}");
+        assert_eq!(asked(&recording, "t/a", (2, 2), "p").await.unwrap(), "二");
+    }
 }
 
 #[test]
