@@ -12,7 +12,15 @@ mod stage;
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use async_trait::async_trait;
+use bcc_script::archive::contract::Archive;
+use bcc_script::archive::memory::MemoryArchive;
+use bcc_script::model::error::ModelError;
+use bcc_script::model::provider::{Live, Provider};
+use bcc_script::model::reply::ModelReply;
+use bcc_script::model::request::{ModelRequest, Purpose};
 use bcc_script::program::messages::log_unreadable;
+use bcc_script::program::services::Models;
 use bcc_script::reply::read::read;
 use bcc_script::reply::shape::ReplyShape;
 use bcc_script::schema::embedded;
@@ -110,4 +118,55 @@ fn every_mend_is_logged_as_a_warning_without_the_text() {
     let log = reading(Level::INFO, "{'BRIEF': '秘密4711',}", true);
     assert!(log.contains("kind=other_quotes") && log.contains("kind=extra_comma at=22"), "{log}");
     assert!(log.lines().all(|line| line.contains("WARN")) && !log.contains("4711"), "{log}");
+}
+
+/// Talks, and is refused, in words of the server's own, when it is to think beside.
+struct Refused;
+
+#[async_trait]
+impl Provider for Refused {
+    fn name(&self) -> &str {
+        "refused"
+    }
+
+    async fn complete(&self, request: &ModelRequest, _live: &mut dyn Live) -> Result<ModelReply, ModelError> {
+        if request.task.purpose == Purpose::Action {
+            let text = stage::reply(&request.task.kind, "好", false, "continue_needed");
+            return Ok(ModelReply { text, ..ModelReply::default() });
+        }
+        let (host, message) = ("h".to_owned(), "content filter: 4711".to_owned());
+        Err(ModelError::Http { host, status: 403, message, retry_after: None, attempts: 1 })
+    }
+}
+
+struct Only;
+
+impl Models for Only {
+    fn provider(&self, _name: Option<&str>) -> Result<Arc<dyn Provider>, ModelError> {
+        Ok(Arc::new(Refused))
+    }
+
+    fn monitor(&self, _action_id: &str) -> Option<Arc<dyn Provider>> {
+        Some(Arc::new(Refused))
+    }
+}
+
+#[test]
+fn of_a_monitor_that_gets_no_reply_the_kind_of_the_fault_is_logged_and_not_what_the_server_said() {
+    let program = stage::program(
+        "session:\n  session_id: s\n  phases:\n    - phase_id: p\n      topics:\n        - topic_id: t\n          actions: [{ action_type: ai_ask, action_id: a, config: { content: 问 } }]\n",
+    );
+    let log = logged(Level::TRACE, || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
+        runtime.block_on(async {
+            let archive: Arc<dyn Archive> = Arc::new(MemoryArchive::default());
+            let mut session = stage::begin(&program, archive, Arc::new(Only)).await;
+            session.advance().await.unwrap();
+            session.answer("嗯", None).await.unwrap();
+            session.advance().await.unwrap();
+            session.arrived().await;
+        });
+    });
+    assert!(log.contains("a monitor got no reply") && log.contains("http 403"), "{log}");
+    assert!(!log.contains("4711"), "{log}");
 }
