@@ -314,7 +314,7 @@ impl Turn<'_> {
         &self,
         request: &ModelRequest,
         asking: &Asking<'_>,
-        came: Result<(&str, &Result<Reply, Unreadable>), (&ModelError, bool)>,
+        came: Result<Came<'_>, (&ModelError, bool)>,
     ) -> Option<Arc<Exchanged>> {
         self.services.recorder.as_ref()?;
         let outputs = asking.ask.outputs;
@@ -390,6 +390,9 @@ struct Asking<'a> {
     /// The last reply that could be read, though not used as it is.
     earlier: Option<Exchange>,
 }
+
+/// A raw reply, and how it was read.
+type Came<'a> = (&'a str, &'a Result<Reply, Unreadable>);
 
 /// A reply that was refused and stands in the prompt that asks again.
 struct Refused {
