@@ -386,7 +386,7 @@ impl Session {
         let help = match error {
             ModelError::NoReply { .. } => "add the reply to the file and resume the session; nothing is lost",
             ModelError::Differs { .. } => {
-                "the script, a template or a variable is not what it was then; record anew, or say `--replay-by order`"
+                "an answer, the script, a template or a variable is not what it was then; record anew, or say `--replay-by order`"
             }
             ModelError::FailedThen { .. } => {
                 "what was recorded ends here, too; go on with a model: `sessions resume ID --model M`"
