@@ -140,8 +140,8 @@ impl FileRecorder {
         for line in lines {
             // The last line may be half written.
             let Ok(value) = serde_json::from_str::<Value>(line) else { continue };
-            let seq = value.get("seq").and_then(Value::as_u64).unwrap_or_default();
-            if calls.get(&seq).map(String::as_str) == value.get("at").and_then(Value::as_str) {
+            let place = value.get("seq").and_then(Value::as_u64).zip(value.get("at").and_then(Value::as_str));
+            if place.is_some_and(|(seq, at)| calls.get(&seq).is_some_and(|committed| committed == at)) {
                 kept.push(line.to_owned());
                 recorded += 1;
             }

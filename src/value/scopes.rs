@@ -210,15 +210,15 @@ impl Scopes {
         self.layers.iter().rev().find_map(|layer| layer.declaration(name))
     }
 
-    /// Every name that has a value here, narrowest layer first, each once.
+    /// Every name that has a value here, narrowest layer first, each once. Those of a layer stand in their own order and not
+    /// in that of the writes, which a session that was taken up again does not know: prompts list these names.
     pub fn names(&self) -> Vec<&str> {
         let mut names: Vec<&str> = Vec::new();
         for layer in self.layers.iter().rev() {
-            for name in layer.values.keys() {
-                if !names.contains(&name.as_str()) {
-                    names.push(name);
-                }
-            }
+            let mut own: Vec<&str> = layer.values.keys().map(String::as_str).collect();
+            own.sort_unstable();
+            own.retain(|name| !names.contains(name));
+            names.extend(own);
         }
         names
     }
@@ -271,6 +271,20 @@ mod tests {
         scopes.push(layer(Scope::Phase, "p", &["name"]));
         scopes.push(layer(Scope::Topic, "t#2", &["step"]));
         scopes
+    }
+
+    #[test]
+    fn the_names_stand_in_one_order_whatever_the_order_of_the_writes() {
+        let written = |order: [&str; 3]| {
+            let mut scopes = scopes();
+            for name in order {
+                scopes.write(name, stored(json!(1)), Some(Scope::Session)).unwrap();
+            }
+            scopes.write("step", stored(json!(2)), None).unwrap();
+            scopes.names().into_iter().map(str::to_owned).collect::<Vec<_>>()
+        };
+        assert_eq!(written(["b", "name", "a"]), ["step", "a", "b", "name"]);
+        assert_eq!(written(["a", "b", "name"]), written(["name", "b", "a"]));
     }
 
     #[test]
