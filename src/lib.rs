@@ -8,6 +8,7 @@
 
 pub mod source;
 pub mod value;
+pub mod words;
 
 pub mod archive;
 pub mod schema;

@@ -15,11 +15,12 @@ use std::path::{Path, PathBuf};
 use rust_source::RustSource;
 
 /// The rooms of `src/` with their floors. A room may use the rooms of lower floors and itself.
-const FLOORS: [(&str, u8); 14] = [
+const FLOORS: [(&str, u8); 15] = [
     ("source", 1),
     ("value", 1),
     ("schema", 1),
     ("archive", 1),
+    ("words", 1),
     ("script", 2),
     ("prompt", 2),
     ("model", 2),

@@ -4,6 +4,15 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::cli::completions::Completions;
+use crate::cli::doctor::Doctor;
+use crate::cli::graph::Graph;
+use crate::cli::init::Init;
+use crate::cli::man::Man;
+use crate::cli::migrate::Migrate;
+use crate::cli::new::New;
+use crate::cli::templates::Templates;
+
 /// Checks and runs declarative YAML scripts of model-driven conversations.
 #[derive(Debug, Parser)]
 #[command(name = "bcc-script", version, about, arg_required_else_help = true)]
@@ -34,6 +43,23 @@ pub enum Command {
     Trust(Trust),
     /// Tell what a finding means and how to mend it, or list all findings that there are
     Explain(Explain),
+    /// Bring older scripts to today's spelling, without touching anything else of them
+    Migrate(Migrate),
+    /// List, show, render, compare, copy and check the prompt templates of a project
+    #[command(subcommand)]
+    Templates(Templates),
+    /// Begin a project: one that runs, validates and tests at once
+    Init(Init),
+    /// Write a new script, skill, test or scheme of templates into the project
+    New(New),
+    /// Draw a script: its phases, topics, actions, routes, skills and triggers
+    Graph(Graph),
+    /// Look at configuration, trust, models and store: what works, what does not, and what to do
+    Doctor(Doctor),
+    /// Print what a shell needs to complete commands and options
+    Completions(Completions),
+    /// Write the manual pages
+    Man(Man),
 }
 
 /// `run`.

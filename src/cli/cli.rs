@@ -7,7 +7,10 @@ use clap::Parser;
 
 use crate::cli::arguments::{Arguments, Command};
 use crate::cli::exit::Exit;
-use crate::cli::{explain, models, report, run, schema, sessions, test, trust, validate};
+use crate::cli::{
+    completions, doctor, explain, graph, init, man, migrate, models, new, report, run, schema, sessions, templates,
+    test, trust, validate,
+};
 use crate::engine::environment::Environment;
 use crate::engine::error::EngineError;
 
@@ -28,6 +31,14 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
         Command::Test(options) => test::test(&options, &environment),
         Command::Explain(options) => explain::explain(&options),
         Command::Schema(options) => schema::schema(&options),
+        Command::Migrate(options) => migrate::migrate(&options, &environment),
+        Command::Templates(options) => templates::templates(&options, &environment),
+        Command::Init(options) => init::init(&options, &environment),
+        Command::New(options) => new::new(&options, &environment),
+        Command::Graph(options) => graph::graph(&options, &environment),
+        Command::Doctor(options) => doctor::doctor(&options, &environment),
+        Command::Completions(options) => completions::completions(&options),
+        Command::Man(options) => man::man(&options),
         Command::Trust(options) => trust::trust(&options, &environment),
         Command::Models(command) => wait_for(models::models(command, environment)),
         Command::Run(options) => wait_for(run::run(options, environment)),

@@ -1,24 +1,30 @@
 //! Puts it together: project, configuration, trust, models, and sessions that begin, go on and are exported.
 
+pub mod begin;
 pub mod calls;
 pub mod clock;
 pub mod config;
+pub mod doctor;
 pub mod engine;
 pub mod environment;
 pub mod error;
 pub mod export;
 pub mod files;
 pub mod given;
+pub mod graph;
 pub mod history;
 pub mod markdown;
+pub mod mend;
 pub mod models;
 pub mod pin;
 pub mod project;
 pub mod recheck;
 pub mod recording;
+pub mod render;
 pub mod replay;
 pub mod schemas;
 pub mod settings;
+pub mod templates;
 pub mod trial;
 pub mod trust;
 pub mod used;

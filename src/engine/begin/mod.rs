@@ -1,0 +1,1 @@
+//! What a new project, script, skill, test or scheme is made of.

@@ -1,0 +1,1 @@
+//! The prompts that a template makes, without asking any model.
