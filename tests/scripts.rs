@@ -16,6 +16,7 @@ use bcc_script::engine::validate::request::ValidateRequest;
 use bcc_script::engine::validate::validate::validate;
 use bcc_script::program::event::{Delta, Observer};
 use bcc_script::source::diagnostic::Diagnostic;
+use bcc_script::source::edits::apply;
 use bcc_script::source::render::human::human;
 
 struct Nobody;
@@ -122,12 +123,7 @@ fn every_fix_settles_its_finding_and_breaks_nothing() {
         let before = found_in(&file, &text);
         for diagnostic in before.iter().filter(|diagnostic| diagnostic.file.text() == text) {
             for fix in &diagnostic.fixes {
-                let mut edits = fix.edits.clone();
-                edits.sort_by_key(|edit| edit.span);
-                let mut mended = text.clone();
-                for edit in edits.iter().rev() {
-                    mended.replace_range(edit.span.range(), &edit.text);
-                }
+                let mended = apply(&text, &fix.edits).unwrap();
                 let after = found_in(&file, &mended);
                 let (was, is) = (by_rule(&before), by_rule(&after));
                 let place = format!("{}: [{}] {}: {}", file.display(), diagnostic.rule, diagnostic.message, fix.title);

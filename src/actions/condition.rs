@@ -1,5 +1,7 @@
 //! `condition`: picks the first case whose `when` holds, and runs its actions, sets its variables or goes elsewhere.
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
@@ -12,7 +14,7 @@ use crate::program::turn::Turn;
 use crate::prompt::expr::parse::Expr;
 use crate::script::fields::Fields;
 use crate::script::lines::indent;
-use crate::source::diagnostic::{Diagnostic, Edit};
+use crate::source::diagnostic::{Diagnostic, Edit, Fix};
 use crate::source::span::Span;
 use crate::source::yaml::{Node, NodeKind};
 
@@ -194,7 +196,10 @@ fn else_of_a_list(node: &Node, fields: &Fields<'_>) {
     let key = fields.entry("else").and_then(|entry| indent(file, entry));
     if before.trim_matches(' ').is_empty() && key.is_some_and(|key| key.len() < before.len()) {
         let edits = vec![Edit::insert(node.span.start, format!("actions:\n{before}"))];
-        diagnostic = diagnostic.with_fix("write `actions:` above the list", edits);
+        let fix = Fix::sure("write `actions:` above the list", edits);
+        let is_action = |item: &Arc<Node>| item.get("action_type").is_some();
+        diagnostic = diagnostic
+            .with_fixes([fix.only_sure_if(node.as_sequence().is_some_and(|items| items.iter().all(is_action)))]);
     }
     fields.findings().report(diagnostic);
 }

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::check::check::Against;
 use crate::check::declarations::reserved;
-use crate::check::expressions::{unknown_name_of, with_fix};
+use crate::check::expressions::unknown_name_of;
 use crate::check::facts::{
     ActionFact, At, Body, By, CallFact, Definition, How, OutputFact, Place, PromptFact, Role, Seen, SetFact, TextFact,
     UnknownUse, Use,
@@ -368,7 +368,7 @@ impl Checking for Checker<'_> {
                 };
                 let fix = error.repair.as_deref().filter(|_| modern.replaced.is_empty());
                 let fix = fix.and_then(|repair| fix_of(self.file, &words.node, 0, repair));
-                self.findings.report(with_fix(diagnostic.with_help(help), fix));
+                self.findings.report(diagnostic.with_help(help).with_fixes(fix));
                 None
             }
         }

@@ -10,7 +10,7 @@ use crate::check::repairs::fix;
 use crate::prompt::environment::Named;
 use crate::prompt::expr::parse::Expr;
 use crate::script::fields::Words;
-use crate::source::diagnostic::{Diagnostic, Fix};
+use crate::source::diagnostic::Diagnostic;
 use crate::source::span::Span;
 use crate::source::text::SourceFile;
 use crate::source::yaml::locate_bytes;
@@ -45,7 +45,7 @@ impl Checker<'_> {
                     None => diagnostic,
                 };
                 let fix = error.repair.as_deref().and_then(|repair| fix(self.file, &words.node, within.start, repair));
-                self.findings.report(with_fix(diagnostic, fix));
+                self.findings.report(diagnostic.with_fixes(fix));
                 None
             }
         }
@@ -72,14 +72,6 @@ pub(crate) fn unknown_name_of(what: Named, message: String, file: &Arc<SourceFil
         Named::Filter => Diagnostic::error("unknown-filter", message, file, span),
         Named::Test => Diagnostic::error("unknown-test", message, file, span),
         Named::Function => Diagnostic::error("unknown-function", message, file, span),
-    }
-}
-
-/// The diagnostic with one more fix, where there is one.
-pub(crate) fn with_fix(diagnostic: Diagnostic, fix: Option<Fix>) -> Diagnostic {
-    match fix {
-        Some(fix) => diagnostic.with_fix(fix.title, fix.edits),
-        None => diagnostic,
     }
 }
 

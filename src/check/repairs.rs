@@ -13,11 +13,11 @@ pub fn fix(file: &SourceFile, node: &Node, start: usize, repair: &Repair) -> Opt
         repair.edits.iter().map(|(range, text)| (range.start + start..range.end + start, text.clone())).collect();
     let title = repair.title.clone();
     if scalar.style == ScalarStyle::Plain {
-        let after = Repair { title: String::new(), edits: shifted.clone() }.apply(&scalar.text)?;
+        let after = Repair { title: String::new(), edits: shifted.clone(), sure: false }.apply(&scalar.text)?;
         let brackets = |text: &str| text.matches([',', '[', ']', '{', '}']).count();
         if !may_stand_plain(&after) || brackets(&after) > brackets(&scalar.text) {
             let text = quoted(&after)?;
-            return Some(Fix { title, edits: vec![Edit::replace(node.span, text)] });
+            return Some(Fix { title, edits: vec![Edit::replace(node.span, text)], sure: repair.sure });
         }
     }
     let escaped = |text: String| match scalar.style {
@@ -26,7 +26,7 @@ pub fn fix(file: &SourceFile, node: &Node, start: usize, repair: &Repair) -> Opt
         ScalarStyle::Plain | ScalarStyle::Literal | ScalarStyle::Folded => text,
     };
     let edits = shifted.into_iter().map(|(range, text)| Edit::replace(locate_bytes(file, node, range), escaped(text)));
-    Some(Fix { title, edits: edits.collect() })
+    Some(Fix { title, edits: edits.collect(), sure: repair.sure })
 }
 
 /// Whether YAML reads this text without quotes as the text that it is.

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use crate::check::expressions::{with_fix, word_meant};
+use crate::check::expressions::word_meant;
 use crate::check::facts::{At, Body, By, Definition, Facts, How, Place, UnknownUse, Use};
 use crate::check::name_table::begin;
 use crate::check::repairs::fix;
@@ -164,13 +164,14 @@ fn nowhere(facts: &Facts<'_>, used: &Use, unknown: &UnknownUse, outside: bool) -
             Some(near) if meant.certain => format!("{}, or did you mean `{near}`?", meant.help),
             _ => meant.help,
         });
-        return with_fix(diagnostic, meant.repair);
+        return diagnostic.with_fixes(meant.repair);
     }
     let diagnostic = diagnostic.with_help(help);
     match &near {
         Some(near) if unknown.alone => {
             let edits = vec![Edit { span, text: near.clone() }];
-            diagnostic.with_fix(format!("use `{near}`"), edits)
+            // `null` can mean nothing else; a name that is near is a guess.
+            diagnostic.with_fixes([Fix::sure(format!("use `{near}`"), edits).only_sure_if(word.is_some())])
         }
         _ => diagnostic,
     }

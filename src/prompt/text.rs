@@ -211,7 +211,7 @@ fn else_if(source: &str) -> Option<TextError> {
         let ends = inner.strip_prefix("if")?.starts_with(char::is_whitespace);
         (opens && ends && inner.len() < rest.len()).then(|| at..at + word.len() + (rest.len() - inner.len()) + 2)
     })?;
-    let repair = Some(Box::new(Repair::one("write `elif`", range.clone(), "elif")));
+    let repair = Some(Box::new(Repair::one("write `elif`", range.clone(), "elif").surely()));
     let (message, help) = ("`else if` is no tag".to_owned(), Some("write `elif`".to_owned()));
     Some(TextError { kind: TextErrorKind::Syntax, message, range: Some(range), help, unknown: None, repair })
 }

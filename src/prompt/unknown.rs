@@ -12,12 +12,20 @@ pub struct Repair {
     pub title: String,
     /// What is replaced, in bytes of the source, and what stands there afterwards.
     pub edits: Vec<(Range<usize>, String)>,
+    /// Whether the source could not be read without it and only one thing can be meant, so that nobody need be asked.
+    pub sure: bool,
 }
 
 impl Repair {
     /// One replacement.
     pub fn one(title: impl Into<String>, range: Range<usize>, text: impl Into<String>) -> Self {
-        Self { title: title.into(), edits: vec![(range, text.into())] }
+        Self { title: title.into(), edits: vec![(range, text.into())], sure: false }
+    }
+
+    /// The same, for which nobody need be asked.
+    pub fn surely(mut self) -> Self {
+        self.sure = true;
+        self
     }
 
     /// The source as it is after the change; `None` when the edits do not fit it.
@@ -191,7 +199,8 @@ mod tests {
 
     #[test]
     fn a_repair_puts_its_edits_into_the_source() {
-        let repair = Repair { title: String::new(), edits: vec![(5..6, "==".into()), (0..1, "年龄".into())] };
+        let repair =
+            Repair { title: String::new(), edits: vec![(5..6, "==".into()), (0..1, "年龄".into())], sure: false };
         assert_eq!(repair.apply("a    = 5").unwrap(), "年龄    == 5");
         assert_eq!(Repair::one("", 3..99, "x").apply("short"), None);
     }

@@ -10,9 +10,9 @@ use crate::script::lines::own_line;
 use crate::script::numbers::whole_number;
 use crate::script::older::{is_older_output, todays_spelling};
 use crate::script::other_names::{is_other_name, meant_by, other_name_of};
-use crate::source::diagnostic::{Diagnostic, Edit};
+use crate::source::diagnostic::{Diagnostic, Edit, Fix};
 use crate::source::misreading::{FULL_WIDTH_COLON, FULL_WIDTH_COLON_HELP, help_for};
-use crate::source::near::near_miss;
+use crate::source::near::{near_miss, sole_near_miss};
 use crate::source::span::{Span, Spanned};
 use crate::source::text::SourceFile;
 use crate::source::yaml::{Entry, Node, NodeKind};
@@ -170,7 +170,7 @@ impl<'a> Fields<'a> {
             let diagnostic = Diagnostic::warning("deprecated-field", message, self.file, other.key.span);
             let mut diagnostic = diagnostic.with_help("remove it");
             if let Some(span) = own_line(self.file, other) {
-                diagnostic = diagnostic.with_fix("remove it", vec![Edit { span, text: String::new() }]);
+                diagnostic = diagnostic.with_sure_fix("remove it", vec![Edit { span, text: String::new() }]);
             }
             self.findings.report(diagnostic.with_related("it is said here", self.file, kept.key.span));
             return;
@@ -189,7 +189,10 @@ impl<'a> Fields<'a> {
         self.findings.report(
             Diagnostic::warning("deprecated-field", message, self.file, entry.key.span)
                 .with_help(format!("write `{name}`"))
-                .with_fix(format!("rename to `{name}`"), vec![Edit { span: entry.key.span, text: name.to_owned() }]),
+                .with_sure_fix(
+                    format!("rename to `{name}`"),
+                    vec![Edit { span: entry.key.span, text: name.to_owned() }],
+                ),
         );
     }
 
@@ -262,7 +265,7 @@ impl<'a> Fields<'a> {
                 };
                 let diagnostic = self.wrong_type(name, "`true` or `false`", node);
                 let diagnostic = diagnostic.with_help("write `true` or `false`, without quotes");
-                self.findings.report(diagnostic.with_replacement(meant));
+                self.findings.report(diagnostic.with_sure_replacement(meant));
                 None
             }
         }
@@ -286,7 +289,7 @@ impl<'a> Fields<'a> {
                 let digits = digits.filter(|digits| digits.parse::<u32>().is_ok_and(|number| range.contains(&number)));
                 let help = if digits.is_some() { "remove the quotes" } else { "write it in digits" };
                 let diagnostic = self.wrong_type(name, &whole_number(&range, None), node).with_help(help);
-                self.findings.report(diagnostic.with_replacement(digits));
+                self.findings.report(diagnostic.with_sure_replacement(digits));
                 None
             }
         }
@@ -349,7 +352,11 @@ impl<'a> Fields<'a> {
         let diagnostic = Diagnostic::error("wrong-type", message, self.file, span).with_help(help);
         // Inside of `[ ]` a mapping needs braces, and everywhere else they do no harm.
         let item = format!("{{ {key}: {} }}", self.file.slice(span));
-        self.findings.report(diagnostic.with_replacement(Some(&item).filter(|_| !span.is_empty()).map(String::as_str)));
+        let item = Some(item.as_str()).filter(|_| !span.is_empty());
+        let is_name = text.chars().all(|c| c.is_alphanumeric() || c == '_');
+        let diagnostic =
+            if is_name { diagnostic.with_sure_replacement(item) } else { diagnostic.with_replacement(item) };
+        self.findings.report(diagnostic);
     }
 
     /// Marks `name` as known without reading it.
@@ -365,6 +372,8 @@ impl<'a> Fields<'a> {
     /// [`Fields::finish`] with advice for keys that belong elsewhere.
     pub fn finish_with(self, elsewhere: impl Fn(&str) -> Option<String>) {
         let asked = self.asked.borrow();
+        let mut named = Vec::new();
+        let mut unknown = Vec::new();
         for (entry, used) in self.entries.iter().zip(&self.used) {
             let key = entry.key.value.as_str();
             if used.get() || key.starts_with("x-") {
@@ -375,8 +384,8 @@ impl<'a> Fields<'a> {
             let elsewhere = elsewhere(key).filter(|_| other.is_none());
             // A key that must be there and is not is what was most likely meant.
             let may_be_near = elsewhere.is_none() && !is_other_name(key);
-            let lacking = || self.missing.borrow().iter().flat_map(|(names, _)| names.clone()).collect::<Vec<_>>();
-            let missing = || near_miss(key, lacking());
+            let lacking: Vec<_> = self.missing.borrow().iter().flat_map(|(names, _)| names.clone()).collect();
+            let missing = || near_miss(key, lacking.iter().copied());
             let near =
                 other.or_else(|| may_be_near.then(|| missing().or_else(|| near_miss(key, asked.iter().copied())))?);
             // `{ get：age }` is a key without a value to YAML.
@@ -384,12 +393,21 @@ impl<'a> Fields<'a> {
             let meant = near.or(wide);
             let elsewhere = elsewhere.or(wide.map(|_| FULL_WIDTH_COLON.to_owned() + ": " + FULL_WIDTH_COLON_HELP));
             self.missing.borrow_mut().retain(|(names, _)| !meant.is_some_and(|meant| names.contains(&meant)));
-            self.unknown(entry, near, elsewhere);
+            // Of the one that must be there and is not, or of the only one that is near: nothing else can be meant.
+            let sole = sole_near_miss(key, asked.iter().copied());
+            let sure = other.is_none() && near.is_some_and(|near| sole == Some(near) || lacking.contains(&near));
+            named.extend(near);
+            unknown.push((entry, near, elsewhere, sure));
+        }
+        for (entry, near, elsewhere, sure) in unknown {
+            // Two keys that mean the same one would make it stand twice.
+            let free = |near: &str| !self.has(near) && named.iter().filter(|name| **name == near).count() == 1;
+            self.unknown(entry, near, elsewhere, sure && near.is_some_and(free));
         }
         // What is left is reported by `drop`.
     }
 
-    fn unknown(&self, entry: &Entry, near: Option<&str>, elsewhere: Option<String>) {
+    fn unknown(&self, entry: &Entry, near: Option<&str>, elsewhere: Option<String>, sure: bool) {
         let message = format!("{} has no field `{}`", self.what, shortened(&entry.key.value));
         let help = elsewhere.unwrap_or_else(|| match near {
             Some(near) => format!("did you mean `{near}`?"),
@@ -408,7 +426,7 @@ impl<'a> Fields<'a> {
         let mut diagnostic = Diagnostic::error("unknown-key", message, self.file, entry.key.span).with_help(help);
         if let Some(near) = near {
             let edits = vec![Edit { span: entry.key.span, text: near.to_owned() }];
-            diagnostic = diagnostic.with_fix(format!("rename to `{near}`"), edits);
+            diagnostic = diagnostic.with_fixes([Fix::sure(format!("rename to `{near}`"), edits).only_sure_if(sure)]);
         }
         self.findings.report(diagnostic);
     }

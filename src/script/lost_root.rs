@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::source::diagnostic::{Diagnostic, Edit};
+use crate::source::diagnostic::{Diagnostic, Edit, Fix};
+use crate::source::near::near_miss;
 use crate::source::span::Span;
 use crate::source::text::SourceFile;
 use crate::source::yaml::{Entry, Node};
@@ -28,7 +29,9 @@ fn forgotten(file: &Arc<SourceFile>, entries: &[Entry]) -> Option<Diagnostic> {
     let diagnostic = Diagnostic::error("missing-key", message, file, first.key.span).with_help(help);
     // A few lines are shown as a whole; more are work for an editor.
     Some(match below(file, entries) {
-        Some(edits) => diagnostic.with_fix(format!("put `{key}:` above and indent the rest"), with_key(edits, key)),
+        Some(edits) => {
+            diagnostic.with_sure_fix(format!("put `{key}:` above and indent the rest"), with_key(edits, key))
+        }
         None => diagnostic,
     })
 }
@@ -85,5 +88,7 @@ fn misspelt(file: &Arc<SourceFile>, entries: &[Entry]) -> Option<Diagnostic> {
         format!("{what} begins with `{key}:`, and not with `{}:`", crate::script::fields::shortened(&entry.key.value));
     let edits = vec![Edit::replace(entry.key.span, *key)];
     let diagnostic = Diagnostic::error("unknown-key", message, file, entry.key.span);
-    Some(diagnostic.with_help(format!("write `{key}:`")).with_fix(format!("rename to `{key}`"), edits))
+    let fix = Fix::sure(format!("rename to `{key}`"), edits);
+    let near = near_miss(&entry.key.value, [*key]).is_some();
+    Some(diagnostic.with_help(format!("write `{key}:`")).with_fixes([fix.only_sure_if(near)]))
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::script::fields::{Fields, Words, shortened};
-use crate::source::diagnostic::{Diagnostic, Edit};
+use crate::source::diagnostic::{Diagnostic, Edit, Fix};
 use crate::source::near::near_miss;
 use crate::source::span::{Span, Spanned};
 use crate::source::yaml::{Entry, Node, NodeKind};
@@ -205,8 +205,11 @@ fn word(node: &Arc<Node>, fields: &Fields<'_>) -> Option<Spanned<Go>> {
         (None, None) => format!("routes are {listed}, `{{ goto: … }}`, `{{ insert: …, then: … }}`"),
     };
     let mut diagnostic = Diagnostic::error("not-a-choice", message, fields.file(), node.span).with_help(help);
+    let words: Vec<&str> = text.split([':', ' ']).filter(|word| !word.is_empty()).collect();
+    let sure = jump.is_some() && matches!(words.as_slice(), ["goto", id] if is_id(id));
     if let Some(text) = jump.or(near.map(str::to_owned)) {
-        diagnostic = diagnostic.with_fix(format!("write `{text}`"), vec![Edit { span: node.span, text }]);
+        let fix = Fix::sure(format!("write `{text}`"), vec![Edit { span: node.span, text }]);
+        diagnostic = diagnostic.with_fixes([fix.only_sure_if(sure)]);
     }
     fields.findings().report(diagnostic);
     None

@@ -25,7 +25,34 @@ const FIELDS: [&str; 14] = [
     "var",
 ];
 
+/// Fields whose values are texts, in which a colon means nothing.
+const TEXTS: [&str; 10] = [
+    "content",
+    "define",
+    "description",
+    "exit",
+    "goal",
+    "phase_name",
+    "session_name",
+    "strategy",
+    "tone",
+    "topic_name",
+];
+
+/// Whether another field seems to begin in a text.
+fn holds_field(text: &str) -> bool {
+    let before = |(at, _): (usize, &str)| text.get(..at).and_then(|before| before.split([' ', ',', '{']).next_back());
+    text.match_indices(": ").filter_map(before).any(misreading::is_field)
+}
+
 impl Place<'_> {
+    /// Whether the line below belongs to the text of this one.
+    fn goes_on(&self) -> bool {
+        let below = self.line.below().find(|line| !line.text().trim().is_empty());
+        let column = self.line.body().start - self.line.span().start;
+        below.is_some_and(|below| below.indentation().len() > column)
+    }
+
     /// Full-width colons and spaces, `key:value`, in this line or the text above that it was taken to belong to.
     pub(crate) fn misread_line(&self) -> Option<Misreading> {
         let indentation = self.line.indentation().end;
@@ -73,7 +100,11 @@ impl Place<'_> {
                 "YAML reads a colon and a space as the end of a key: put quotes around the text"
             };
             let quoted = self.file.slice(value).starts_with(['"', '\'']);
-            let fix = (!quoted && !value.is_empty()).then(|| misreading::quote(self.file, value));
+            let alone = TEXTS.contains(&self.line.key())
+                && !full_width
+                && !self.goes_on()
+                && !holds_field(self.file.slice(value));
+            let fix = (!quoted && !value.is_empty()).then(|| misreading::quote(self.file, value).only_sure_if(alone));
             return Some(Misreading::new(message, help, value).fixed_by(fix));
         }
         let above = self.line.above().next()?;
@@ -81,7 +112,9 @@ impl Place<'_> {
         if above.colon().is_none() {
             let body = above.body();
             let word = excerpt(self.file.slice(body));
-            let fix = Fix { title: "put a colon behind it".to_owned(), edits: vec![Edit::insert(body.end, ":")] };
+            let edits = vec![Edit::insert(body.end, ":")];
+            let is_field = misreading::is_field(self.file.slice(body));
+            let fix = Fix::sure("put a colon behind it", edits).only_sure_if(is_field);
             let help = format!(
                 "if `{word}` is a key, write `{word}:`; a text over several lines begins with `|` behind its key"
             );
@@ -151,7 +184,7 @@ impl Place<'_> {
         let message = format!("a line `config:` is missing above `{}`", excerpt(key));
         let help = format!("write `config:` in a line of its own above, in the column of `{}`", above.key());
         let edits = vec![Edit::insert(line.start, format!("{}config:\n", " ".repeat(column)))];
-        let fix = Fix { title: "put `config:` above".to_owned(), edits };
+        let fix = Fix::new("put `config:` above", edits);
         Some(Misreading::new(message, help, self.line.content()).fixed_by(Some(fix)))
     }
 
@@ -159,10 +192,10 @@ impl Place<'_> {
         let content = self.line.content();
         let text = self.file.slice(content);
         if text.starts_with('-') && !text.starts_with("--") {
-            let fix = Fix {
-                title: "put a space behind the dash".to_owned(),
-                edits: vec![Edit::insert(content.start + 1, " ")],
-            };
+            let edits = vec![Edit::insert(content.start + 1, " ")];
+            let key = text.trim_start_matches('-').split(':').next().unwrap_or_default();
+            let sure = self.line.colon().is_some() && misreading::is_field(key);
+            let fix = Fix::sure("put a space behind the dash", edits).only_sure_if(sure);
             let help = "an item of a list begins with a dash and a space";
             let message = "a space is missing after this dash";
             let dash = Span::new(content.start, content.start + 1);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use granit_parser::{Event, Parser, ScanError, StructureStyle};
 
-use crate::source::diagnostic::{Diagnostic, Fix, sort};
+use crate::source::diagnostic::{Diagnostic, sort};
 use crate::source::misreading;
 use crate::source::near::near_miss;
 use crate::source::span::{Span, Spanned};
@@ -266,9 +266,10 @@ impl<'f> Composer<'f> {
         match near_miss(name, self.anchor_names.iter().rev().map(String::as_str)) {
             Some(near) => diagnostic.with_help(format!("did you mean `*{near}`?")),
             None => {
-                let Fix { title, edits } = misreading::quote(self.file, span);
                 let help = "if it is a text that begins with `*`, put it in quotes";
-                diagnostic.with_help(help).with_fix(title, edits)
+                // Without any anchor in the file nobody means one.
+                let fix = misreading::quote(self.file, span).only_sure_if(self.anchor_names.is_empty());
+                diagnostic.with_help(help).with_fixes([fix])
             }
         }
     }

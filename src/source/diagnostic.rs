@@ -67,6 +67,27 @@ pub struct Fix {
     pub title: String,
     /// The replacements.
     pub edits: Vec<Edit>,
+    /// Whether it may be made without asking: it cannot change what the file means, or the file could not be read without it
+    /// and only one thing can be meant. `validate --fix` and `migrate` make these and no others.
+    pub sure: bool,
+}
+
+impl Fix {
+    /// A change that a person must look at first.
+    pub fn new(title: impl Into<String>, edits: Vec<Edit>) -> Self {
+        Self { title: title.into(), edits, sure: false }
+    }
+
+    /// A change that may be made without asking.
+    pub fn sure(title: impl Into<String>, edits: Vec<Edit>) -> Self {
+        Self { title: title.into(), edits, sure: true }
+    }
+
+    /// The same, which stays sure only where `sure` holds as well.
+    pub fn only_sure_if(mut self, sure: bool) -> Self {
+        self.sure &= sure;
+        self
+    }
 }
 
 /// A finding. `rule` is a stable slug (`docs/diagnostics/<rule>.md`); messages may change, slugs do not.
@@ -131,21 +152,37 @@ impl Diagnostic {
         self
     }
 
-    /// The same with one more fix.
-    pub fn with_fix(mut self, title: impl Into<String>, edits: Vec<Edit>) -> Self {
-        self.fixes.push(Fix { title: title.into(), edits });
+    /// The same with these fixes behind those that it has.
+    pub fn with_fixes(mut self, fixes: impl IntoIterator<Item = Fix>) -> Self {
+        self.fixes.extend(fixes);
         self
     }
 
-    /// The same with the fix that puts `text` where it points, when there is such a text.
+    /// The same with one more fix, which a person must look at before it is made.
+    pub fn with_fix(self, title: impl Into<String>, edits: Vec<Edit>) -> Self {
+        self.with_fixes([Fix::new(title, edits)])
+    }
+
+    /// The same with one more fix, which may be made without asking ([`Fix::sure`]).
+    pub fn with_sure_fix(self, title: impl Into<String>, edits: Vec<Edit>) -> Self {
+        self.with_fixes([Fix::sure(title, edits)])
+    }
+
+    /// The same with the fix that puts `text` where it points, when there is such a text. A person must look at it: it is a
+    /// guess, as all of "did you mean" are.
     pub fn with_replacement(self, text: Option<&str>) -> Self {
-        match text {
-            Some(text) => {
-                let edits = vec![Edit::replace(self.span, text)];
-                self.with_fix(format!("write `{text}`"), edits)
-            }
-            None => self,
-        }
+        let fix = text.map(|text| self.replacement(text));
+        self.with_fixes(fix.map(|fix| fix.only_sure_if(false)))
+    }
+
+    /// The same with the fix that puts `text` where it points, when there is such a text, and that may be made without asking.
+    pub fn with_sure_replacement(self, text: Option<&str>) -> Self {
+        let fix = text.map(|text| self.replacement(text));
+        self.with_fixes(fix)
+    }
+
+    fn replacement(&self, text: &str) -> Fix {
+        Fix::sure(format!("write `{text}`"), vec![Edit::replace(self.span, text)])
     }
 
     /// Whether it is an error.

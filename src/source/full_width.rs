@@ -25,7 +25,7 @@ pub(crate) fn dash(file: &SourceFile, line: Line<'_>) -> Option<Misreading> {
     let span = Span::new(content.start, content.start + dash.len_utf8());
     let message = format!("this dash is a `{dash}`, which YAML reads as a part of the text");
     let help = "begin an item of a list with the `-` of the English keyboard and a space";
-    let fix = Fix { title: "write an ASCII dash".to_owned(), edits: vec![Edit::replace(span, "-")] };
+    let fix = Fix::sure("write an ASCII dash", vec![Edit::replace(span, "-")]);
     Some(Misreading::new(message, help, span).fixed_by(Some(fix)))
 }
 
@@ -75,5 +75,14 @@ fn replaced(file: &SourceFile, span: Span) -> Option<Fix> {
             Edit::replace(span, if spaced { ascii.trim_end() } else { ascii })
         })
     });
-    Some(Fix { title: "write the marks of the English keyboard".to_owned(), edits: edits.collect() })
+    // A comma that no key follows may belong to a text.
+    let inside = text.trim_matches(['{', '}', '[', ']', '｛', '｝', '［', '］']);
+    let is_field = |part: &str| part.split_once([':', '：']).is_some_and(|(key, _)| is_key(key.trim()));
+    let sure =
+        inside.split([',', '，']).all(is_field) && !inside.contains(['［', '］', '｛', '｝', '[', ']', '{', '}']);
+    Some(Fix::sure("write the marks of the English keyboard", edits.collect()).only_sure_if(sure))
+}
+
+fn is_key(text: &str) -> bool {
+    !text.is_empty() && text.chars().all(|c| c.is_alphanumeric() || c == '_')
 }

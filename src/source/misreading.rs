@@ -17,6 +17,49 @@ pub const FULL_WIDTH_COLON: &str = "this colon is a full-width `：`, which YAML
 /// What to do about it.
 pub const FULL_WIDTH_COLON_HELP: &str = "write a `:` of the English keyboard and a space behind it";
 
+/// Fields of the language, by which a line shows that it is meant as one.
+const FIELDS: [&str; 34] = [
+    "action_id",
+    "action_type",
+    "actions",
+    "append",
+    "cases",
+    "choices",
+    "condition",
+    "config",
+    "content",
+    "declare",
+    "define",
+    "description",
+    "exit",
+    "exit_criteria",
+    "get",
+    "goal",
+    "inputs",
+    "max_rounds",
+    "on_exit",
+    "output",
+    "phase_id",
+    "phases",
+    "required",
+    "scope",
+    "session_id",
+    "skill",
+    "strategy",
+    "template_scheme",
+    "tone",
+    "topic_id",
+    "topics",
+    "type",
+    "value",
+    "var",
+];
+
+/// Whether this is the name of a field of the language.
+pub(crate) fn is_field(key: &str) -> bool {
+    FIELDS.contains(&key.trim())
+}
+
 /// Something that was misread: everything of a diagnostic but its slug.
 pub(crate) struct Misreading {
     pub(crate) message: String,
@@ -75,9 +118,12 @@ pub(crate) fn template(file: &SourceFile, start: usize, inside_flow: bool) -> Op
     let open = written.get(..2).unwrap_or("{{");
     let pairs = [("{{", "}}"), ("{%", "%}"), ("{#", "#}")];
     let whole = pairs.iter().all(|(open, close)| written.matches(open).count() == written.matches(close).count());
+    let behind = file.text().get(span.end..rest.end).unwrap_or_default().trim_start();
+    // What follows in the line is a comment, or the next part of the brackets in which this stands.
+    let ends = behind.is_empty() || behind.starts_with(['#', ',', ']', '}', ':']);
     let message = format!("a text that begins with `{open}` must stand in quotes");
     let help = "YAML reads a leading `{` as the start of a mapping: put quotes around the whole text";
-    Some(Misreading::new(message, help, span).fixed_by(whole.then(|| quote(file, span))))
+    Some(Misreading::new(message, help, span).fixed_by(whole.then(|| quote(file, span).only_sure_if(ends))))
 }
 
 /// A text that begins with a character that means something to YAML.
@@ -85,7 +131,8 @@ pub(crate) fn needs_quotes(file: &SourceFile, value: Span) -> Option<Misreading>
     if let Some(found) = template(file, value.start, false) {
         return Some(found);
     }
-    let first = file.slice(value).chars().next()?;
+    let text = file.slice(value);
+    let first = text.chars().next()?;
     let meaning = match first {
         '{' => "the start of a mapping",
         '[' => "the start of a list",
@@ -101,10 +148,13 @@ pub(crate) fn needs_quotes(file: &SourceFile, value: Span) -> Option<Misreading>
     let first = if first == '`' { "a backtick".to_owned() } else { format!("`{first}`") };
     let message = format!("a text that begins with {first} must stand in quotes");
     let help = format!("YAML reads it as {meaning}: put quotes around the whole text");
-    Some(Misreading::new(message, help, value).fixed_by(Some(quote(file, value))))
+    // The others may be a list, an anchor or a tag with a mistake in it.
+    let emphasis = text.starts_with('*') && text.matches('*').count() > 1;
+    let fix = quote(file, value).only_sure_if(matches!(text.chars().next(), Some('@' | '`' | '%')) || emphasis);
+    Some(Misreading::new(message, help, value).fixed_by(Some(fix)))
 }
 
-/// Quotes around a text of one line.
+/// Quotes around a text. Sure, as far as it is sure that all of `span` is one text.
 pub(crate) fn quote(file: &SourceFile, span: Span) -> Fix {
     let text = file.slice(span);
     let edits = if !text.contains(['"', '\\']) {
@@ -114,7 +164,7 @@ pub(crate) fn quote(file: &SourceFile, span: Span) -> Fix {
     } else {
         vec![Edit::replace(span, format!("'{}'", text.replace('\'', "''")))]
     };
-    Fix { title: "put quotes around the text".to_owned(), edits }
+    Fix::sure("put quotes around the text", edits)
 }
 
 /// The full-width colon that ends the key of a line, where there is no YAML colon before it.
@@ -136,8 +186,10 @@ pub(crate) fn colon_of_full_width(file: &SourceFile, line: Line<'_>) -> Option<M
     places.extend(line.above().map_while(|above| full_width_colon(file, &above)));
     places.sort_unstable();
     let first = *places.first()?;
+    // A line of a text may look like this too, but no text begins with a field of the language.
+    let sure = places.iter().all(|place| is_field(file.slice(Span::new(Line::at(file, *place).body().start, *place))));
     let edits = places.into_iter().map(|place| ascii_colon(file, place)).collect();
-    let fix = Fix { title: "write an ASCII colon and a space".to_owned(), edits };
+    let fix = Fix::sure("write an ASCII colon and a space", edits).only_sure_if(sure);
     let span = Span::new(first, first + '：'.len_utf8());
     Some(Misreading::new(FULL_WIDTH_COLON, FULL_WIDTH_COLON_HELP, span).fixed_by(Some(fix)))
 }
@@ -170,12 +222,13 @@ pub(crate) fn colon_without_space(file: &SourceFile, line: &Line<'_>) -> Option<
         let name = behind.chars().next().map_or("", wide_name);
         let message = format!("after `{key}:` stands {name}, where YAML wants an ordinary one");
         let help = "replace it by an ordinary space; most editors can do so in the whole file";
-        let fix = Fix { title: "write an ordinary space".to_owned(), edits: vec![Edit::replace(span, " ")] };
+        let fix = Fix::sure("write an ordinary space", vec![Edit::replace(span, " ")]).only_sure_if(is_field(key));
         return Some(Misreading::new(message, help, span).fixed_by(Some(fix)));
     }
     let message = format!("a space is missing after `{key}:`");
     let help = "YAML reads `key:value` as one text: write `key: value`";
-    let fix = Fix { title: "put a space behind the colon".to_owned(), edits: vec![Edit::insert(colon + 1, " ")] };
+    let edits = vec![Edit::insert(colon + 1, " ")];
+    let fix = Fix::sure("put a space behind the colon", edits).only_sure_if(is_field(key));
     Some(Misreading::new(message, help, Span::new(colon, colon + 1)).fixed_by(Some(fix)))
 }
 

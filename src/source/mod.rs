@@ -6,6 +6,7 @@ pub mod comments;
 pub mod compose;
 pub mod core_schema;
 pub mod diagnostic;
+pub mod edits;
 pub mod full_width;
 pub mod keys;
 pub mod lines;

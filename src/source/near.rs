@@ -9,17 +9,38 @@ const MAX_CANDIDATES: usize = 1_000;
 /// At most this many pairs of characters are compared in one call: a file may make a hundred calls.
 const MAX_COMPARISONS: usize = 200_000;
 
+/// Two keys next to each other, or one of them twice, are a slip of the hand; more is another word.
+const MOST_SLIPS: usize = 2;
+
 /// The nearest of the candidates to what was typed, or `None` when none is near.
 ///
 /// Differences of case, of `_` and `-`, of full-width letters and of the order of words count as nothing; otherwise about one
 /// character in three may differ, and never all of them. A candidate that equals `typed` is not a near miss. Of equally near
 /// ones the first is taken.
 pub fn near_miss<'a>(typed: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let plain = plain_form(typed)?;
+    let near = near_ones(typed, candidates);
+    near.into_iter().min_by_key(|(distance, _)| *distance).map(|(_, name)| name)
+}
+
+/// The candidate that can be meant and no other: the only near one, by [`near_miss`], and a slip of one key, or of two in a
+/// longer name.
+pub fn sole_near_miss<'a>(typed: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let mut near = near_ones(typed, candidates);
+    near.sort_by_key(|(_, name)| *name);
+    near.dedup_by_key(|(_, name)| *name);
+    match near.as_slice() {
+        [(distance, name)] if *distance <= MOST_SLIPS => Some(name),
+        _ => None,
+    }
+}
+
+/// All near ones with how far they are, in their order.
+fn near_ones<'a>(typed: &str, candidates: impl IntoIterator<Item = &'a str>) -> Vec<(usize, &'a str)> {
+    let Some(plain) = plain_form(typed) else { return Vec::new() };
     let words = sorted_words(typed);
     let length = plain.chars().count();
     let limit = length.max(3) / 3;
-    let mut best: Option<(usize, &'a str)> = None;
+    let mut found = Vec::new();
     let mut comparisons = 0;
     for candidate in candidates.into_iter().take(MAX_CANDIDATES) {
         if candidate == typed {
@@ -38,11 +59,11 @@ pub fn near_miss<'a>(typed: &str, candidates: impl IntoIterator<Item = &'a str>)
             if other == plain || sorted_words(candidate) == words { 0 } else { strsim::osa_distance(&plain, &other) };
         // At least one character must be shared, or two one-letter names would be near.
         let near = distance <= limit && distance < length.max(other_length);
-        if near && best.is_none_or(|(shortest, _)| distance < shortest) {
-            best = Some((distance, candidate));
+        if near {
+            found.push((distance, candidate));
         }
     }
-    best.map(|(_, name)| name)
+    found
 }
 
 /// The name without what people mistake for one another; `None` for an empty or a very long one.
@@ -98,6 +119,23 @@ mod tests {
         ];
         for (typed, candidates, expected) in table {
             assert_eq!(near_miss(typed, candidates.iter().copied()), expected, "{typed}");
+        }
+    }
+
+    #[test]
+    fn what_is_certain_has_no_other_near_it() {
+        let table: [(&str, &[&str], Option<&str>); 8] = [
+            ("contnet", &["config", "content", "tone"], Some("content")),
+            ("max-rounds", &["max_rounds", "content"], Some("max_rounds")),
+            ("max-rounds", &["max_rounds", "content", "max_rounds"], Some("max_rounds")),
+            ("topic_idd", &["topic_id", "topic_ids"], None),
+            ("ge", &["get", "set"], Some("get")),
+            ("fet", &["get", "set"], None),
+            ("template_skemaaa", &["template_scheme"], None),
+            ("budget", &["tone"], None),
+        ];
+        for (typed, candidates, expected) in table {
+            assert_eq!(sole_near_miss(typed, candidates.iter().copied()), expected, "{typed}");
         }
     }
 

@@ -154,7 +154,7 @@ fn older_target(target: &Entry, define: Option<&Entry>, fields: &Fields<'_>) -> 
     let mut edits = vec![Edit::replace(target.key.span.join(target.value.span), lines(indent))];
     edits.extend(define.and_then(one_line).map(|span| Edit::replace(span, "")));
     let diagnostic = diagnostic.with_help(format!("write\n{}", lines("")));
-    diagnostic.with_fix("write `output:`", edits)
+    diagnostic.with_sure_fix("write `output:`", edits)
 }
 
 /// Writes what a reply extracted: null or missing never overwrites. Gives what was written, as it may be shown.

@@ -56,10 +56,8 @@ fn judge(
         let diagnostic = Diagnostic::warning("broken-placeholder", message, facts.file, span).with_help(help);
         let Some(meant) = meant else { return diagnostic };
         let repair = Repair::one(format!("write `{}`", today(meant)), braced.range.clone(), today(meant));
-        match fix(facts.file, &fact.node, 0, &repair) {
-            Some(fix) => diagnostic.with_fix(fix.title, fix.edits),
-            None => diagnostic,
-        }
+        // Today the braces are a part of the text, and may be meant so.
+        diagnostic.with_fixes(fix(facts.file, &fact.node, 0, &repair))
     };
     let stays = "so it stays in the text as it stands";
     if known(facts, name) {

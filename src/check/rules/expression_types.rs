@@ -3,7 +3,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::check::expressions::with_fix;
 use crate::check::facts::{ExpressionFact, Facts, How, Role};
 use crate::check::repairs::fix;
 use crate::check::rules::rule::Rule;
@@ -112,5 +111,5 @@ fn diagnostic(facts: &Facts<'_>, expression: &ExpressionFact, found: &Found) -> 
     // A help that says what the fix does is said once.
     let fix =
         fix.map(|fix| if found.help.starts_with(&fix.title) { Fix { title: found.help.clone(), ..fix } } else { fix });
-    with_fix(diagnostic.with_help(found.help.as_str()), fix)
+    diagnostic.with_help(found.help.as_str()).with_fixes(fix)
 }

@@ -31,10 +31,8 @@ impl Rule for TextCutByComment {
         let file = facts.file;
         let report = |lost: Span, whole: Option<Span>, message: &str| {
             let diagnostic = Diagnostic::warning("text-cut-by-comment", message, file, lost).with_help(HELP);
-            findings.report(match whole.map(|whole| quote(file, whole)) {
-                Some(fix) => diagnostic.with_fix(fix.title, fix.edits),
-                None => diagnostic,
-            });
+            // A comment may be meant.
+            findings.report(diagnostic.with_fixes(whole.map(|whole| quote(file, whole).only_sure_if(false))));
         };
         // What an alias names stands in one place.
         let mut seen = HashSet::new();

@@ -32,7 +32,7 @@ pub fn check(loaded: &Loaded, source: &Arc<SourceFile>) -> Vec<Diagnostic> {
         let quoted = format!("\"{}\"", source.slice(span));
         Diagnostic::error("missing-include", "the name of this file stands without quotes", source, span)
             .with_help("without them it is read as the name of a variable")
-            .with_fix(format!("write `{quoted}`"), vec![Edit::replace(span, quoted.clone())])
+            .with_sure_fix(format!("write `{quoted}`"), vec![Edit::replace(span, quoted.clone())])
     };
     loaded.uses().targets.iter().filter_map(|target| unquoted(loaded, target)).map(tell).collect()
 }

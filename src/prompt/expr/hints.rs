@@ -104,7 +104,7 @@ pub fn slips(source: &str) -> Vec<Slip> {
 pub fn repair(source: &str, slips: &[Slip]) -> Option<Repair> {
     let edits: Option<Vec<_>> = slips.iter().map(|slip| slip.edits.clone()).collect();
     let edits: Vec<_> = edits?.into_iter().flatten().collect();
-    let repair = Repair { title: String::new(), edits };
+    let repair = Repair { title: String::new(), edits, sure: true };
     let after = repair.apply(source)?;
     Some(Repair { title: format!("write `{}`", after.trim()), ..repair })
 }

@@ -64,6 +64,7 @@ struct Place<'a> {
 #[derive(Serialize)]
 struct Change<'a> {
     title: &'a str,
+    sure: bool,
     edits: Vec<Replacement<'a>>,
 }
 
@@ -111,7 +112,7 @@ impl<'a> Change<'a> {
             byte_end: edit.span.end,
             text: &edit.text,
         });
-        Self { title: &fix.title, edits: edits.collect() }
+        Self { title: &fix.title, sure: fix.sure, edits: edits.collect() }
     }
 }
 
@@ -154,7 +155,7 @@ mod tests {
                     "file": "脚本/a.yaml", "line": 2, "column": 1, "end_line": 2, "end_column": 8, "byte_start": 15,
                     "byte_end": 22,
                     "related": [{"message": "it is called so here", "file": "b.yaml", "line": 2, "column": 1}],
-                    "fixes": [{"title": "write `content`", "edits": [{"byte_start": 15, "byte_end": 22, "text": "content"}]}],
+                    "fixes": [{"title": "write `content`", "sure": false, "edits": [{"byte_start": 15, "byte_end": 22, "text": "content"}]}],
                 },
                 {
                     "rule": "later", "severity": "info", "message": "the end", "help": null, "file": "脚本/a.yaml", "line": 3,

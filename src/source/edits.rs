@@ -1,0 +1,170 @@
+//! Edits, made: a text with replacements at places of it, as [`crate::source::diagnostic::Fix`] gives them.
+
+use crate::source::diagnostic::Edit;
+use crate::source::span::Span;
+use crate::source::text::BYTE_ORDER_MARK;
+
+/// Why edits cannot be made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refused {
+    /// Two of them are about the same bytes, or put a text at the same place, so that their order would matter.
+    #[error("two edits are about the same place")]
+    Overlap,
+    /// One of them is about bytes that the text does not have, or begins or ends inside of a character.
+    #[error("an edit does not fit the text")]
+    Outside,
+}
+
+/// The text after all the edits, whose places are those of `text` as it is now; their order does not matter. A line that an
+/// edit begins ends as the lines around it do, with CRLF among such; nothing comes to stand before a byte-order mark. All
+/// bytes that no edit covers are as before.
+///
+/// # Errors
+/// [`Refused`]; then nothing was made.
+pub fn apply(text: &str, edits: &[Edit]) -> Result<String, Refused> {
+    let mark = if text.starts_with(BYTE_ORDER_MARK) { BYTE_ORDER_MARK.len_utf8() } else { 0 };
+    let begin = |edit: &Edit| Span::new(edit.span.start.max(mark), edit.span.end.max(mark));
+    let mut sorted: Vec<(Span, &str)> = edits.iter().map(|edit| (begin(edit), edit.text.as_str())).collect();
+    sorted.sort();
+    let added: usize = edits.iter().map(|edit| edit.text.len()).sum();
+    let mut out = String::with_capacity(text.len() + added);
+    let mut made: Option<Span> = None;
+    for (span, new) in sorted {
+        if made.is_some_and(|made| made.end > span.start || made == span) {
+            return Err(Refused::Overlap);
+        }
+        let kept = text.get(made.map_or(0, |made| made.end)..span.start).ok_or(Refused::Outside)?;
+        text.get(span.range()).ok_or(Refused::Outside)?;
+        out.push_str(kept);
+        push(&mut out, new, breaks_with_return(text, span.start));
+        made = Some(span);
+    }
+    out.push_str(text.get(made.map_or(0, |made| made.end)..).ok_or(Refused::Outside)?);
+    Ok(out)
+}
+
+/// Whether two changes can be made together without looking again: none of the edits of one touches one of the other.
+pub fn apart(one: &[Edit], other: &[Edit]) -> bool {
+    let touch = |a: &Edit, b: &Edit| a.span.start <= b.span.end && b.span.start <= a.span.end;
+    one.iter().all(|a| other.iter().all(|b| !touch(a, b)))
+}
+
+/// Whether the line break before `byte`, or the first one behind it, is CRLF.
+fn breaks_with_return(text: &str, byte: usize) -> bool {
+    let (before, behind) = (text.get(..byte).unwrap_or_default(), text.get(byte..).unwrap_or_default());
+    match (before.rfind('\n'), behind.find('\n')) {
+        (Some(at), _) => before.get(..at).is_some_and(|line| line.ends_with('\r')),
+        (None, Some(at)) => behind.get(..at).is_some_and(|line| line.ends_with('\r')),
+        (None, None) => false,
+    }
+}
+
+fn push(out: &mut String, new: &str, with_return: bool) {
+    if !with_return {
+        out.push_str(new);
+        return;
+    }
+    for line in new.split_inclusive('\n') {
+        match line.strip_suffix('\n') {
+            Some(line) => {
+                out.push_str(line.strip_suffix('\r').unwrap_or(line));
+                out.push_str("\r\n");
+            }
+            None => out.push_str(line),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn edits_are_made_or_refused() {
+        let replace = |start, end, text: &str| Edit::replace(Span::new(start, end), text);
+        let table = [
+            ("abc", vec![], Ok("abc")),
+            ("abc", vec![Edit::insert(3, "!"), Edit::insert(0, "<")], Ok("<abc!")),
+            // At one place: first what is put there, then what is replaced.
+            ("abc", vec![replace(1, 2, "X"), Edit::insert(1, "_"), Edit::insert(2, "-")], Ok("a_X-c")),
+            ("abc", vec![replace(1, 2, ""), replace(2, 3, "")], Ok("a")),
+            ("abc", vec![Edit::insert(1, "x"), Edit::insert(1, "y")], Err(Refused::Overlap)),
+            ("abc", vec![replace(0, 2, "x"), Edit::insert(1, "y")], Err(Refused::Overlap)),
+            ("abc", vec![replace(0, 2, "x"), replace(1, 3, "y")], Err(Refused::Overlap)),
+            ("abc", vec![replace(0, 2, "x"), replace(0, 2, "x")], Err(Refused::Overlap)),
+            ("abc", vec![replace(2, 4, "x")], Err(Refused::Outside)),
+            ("好", vec![replace(1, 3, "x")], Err(Refused::Outside)),
+            ("好", vec![replace(0, 2, "x")], Err(Refused::Outside)),
+            ("a\r\nb", vec![Edit::insert(3, "x\ny\r\n")], Ok("a\r\nx\r\ny\r\nb")),
+            ("a\r\nb", vec![Edit::insert(0, "x\n")], Ok("x\r\na\r\nb")),
+            ("a\nb\r\nc", vec![Edit::insert(2, "x\n")], Ok("a\nx\nb\r\nc")),
+            ("a", vec![Edit::insert(1, "\nb")], Ok("a\nb")),
+            ("\u{feff}a", vec![Edit::insert(0, "x")], Ok("\u{feff}xa")),
+            ("\u{feff}a", vec![replace(0, 4, "x")], Ok("\u{feff}x")),
+        ];
+        for (text, edits, expected) in table {
+            assert_eq!(apply(text, &edits), expected.map(str::to_owned), "{text:?} {edits:?}");
+        }
+    }
+
+    #[test]
+    fn changes_that_touch_are_not_made_together() {
+        let one = [Edit::replace(Span::new(2, 4), "x")];
+        for (start, end, expected) in [(0, 1, true), (0, 2, false), (3, 3, false), (4, 4, false), (5, 9, true)] {
+            let other = [Edit::insert(50, ""), Edit::replace(Span::new(start, end), "")];
+            assert_eq!(apart(&one, &other), expected, "{start}..{end}");
+            assert_eq!(apart(&other, &one), expected, "{start}..{end}");
+        }
+    }
+
+    /// A text, and edits of it at boundaries of its characters, in any order.
+    fn edited() -> impl Strategy<Value = (String, Vec<Edit>)> {
+        let text = "(\u{feff})?([a-c好\n]|\r\n| ){0,40}";
+        let edit = (any::<prop::sample::Index>(), any::<prop::sample::Index>(), "[x\n]{0,3}");
+        (text, prop::collection::vec(edit, 0..6)).prop_map(|(text, edits)| {
+            let places: Vec<usize> = (0..=text.len()).filter(|byte| text.is_char_boundary(*byte)).collect();
+            let place = |index: &prop::sample::Index| *index.get(&places);
+            let edits = edits.iter().map(|(a, b, new)| {
+                let (a, b) = (place(a), place(b));
+                // Some of them only put something there.
+                let b = if new.len() == 2 { a } else { b };
+                Edit::replace(Span::new(a.min(b), a.max(b)), new.as_str())
+            });
+            let edits = edits.collect();
+            (text, edits)
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn bytes_outside_of_the_edits_never_change_and_their_order_does_not_matter((text, edits) in edited()) {
+            let made = apply(&text, &edits);
+            let mut others = edits.clone();
+            for turn in 0..edits.len() {
+                others.rotate_left(1);
+                if turn % 2 == 0 {
+                    others.reverse();
+                }
+                prop_assert_eq!(&apply(&text, &others), &made);
+            }
+            if let Ok(made) = made {
+                // What stands between the edits stands in the result, in this order, and with the new texts it is all of it.
+                let mark = if text.starts_with(BYTE_ORDER_MARK) { 3 } else { 0 };
+                let mut sorted = edits;
+                sorted.iter_mut().for_each(|edit| edit.span = Span::new(edit.span.start.max(mark), edit.span.end.max(mark)));
+                sorted.sort_by_key(|edit| edit.span);
+                let (mut at, mut rest) = (0, made.as_str());
+                for edit in &sorted {
+                    rest = rest.strip_prefix(&text[at..edit.span.start]).unwrap();
+                    let with_return = edit.text.replace('\n', "\r\n");
+                    let new = [with_return.as_str(), &edit.text].into_iter().find(|new| rest.starts_with(*new)).unwrap();
+                    rest = &rest[new.len()..];
+                    at = edit.span.end;
+                }
+                prop_assert_eq!(rest, &text[at..]);
+            }
+        }
+    }
+}
