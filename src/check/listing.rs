@@ -9,12 +9,12 @@ const MOST: usize = 8;
 
 /// Some of the names, for a help text: `a`, `b` and `c`.
 pub fn and<'n>(names: impl Iterator<Item = &'n str>) -> String {
-    listed(names, "and")
+    listed(names, |rest, last| format!("{rest} and {last}"))
 }
 
 /// Some of the names, for a help text: `a`, `b` or `c`.
 pub fn or<'n>(names: impl Iterator<Item = &'n str>) -> String {
-    listed(names, "or")
+    listed(names, |rest, last| format!("{rest} or {last}"))
 }
 
 /// Some of the values, for a message: `a`, `1`.
@@ -27,7 +27,7 @@ pub fn values(values: &[Value]) -> String {
     format!("{}{more}", shown.collect::<Vec<_>>().join(", "))
 }
 
-fn listed<'n>(names: impl Iterator<Item = &'n str>, last: &str) -> String {
+fn listed<'n>(names: impl Iterator<Item = &'n str>, join: impl Fn(&str, &str) -> String) -> String {
     let mut names: Vec<String> = names.take(MOST + 1).map(|name| format!("`{name}`")).collect();
     if names.len() > MOST {
         names.truncate(MOST);
@@ -35,7 +35,7 @@ fn listed<'n>(names: impl Iterator<Item = &'n str>, last: &str) -> String {
     }
     match names.split_last() {
         Some((only, [])) => only.clone(),
-        Some((end, rest)) => format!("{} {last} {end}", rest.join(", ")),
+        Some((last, rest)) => join(&rest.join(", "), last),
         None => "something that is there".to_owned(),
     }
 }

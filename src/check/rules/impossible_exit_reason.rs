@@ -72,17 +72,21 @@ impl Rule for ImpossibleExitReason {
                 }
                 let others = REASONS.iter().filter(|other| given & bit(other) != 0 && **other != ERROR);
                 let others: Vec<String> = others.map(|other| format!("`{other}`")).collect();
-                let ever = if action.is_some() { "never" } else { "ever" };
-                let message = format!("{what} {ever} ends with `{reason}`");
-                let ends = match action {
-                    Some(_) if !others.is_empty() => format!("; this one ends with {}", others.join(" or ")),
+                let message = match action {
+                    Some(_) => format!("{what} never ends with `{reason}`"),
+                    None => format!("{what} ever ends with `{reason}`"),
+                };
+                let why = match action {
+                    Some(_) if !others.is_empty() => {
+                        format!("{}; this one ends with {}", why(reason), others.join(" or "))
+                    }
                     // Who writes such a route may well think of what is called.
                     None if !facts.seen.calls.is_empty() && talks.contains(&reason) => {
-                        "; the actions of a skill have routes of their own".to_owned()
+                        format!("{}; the actions of a skill have routes of their own", why(reason))
                     }
-                    _ => String::new(),
+                    _ => why(reason).to_owned(),
                 };
-                let help = format!("{}{ends}; remove the route, or move it to where it can be taken", why(reason));
+                let help = format!("{why}; remove the route, or move it to where it can be taken");
                 findings.report(Diagnostic::warning(SLUG, message, facts.file, route.reason.span).with_help(help));
             }
         }

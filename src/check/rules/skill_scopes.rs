@@ -79,16 +79,19 @@ fn idle_inputs<'f>(facts: &'f Facts<'_>) -> BTreeSet<(usize, &'f str)> {
 
 fn left_empty(id: &Spanned<String>, skill: &SkillOutline, empty: &[&Input], facts: &Facts<'_>) -> Diagnostic {
     let names = || empty.iter().map(|input| input.name.as_str());
-    let (inputs, are, them) = match empty {
-        [_] => ("input", "is", "it"),
-        _ => ("inputs", "are", "them"),
+    let (names, skill_id) = (and(names()), shortened(&skill.id));
+    let (message, help) = match empty {
+        [_] => (
+            format!("the input {names} of the skill `{skill_id}` is empty here: what inserts a skill gives it nothing"),
+            "give it a `value` in the skill, or call it with `use_skill`, which has `input:`",
+        ),
+        _ => (
+            format!(
+                "the inputs {names} of the skill `{skill_id}` are empty here: what inserts a skill gives it nothing"
+            ),
+            "give them a `value` in the skill, or call it with `use_skill`, which has `input:`",
+        ),
     };
-    let message = format!(
-        "the {inputs} {} of the skill `{}` {are} empty here: what inserts a skill gives it nothing",
-        and(names()),
-        shortened(&skill.id)
-    );
-    let help = format!("give {them} a `value` in the skill, or call it with `use_skill`, which has `input:`");
     let mut diagnostic = Diagnostic::warning("input-left-empty", message, facts.file, id.span).with_help(help);
     for input in empty.iter().take(3) {
         diagnostic = diagnostic.with_related("the input", &skill.file, input.span);

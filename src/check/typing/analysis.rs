@@ -310,11 +310,14 @@ impl Analysis<'_> {
         let (one, two) = (remedy::is(self, left.0, left.1), remedy::is(self, right.0, right.1));
         let both_null = left.1.may_be(Shape::Null) && right.1.may_be(Shape::Null);
         let outside = left.1.only() == right.1.only();
-        let unless = if both_null { ", unless both are empty" } else { "" };
-        let always = if operator == Operator::Equal { "are never equal" } else { "always differ" };
         let message = match () {
             () if outside => remedy::outside(self, left, right),
-            () => format!("these two {always}{unless}: {one}, and {two}"),
+            () => match (operator == Operator::Equal, both_null) {
+                (true, true) => format!("these two are never equal, unless both are empty: {one}, and {two}"),
+                (true, false) => format!("these two are never equal: {one}, and {two}"),
+                (false, true) => format!("these two always differ, unless both are empty: {one}, and {two}"),
+                (false, false) => format!("these two always differ: {one}, and {two}"),
+            },
         };
         let (help, repair) = remedy::never_equal(self, left, right);
         self.report(Fault::NeverEqual, range, message, help, repair);
@@ -335,11 +338,14 @@ impl Analysis<'_> {
             return None;
         }
         let truth = sort.truth()?;
-        let what = if who == "a condition" { "this condition" } else { "this part of the condition" };
-        let when = if truth { "always holds" } else { "never holds" };
         let why = remedy::why_constant(self, node);
         let (help, repair) = remedy::constant(self, node, truth, who);
-        let message = format!("{what} {when}{why}");
+        let message = match (who == "a condition", truth) {
+            (true, true) => format!("this condition always holds{why}"),
+            (true, false) => format!("this condition never holds{why}"),
+            (false, true) => format!("this part of the condition always holds{why}"),
+            (false, false) => format!("this part of the condition never holds{why}"),
+        };
         let found = Found { fault: Fault::Constant(truth), range: node.range.clone(), message, help, repair };
         self.constants.push(found);
         Some(truth)
