@@ -9,12 +9,12 @@ const MOST: usize = 8;
 
 /// Some of the names, for a help text: `a`, `b` and `c`.
 pub fn and<'n>(names: impl Iterator<Item = &'n str>) -> String {
-    listed(names, |rest, last| format!("{rest} and {last}"))
+    listed(names, |rest, last| format!("`{rest}` and `{last}`"))
 }
 
 /// Some of the names, for a help text: `a`, `b` or `c`.
 pub fn or<'n>(names: impl Iterator<Item = &'n str>) -> String {
-    listed(names, |rest, last| format!("{rest} or {last}"))
+    listed(names, |rest, last| format!("`{rest}` or `{last}`"))
 }
 
 /// Some of the values, for a message: `a`, `1`.
@@ -28,14 +28,14 @@ pub fn values(values: &[Value]) -> String {
 }
 
 fn listed<'n>(names: impl Iterator<Item = &'n str>, join: impl Fn(&str, &str) -> String) -> String {
-    let mut names: Vec<String> = names.take(MOST + 1).map(|name| format!("`{name}`")).collect();
+    let mut names: Vec<&str> = names.take(MOST + 1).collect();
     if names.len() > MOST {
         names.truncate(MOST);
-        return format!("{}, …", names.join(", "));
+        return format!("`{}`, …", names.join("`, `"));
     }
     match names.split_last() {
-        Some((only, [])) => only.clone(),
-        Some((last, rest)) => join(&rest.join(", "), last),
+        Some((only, [])) => format!("`{only}`"),
+        Some((last, rest)) => join(&rest.join("`, `"), last),
         None => "something that is there".to_owned(),
     }
 }

@@ -1,6 +1,5 @@
 //! What can go wrong when a model is asked: data, and one sentence each for people.
 
-use std::fmt;
 use std::time::Duration;
 
 use humantime::format_duration;
@@ -26,7 +25,7 @@ pub enum ModelError {
         attempts: u32,
     },
     /// The server answered with an error.
-    #[error("the model at {host} answered {status}{}{}: {}", said(.message), tries(.attempts),
+    #[error("the model at {host} answered {}: {}", answered(.status, .message, .attempts),
         advice(.status, .retry_after))]
     Http {
         /// Who answered.
@@ -41,8 +40,7 @@ pub enum ModelError {
         attempts: u32,
     },
     /// Nothing came in time.
-    #[error("the model at {host} {what} {}{}: try again, or raise `{}`", format_duration(*.after), tries(.attempts),
-        .what.setting())]
+    #[error("the model at {host} {}: try again, or raise `{}`", waited(.what, .after, .attempts), .what.setting())]
     Timeout {
         /// Who was waited for.
         host: String,
@@ -157,16 +155,6 @@ impl Waited {
     }
 }
 
-impl fmt::Display for Waited {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Total => "did not finish its reply within",
-            Self::FirstToken => "did not begin its reply within",
-            Self::Idle => "fell silent in the middle of its reply for",
-        })
-    }
-}
-
 impl ModelError {
     /// How many requests were sent before this was given up; 0 where none is ever sent.
     pub fn attempts(&self) -> u32 {
@@ -248,8 +236,25 @@ fn each(passed_over: &[PassedOver]) -> String {
     each.collect::<Vec<_>>().join("; ")
 }
 
-fn said(message: &str) -> String {
-    if message.is_empty() { String::new() } else { format!(" ({message})") }
+/// Whole phrases, which can be said in another language: the status, what the server said with it, and the requests sent.
+fn answered(status: &u16, message: &str, attempts: &u32) -> String {
+    match (message.is_empty(), *attempts > 1) {
+        (true, false) => status.to_string(),
+        (true, true) => format!("{status} after {attempts} attempts"),
+        (false, false) => format!("{status} ({message})"),
+        (false, true) => format!("{status} ({message}) after {attempts} attempts"),
+    }
+}
+
+/// Which limit was reached, and after how many requests.
+fn waited(what: &Waited, after: &Duration, attempts: &u32) -> String {
+    let after = format_duration(*after).to_string();
+    let time = if *attempts > 1 { format!("{after} after {attempts} attempts") } else { after };
+    match what {
+        Waited::Total => format!("did not finish its reply within {time}"),
+        Waited::FirstToken => format!("did not begin its reply within {time}"),
+        Waited::Idle => format!("fell silent in the middle of its reply for {time}"),
+    }
 }
 
 /// What a person can do about a status.

@@ -45,16 +45,6 @@ impl Resource {
         let (whole, tenths) = (amount / self.unit(), amount % self.unit() * 10 / self.unit());
         if tenths == 0 { whole.to_string() } else { format!("{whole}.{tenths}") }
     }
-
-    /// The name for people, after a number.
-    pub const fn words(self) -> &'static str {
-        match self {
-            Self::Turns => "turns",
-            Self::ModelCalls => "model calls",
-            Self::Tokens => "tokens",
-            Self::Minutes => "minutes",
-        }
-    }
 }
 
 /// What was used of something, and how much there may be.
@@ -82,9 +72,16 @@ impl Spent {
     /// `12 of 200 turns`, or `12 turns` where nothing limits them.
     pub fn told(&self) -> String {
         let used = self.resource.number(self.used);
-        match self.limit {
-            Some(limit) => format!("{used} of {} {}", self.resource.number(limit), self.resource.words()),
-            None => format!("{used} {}", self.resource.words()),
+        let limit = self.limit.map(|limit| self.resource.number(limit));
+        match (self.resource, limit) {
+            (Resource::Turns, Some(limit)) => format!("{used} of {limit} turns"),
+            (Resource::Turns, None) => format!("{used} turns"),
+            (Resource::ModelCalls, Some(limit)) => format!("{used} of {limit} model calls"),
+            (Resource::ModelCalls, None) => format!("{used} model calls"),
+            (Resource::Tokens, Some(limit)) => format!("{used} of {limit} tokens"),
+            (Resource::Tokens, None) => format!("{used} tokens"),
+            (Resource::Minutes, Some(limit)) => format!("{used} of {limit} minutes"),
+            (Resource::Minutes, None) => format!("{used} minutes"),
         }
     }
 

@@ -41,11 +41,11 @@ pub fn did_you_mean<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str
 
 /// The question alone, with what is near.
 pub fn asked(found: &[&str]) -> Option<String> {
-    if found.is_empty() {
-        return None;
-    }
-    let quoted: Vec<String> = found.iter().map(|candidate| format!("`{candidate}`")).collect();
-    Some(format!("did you mean {}?", quoted.join(" or ")))
+    let (last, rest) = found.split_last()?;
+    Some(match rest {
+        [] => format!("did you mean `{last}`?"),
+        rest => format!("did you mean `{}` or `{last}`?", rest.join("` or `")),
+    })
 }
 
 /// The only one of them; `None` when there are several or none, so that nothing is changed on a guess.

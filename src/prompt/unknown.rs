@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use crate::prompt::environment::{FILTERS, Named, TESTS};
-use crate::prompt::near::near;
+use crate::prompt::near::{asked, near};
 
 /// A change of a source that would settle a mistake. The edits are made together and do not overlap.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -146,10 +146,7 @@ pub fn unknown(what: Named, name: &str, functions: &'static [&'static str]) -> U
     let help = match (advice, other) {
         (Some(advice), _) => advice.to_owned(),
         (None, Some((_, ours))) => format!("write {}", written(ours)),
-        (None, None) if !near.is_empty() => {
-            let quoted: Vec<String> = near.iter().map(|near| format!("`{near}`")).collect();
-            format!("did you mean {}?", quoted.join(" or "))
-        }
+        (None, None) if let Some(question) = asked(&near) => question,
         _ => match what {
             Named::Filter => {
                 "the ones most used are `length`, `default(…)`, `lower`, `upper`, `trim`, `join(…)`, `first`, `last`"

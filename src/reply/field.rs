@@ -150,14 +150,13 @@ impl Field {
             return format!("one of {}", self.choices.iter().map(word).collect::<Vec<_>>().join(", "));
         }
         let Some(types) = &self.types else { return "any value".to_owned() };
-        let mut words: Vec<&str> = types.others.iter().map(|declared| declared.name()).collect();
-        if types.null {
-            words.push(shape(&Value::Null));
-        }
-        match words.split_last() {
-            Some((last, [])) => (*last).to_owned(),
-            Some((last, others)) => format!("{} or {last}", others.join(", ")),
-            None => "nothing".to_owned(),
+        let words: Vec<&str> = types.others.iter().map(|declared| declared.name()).collect();
+        match (words.split_last(), types.null) {
+            (Some(_), true) => format!("{} or null", words.join(", ")),
+            (Some((last, [])), false) => (*last).to_owned(),
+            (Some((last, others)), false) => format!("{} or {last}", others.join(", ")),
+            (None, true) => shape(&Value::Null).to_owned(),
+            (None, false) => "nothing".to_owned(),
         }
     }
 }

@@ -17,8 +17,8 @@ pub fn misplaced(fields: &Fields<'_>, what: &str) -> Option<&'static str> {
     let (other, (name, keys)) = PARTS.iter().enumerate().find(|(_, part)| is(part))?;
     let entry = keys.iter().find_map(|key| fields.stray(key))?;
     let key = entry.key.value.as_str();
-    let article = if *name == "action" { "an" } else { "a" };
-    let message = format!("{article} {name} stands here, in a list of {what}s");
+    let an = if *name == "action" { "an" } else { "a" };
+    let message = format!("{an} {name} stands here, in a list of {what}s");
     let help = if other < own {
         format!("move all of it to the left, so that its `- {key}` begins in the column of the other {name}s")
     } else if other == own + 1 {

@@ -92,26 +92,30 @@ impl Wording {
 
     /// What is wanted, in words.
     pub fn told(&self) -> String {
-        let list = |texts: Vec<&str>, joint: &str| {
-            texts.into_iter().map(|text| format!("「{text}」")).collect::<Vec<_>>().join(joint)
+        let plain = |texts: &[Spanned<String>]| texts.iter().map(|text| text.value.clone()).collect::<Vec<_>>();
+        let all = |texts: Vec<String>| match texts.split_last() {
+            Some((last, rest)) if !rest.is_empty() => format!("「{}」 and 「{last}」", rest.join("」 and 「")),
+            _ => format!("「{}」", texts.concat()),
         };
-        let plain =
-            |texts: &[Spanned<String>], joint: &str| list(texts.iter().map(|t| t.value.as_str()).collect(), joint);
+        let either = |texts: Vec<String>| match texts.split_last() {
+            Some((last, rest)) if !rest.is_empty() => format!("「{}」 or 「{last}」", rest.join("」 or 「")),
+            _ => format!("「{}」", texts.concat()),
+        };
         let mut parts = Vec::new();
         if let Some(action) = &self.action {
             parts.push(format!("said by `{}`", action.value));
         }
         if !self.equals.is_empty() {
-            parts.push(plain(&self.equals, " or "));
+            parts.push(either(plain(&self.equals)));
         }
         if !self.contains.is_empty() {
-            parts.push(format!("with {}", plain(&self.contains, " and ")));
+            parts.push(format!("with {}", all(plain(&self.contains))));
         }
         if !self.matches.is_empty() {
-            parts.push(format!("matching {}", list(self.matches.iter().map(|p| p.source.as_str()).collect(), " and ")));
+            parts.push(format!("matching {}", all(self.matches.iter().map(|p| p.source.clone()).collect())));
         }
         if !self.not_contains.is_empty() {
-            parts.push(format!("without {}", plain(&self.not_contains, " and ")));
+            parts.push(format!("without {}", all(plain(&self.not_contains))));
         }
         if !self.any.is_empty() {
             parts.push(self.any.iter().map(Self::told).collect::<Vec<_>>().join(", or "));

@@ -72,26 +72,32 @@ pub fn report(diagnostics: &[Diagnostic], options: &Options) -> String {
 
 /// One line for the end: "3 files: 2 errors, 1 warning", or "3 files, nothing to report". Without a line break.
 pub fn summary(files: usize, diagnostics: &[Diagnostic]) -> String {
-    let files = if files == 0 { "no files".to_owned() } else { count(files, "file") };
-    if diagnostics.is_empty() {
-        format!("{files}, nothing to report")
-    } else {
-        format!("{files}: {}", counts(diagnostics))
+    let found = counts(diagnostics);
+    match (files, diagnostics.is_empty()) {
+        (0, true) => "no files, nothing to report".to_owned(),
+        (1, true) => "1 file, nothing to report".to_owned(),
+        (_, true) => format!("{files} files, nothing to report"),
+        (0, false) => format!("no files: {found}"),
+        (1, false) => format!("1 file: {found}"),
+        (_, false) => format!("{files} files: {found}"),
     }
 }
 
 /// How many there are of what: "2 errors, 1 warning"; empty where there is nothing.
 pub fn counts(diagnostics: &[Diagnostic]) -> String {
-    let words = [(Severity::Error, "error"), (Severity::Warning, "warning"), (Severity::Info, "note")];
-    let told = words.iter().filter_map(|(severity, word)| {
-        let number = diagnostics.iter().filter(|diagnostic| diagnostic.severity == *severity).count();
-        (number > 0).then(|| count(number, word))
+    let told = [Severity::Error, Severity::Warning, Severity::Info].into_iter().filter_map(|severity| {
+        let number = diagnostics.iter().filter(|diagnostic| diagnostic.severity == severity).count();
+        Some(match (number, severity) {
+            (0, _) => return None,
+            (1, Severity::Error) => "1 error".to_owned(),
+            (1, Severity::Warning) => "1 warning".to_owned(),
+            (1, Severity::Info) => "1 note".to_owned(),
+            (_, Severity::Error) => format!("{number} errors"),
+            (_, Severity::Warning) => format!("{number} warnings"),
+            (_, Severity::Info) => format!("{number} notes"),
+        })
     });
     told.collect::<Vec<_>>().join(", ")
-}
-
-fn count(number: usize, what: &str) -> String {
-    if number == 1 { format!("1 {what}") } else { format!("{number} {what}s") }
 }
 
 fn renderer(color: bool) -> Renderer {

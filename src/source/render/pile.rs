@@ -1,7 +1,6 @@
 //! Which of very many findings people are shown, and what is said of the rest.
 
 use std::collections::BTreeMap;
-use std::fmt::Write;
 
 use crate::source::diagnostic::{Diagnostic, Severity};
 use crate::source::render::visible::visible_line;
@@ -58,21 +57,22 @@ pub(crate) fn rest_of_file(name: &str, hidden: impl Iterator<Item = &'static str
         [] => None,
         [(rule, count)] => Some(format!("… and {count} more `{rule}` in {file} {ALL}")),
         several => {
-            let mut line = format!("… and {total} more in {file}: ");
-            for (index, (rule, count)) in several.iter().take(MOST_NAMED).enumerate() {
-                let _ = write!(line, "{}{count} `{rule}`", if index > 0 { ", " } else { "" });
-            }
+            let named = several.iter().take(MOST_NAMED).map(|(rule, count)| format!("{count} `{rule}`"));
+            let named = named.collect::<Vec<_>>().join(", ");
             let left: usize = several.iter().skip(MOST_NAMED).map(|(_, count)| count).sum();
-            if left > 0 {
-                let _ = write!(line, ", {left} of other names");
-            }
-            Some(format!("{line} {ALL}"))
+            Some(match left {
+                0 => format!("… and {total} more in {file}: {named} {ALL}"),
+                _ => format!("… and {total} more in {file}: {named}, {left} of other names {ALL}"),
+            })
         }
     }
 }
 
 /// One line about files of which nothing is shown; none where there is no such file.
 pub(crate) fn rest_of_files(files: usize, findings: usize) -> Option<String> {
-    let plural = if files == 1 { "file" } else { "files" };
-    (files > 0).then(|| format!("… and {findings} more in {files} other {plural} {ALL}"))
+    match files {
+        0 => None,
+        1 => Some(format!("… and {findings} more in 1 other file {ALL}")),
+        _ => Some(format!("… and {findings} more in {files} other files {ALL}")),
+    }
 }
