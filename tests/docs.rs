@@ -216,6 +216,38 @@ fn the_template_page_lists_every_name_that_a_prompt_gets() {
     }
 }
 
+/// The level of each heading, in order, and every word of the language that stands in backticks outside of code blocks.
+fn skeleton(page: &Page) -> (Vec<usize>, std::collections::BTreeSet<String>) {
+    let mut in_code = false;
+    let (mut headings, mut words) = (Vec::new(), std::collections::BTreeSet::new());
+    for line in page.text.lines() {
+        if line.starts_with("```") {
+            in_code = !in_code;
+        } else if !in_code {
+            headings.extend(line.starts_with('#').then(|| line.chars().take_while(|c| *c == '#').count()));
+            let spans = line.split('`').skip(1).step_by(2);
+            words.extend(spans.filter(|span| !span.contains(' ') && span.is_ascii()).map(str::to_owned));
+        }
+    }
+    (headings, words)
+}
+
+#[test]
+fn the_chinese_page_of_the_language_has_the_parts_and_the_words_of_the_english_one() {
+    let (english, chinese) = (Page::of("docs/language.md"), Page::of("docs/language.zh.md"));
+    let ((headings, words), (its_headings, its_words)) = (skeleton(&english), skeleton(&chinese));
+    assert_eq!(headings, its_headings, "the headings of the two pages");
+    let missing: Vec<&String> = words.difference(&its_words).collect();
+    assert!(missing.is_empty(), "docs/language.zh.md does not speak of {missing:?}");
+    let rows = |page: &Page| page.text.lines().filter(|line| line.starts_with('|')).count();
+    assert_eq!(rows(&english), rows(&chinese), "the rows of the tables of the two pages");
+    let examples = |page: &Page| page.blocks_in(&["yaml"]).count();
+    assert_eq!(examples(&english), examples(&chinese), "the examples of the two pages");
+    for (page, other) in [(&english, "language.zh.md"), (&chinese, "language.md")] {
+        assert!(page.links().iter().any(|link| link == other), "{} does not link {other}", page.path);
+    }
+}
+
 /// The words of a shell command, quotes taken off.
 fn words(command: &str) -> Vec<String> {
     let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
