@@ -30,7 +30,7 @@ use crate::program::limits::Budget;
 use crate::program::program::Program;
 use crate::program::recorder::Recorder;
 use crate::program::services::{Models, Services};
-use crate::prompt::layers::collect;
+use crate::prompt::layers::{collect, own_scheme};
 use crate::run::head::Status;
 use crate::run::session::Session;
 use crate::run::start::{Birth, Parts};
@@ -377,6 +377,7 @@ impl Loaded {
         let written = parsed.root.as_deref().and_then(scheme).filter(|_| request.scheme.is_none());
         let asked = request.scheme.clone().or_else(|| written.as_ref().map(|written| written.value.clone()));
         let scheme = asked.or_else(|| project.config.project.scheme.clone());
+        let scheme = own_scheme(scheme.as_deref()).map(str::to_owned);
         let folders = TemplateFolders::of(&project.directory);
         let (templates, wrong_scheme) = match (collect(&folders, scheme.as_deref()), &written) {
             // Without its scheme the rest of the script can still be checked.

@@ -13,7 +13,10 @@ pub struct Builtin {
 
 macro_rules! builtin {
     ($place:literal, $name:literal) => {
-        Builtin { place: $place, name: $name, text: include_str!(concat!("../../_system/config/", $place, "/", $name)) }
+        builtin!($place, $name, $place)
+    };
+    ($place:literal, $name:literal, $from:literal) => {
+        Builtin { place: $place, name: $name, text: include_str!(concat!("../../_system/config/", $from, "/", $name)) }
     };
 }
 
@@ -26,6 +29,14 @@ pub const BUILTINS: &[Builtin] = &[
     builtin!("default", "ai_say_monitor_v1.md"),
     builtin!("default", "topic_orchestrator_v1.md"),
     builtin!("default", "persona_v1.md"),
+    // The default templates are Chinese. Under this name they stand before the default ones of a project.
+    builtin!("custom/chinese", "ai_ask_v1.md", "default"),
+    builtin!("custom/chinese", "ai_say_v1.md", "default"),
+    builtin!("custom/chinese", "ai_think_v1.md", "default"),
+    builtin!("custom/chinese", "ai_ask_monitor_v1.md", "default"),
+    builtin!("custom/chinese", "ai_say_monitor_v1.md", "default"),
+    builtin!("custom/chinese", "topic_orchestrator_v1.md", "default"),
+    builtin!("custom/chinese", "persona_v1.md", "default"),
     builtin!("custom/english", "ai_ask_v1.md"),
     builtin!("custom/english", "ai_say_v1.md"),
     builtin!("custom/english", "ai_think_v1.md"),

@@ -16,6 +16,10 @@ pub const MAX_FILES: usize = 500;
 /// How long a scheme's name may be, in bytes.
 pub const MAX_SCHEME_BYTES: usize = 100;
 
+/// What the scheme of those who have none is called: the default templates alone. It is named where another would be taken
+/// otherwise, say that of the project.
+pub const DEFAULT_SCHEME: &str = "default";
+
 /// Where a template was found. The order is the order of look-up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Layer {
@@ -87,10 +91,20 @@ pub struct TemplateFile {
     pub text: String,
 }
 
+/// Whether a scheme of this name can have layers of its own.
+pub fn is_own_scheme(name: &str) -> bool {
+    is_scheme_name(name) && name != DEFAULT_SCHEME
+}
+
+/// The scheme that has layers of its own: none where there is none, or where the default one is named.
+pub fn own_scheme(scheme: Option<&str>) -> Option<&str> {
+    scheme.filter(|scheme| *scheme != DEFAULT_SCHEME)
+}
+
 /// The places in which a template is looked for, in that order.
 pub fn order(scheme: Option<&str>) -> Vec<String> {
     let mut places = Vec::with_capacity(4);
-    if let Some(scheme) = scheme {
+    if let Some(scheme) = own_scheme(scheme) {
         places.push(format!("custom/{scheme}"));
         if schemes().any(|known| known == scheme) {
             places.push(format!("builtin/custom/{scheme}"));
@@ -131,6 +145,7 @@ pub fn is_template_name(name: &str) -> bool {
 /// A scheme with a name that is none, or that exists neither in the project nor in the binary; a file or folder that
 /// cannot be read; a file over [`MAX_FILE_BYTES`]; more than [`MAX_FILES`].
 pub fn collect(source: &dyn Source, scheme: Option<&str>) -> Result<Vec<TemplateFile>, TemplateError> {
+    let scheme = own_scheme(scheme);
     if let Some(scheme) = scheme.filter(|scheme| !is_scheme_name(scheme)) {
         return Err(TemplateError::new(format!("`{}` is no name of a template scheme", scheme.escape_debug()))
             .with_help("a scheme is named by letters, digits, `_` and `-`, without a folder"));
@@ -189,9 +204,10 @@ fn read_folder(
     Ok(())
 }
 
-fn no_scheme(source: &dyn Source, scheme: &str) -> TemplateError {
+/// The error that there is no such scheme, with what was tried and what is near.
+pub fn no_scheme(source: &dyn Source, scheme: &str) -> TemplateError {
     let mut known = source.schemes();
-    known.extend(schemes().map(str::to_owned));
+    known.extend(schemes().chain([DEFAULT_SCHEME]).map(str::to_owned));
     let tried = format!(
         "tried _system/config/custom/{scheme}/ of the project and the schemes of the binary ({})",
         schemes().collect::<Vec<_>>().join(", ")
@@ -264,6 +280,23 @@ mod tests {
         );
         let layers = order(Some("english")).iter().map(|place| Layer::of(place).unwrap()).collect::<Vec<_>>();
         assert!(layers.is_sorted());
+    }
+
+    #[test]
+    fn the_default_scheme_has_a_name_and_no_folder_among_the_others() {
+        let source = Folders::default().with("custom/default", "a.md", "never").with("default", "a.md", "b");
+        assert_eq!(collect(&source, Some(DEFAULT_SCHEME)), collect(&source, None));
+        assert_eq!(order(Some(DEFAULT_SCHEME)), ["default", "builtin/default"]);
+        assert!(collect(&source, Some("defualt")).unwrap_err().help.unwrap().contains("did you mean `default`?"));
+    }
+
+    #[test]
+    fn the_chinese_templates_of_the_binary_can_be_asked_for_past_those_of_the_project() {
+        let source = Folders::default().with("default", "ai_ask_v1.md", "mine");
+        let files = collect(&source, Some("chinese")).unwrap();
+        assert_eq!(places(&files), ["builtin/custom/chinese", "default", "builtin/default"]);
+        let text = |place: &str| files.iter().find(|file| file.place == place).map(|file| file.text.as_str());
+        assert_eq!(text("builtin/custom/chinese"), text("builtin/default"));
     }
 
     #[test]

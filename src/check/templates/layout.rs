@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::check::templates::examine::SystemFile;
 use crate::prompt::builtin::BUILTINS;
-use crate::prompt::layers::{MAX_FILE_BYTES, TemplateFile, is_scheme_name, is_template_name, order};
+use crate::prompt::layers::{MAX_FILE_BYTES, TemplateFile, is_own_scheme, is_template_name, order};
 use crate::source::text::SourceFile;
 
 /// Where the layers are.
@@ -87,7 +87,7 @@ pub fn is_in_layer(path: &str) -> bool {
 }
 
 fn is_layer(place: &str) -> bool {
-    place == "default" || place.strip_prefix("custom/").is_some_and(is_scheme_name)
+    place == "default" || place.strip_prefix("custom/").is_some_and(is_own_scheme)
 }
 
 /// `default` or `custom/<scheme>`, and the file's name.

@@ -29,9 +29,6 @@ use crate::source::span::{Span, Spanned};
 use crate::source::text::SourceFile;
 use crate::source::yaml::Node;
 
-/// What to do about a scheme of this name, which is what the folder of the others is called.
-const DEFAULT_SCHEME: &str = "leave it out: without a scheme, the default templates are taken";
-
 /// A project.
 #[derive(Debug)]
 pub struct Home {
@@ -167,11 +164,7 @@ impl Home {
         let mut missing = None;
         let files = collect(&folders, scheme).or_else(|error| {
             if scheme.is_some() {
-                let help = match scheme {
-                    Some("default") => DEFAULT_SCHEME.to_owned(),
-                    _ => error.help.unwrap_or_default(),
-                };
-                missing = Some((error.message, help));
+                missing = Some((error.message, error.help.unwrap_or_default()));
             }
             collect(&folders, None)
         });

@@ -10,7 +10,7 @@ use crate::actions::KINDS;
 use crate::check::templates::examine::{self, Project, SystemFile};
 use crate::engine::files::{MOST_TEMPLATE_BYTES, read_bounded, reply_schema_files};
 use crate::engine::validate::names::Names;
-use crate::prompt::layers::{is_scheme_name, is_template_name};
+use crate::prompt::layers::{is_own_scheme, is_template_name};
 use crate::source::diagnostic::Diagnostic;
 use crate::source::text::SourceFile;
 
@@ -27,7 +27,7 @@ pub fn template_place(path: &Path) -> Option<(PathBuf, Option<String>)> {
     let (config, scheme) = if folder.file_name() == Some(OsStr::new("default")) {
         (folder.parent()?, None)
     } else {
-        let scheme = folder.file_name()?.to_str().filter(|scheme| is_scheme_name(scheme))?;
+        let scheme = folder.file_name()?.to_str().filter(|scheme| is_own_scheme(scheme))?;
         let custom = folder.parent().filter(|custom| custom.file_name() == Some(OsStr::new("custom")))?;
         (custom.parent()?, Some(scheme.to_owned()))
     };
@@ -84,6 +84,7 @@ mod tests {
             "/p/_system/config/default/deep/a.md",
             "/p/_system/config/default/a.txt",
             "/p/_system/config/custom/a.md",
+            "/p/_system/config/custom/default/a.md",
             "/p/config/default/a.md",
             "/p/_system/config/custom/a b/a.md",
         ] {
