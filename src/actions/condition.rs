@@ -45,6 +45,13 @@ impl Consequence {
             Self::Set(_) | Self::Goto(_) => None,
         }
     }
+
+    fn goto(&self) -> Option<&str> {
+        match self {
+            Self::Goto(id) => Some(id),
+            Self::Steps(_) | Self::Set(_) => None,
+        }
+    }
 }
 
 /// The key of an outcome's `metadata` that names the case that was taken.
@@ -290,12 +297,14 @@ impl Action for Cases {
             when: None,
             span: *span,
             steps: then.steps(),
+            goto: then.goto(),
         });
         let cases = self.cases.iter().enumerate().map(|(number, case)| Branch {
             name: case_name(number),
             when: Some(case.when.source()),
             span: case.span,
             steps: case.then.steps(),
+            goto: case.then.goto(),
         });
         cases.chain(otherwise).collect()
     }

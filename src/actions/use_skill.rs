@@ -142,4 +142,8 @@ impl Action for Calling {
         }
         Ok(Flow::done(Outcome { extracted_variables, ..Outcome::done(ExitReason::ExitCriteriaMet) }))
     }
+
+    fn skill(&self) -> Option<&str> {
+        Some(&self.skill)
+    }
 }

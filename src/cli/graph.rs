@@ -1,20 +1,82 @@
 //! `graph`: draw a script: its phases, topics, actions, routes, skills and triggers.
 
-use clap::Args;
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
 
 use crate::cli::exit::Exit;
+use crate::cli::report;
+use crate::cli::sessions::print;
 use crate::engine::environment::Environment;
 use crate::engine::error::EngineError;
+use crate::engine::files::replace;
+use crate::engine::graph::choose::{Format, GraphRequest, graph as draw};
+use crate::engine::graph::fold::Depth;
 
 /// `graph`.
 #[derive(Debug, Args)]
-pub struct Graph {}
+pub struct Graph {
+    /// The script
+    pub file: PathBuf,
+    /// How the drawing is written [default: mermaid; dot for an --output that ends in .dot or .gv]
+    #[arg(long, value_enum)]
+    pub format: Option<DrawnAs>,
+    /// How far to unfold: 1 phases, 2 topics, 3 actions with runs of plain ones in one box, 4 every action [default: as far as
+    /// it can still be read]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=4))]
+    pub depth: Option<u8>,
+    /// Unfold just this phase or topic; may be repeated
+    #[arg(long, value_name = "PHASE | TOPIC")]
+    pub only: Vec<String>,
+    /// Write the drawing to this file, and not to standard output
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// The project directory [default: the nearest above FILE that has a bcc-script.toml, a _system/ or a .bcc/]
+    #[arg(long, value_name = "DIR")]
+    pub project: Option<PathBuf>,
+}
+
+/// Formats of `graph`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum DrawnAs {
+    /// A flowchart of Mermaid, which many sites and editors show in Markdown
+    Mermaid,
+    /// A graph of Graphviz
+    Dot,
+}
 
 /// Runs the subcommand.
 ///
 /// # Errors
-/// Always, until it is built.
+/// As [`EngineError`] sorts them.
 pub fn graph(options: &Graph, environment: &Environment) -> Result<Exit, EngineError> {
-    let _ = (options, environment);
-    Err(EngineError::failed("`graph` is not built yet"))
+    let named = options.output.as_deref().and_then(|path| path.extension()).and_then(|extension| extension.to_str());
+    let format = match options.format {
+        Some(DrawnAs::Dot) => Format::Dot,
+        None if matches!(named, Some("dot" | "gv")) => Format::Dot,
+        Some(DrawnAs::Mermaid) | None => Format::Mermaid,
+    };
+    let request = GraphRequest {
+        file: options.file.clone(),
+        project: options.project.clone(),
+        format,
+        depth: options.depth.map(|depth| match depth {
+            1 => Depth::Phases,
+            2 => Depth::Topics,
+            3 => Depth::Actions,
+            _ => Depth::All,
+        }),
+        only: options.only.clone(),
+    };
+    let drawn = draw(&request, environment)?;
+    report::warnings(&drawn.diagnostics);
+    match &options.output {
+        Some(path) => replace(path, drawn.text.as_bytes())
+            .map_err(|error| EngineError::failed(format!("{} cannot be written: {error}", path.display())))?,
+        None => print(drawn.text.trim_end_matches('\n'))?,
+    }
+    for notice in &drawn.notices {
+        report::note(notice);
+    }
+    Ok(Exit::Done)
 }

@@ -37,6 +37,11 @@ pub trait Action: Send + Sync {
         vec![]
     }
 
+    /// The id of the skill that it calls, for one that calls one.
+    fn skill(&self) -> Option<&str> {
+        None
+    }
+
     /// Every list of steps inside of this action.
     fn blocks(&self) -> Vec<&Steps> {
         vec![]
@@ -59,6 +64,8 @@ pub struct Branch<'a> {
     pub span: Span,
     /// The actions in it, when it has some.
     pub steps: Option<&'a Steps>,
+    /// The topic or phase at which the session goes on, when it leads to one.
+    pub goto: Option<&'a str>,
 }
 
 /// What a monitor must know of an action as it is configured.

@@ -1,1 +1,12 @@
-//! A script as a drawing: its nodes and the arrows between them, as mermaid and dot.
+//! Drawings of scripts: what there is to draw, what of it is folded, and how it is written for Mermaid and for Graphviz.
+
+pub mod choose;
+pub mod dot;
+pub mod drawing;
+pub mod fold;
+pub mod gather;
+pub mod label;
+pub mod mermaid;
+pub mod parts;
+pub mod routes;
+pub mod runs;

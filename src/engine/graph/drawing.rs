@@ -1,0 +1,76 @@
+//! A drawing: boxes, groups of boxes and arrows, with their texts as people read them. How it is written is not said here.
+
+use crate::engine::graph::parts::{Kind, Lead};
+
+/// What stands in a drawing.
+#[derive(Clone, Debug)]
+pub enum Item {
+    /// A box.
+    Box(Node),
+    /// A frame around others.
+    Group(Group),
+}
+
+/// A box.
+#[derive(Clone, Debug)]
+pub struct Node {
+    /// The number of what it shows, unique in the drawing.
+    pub number: usize,
+    /// What it shows.
+    pub kind: Kind,
+    /// Whether it stands for more than itself.
+    pub folded: bool,
+    /// Its text, line by line.
+    pub lines: Vec<String>,
+}
+
+/// A frame around others.
+#[derive(Clone, Debug)]
+pub struct Group {
+    /// The number of what it shows.
+    pub number: usize,
+    /// What it shows.
+    pub kind: Kind,
+    /// Its text, line by line.
+    pub lines: Vec<String>,
+    /// What stands in it; never empty.
+    pub items: Vec<Item>,
+}
+
+/// An arrow.
+#[derive(Clone, Debug)]
+pub struct Arrow {
+    /// The box where it begins.
+    pub from: usize,
+    /// The box where it ends.
+    pub to: usize,
+    /// How the one leads to the other.
+    pub lead: Lead,
+    /// Its text, line by line; none for the order of the script.
+    pub lines: Vec<String>,
+    /// Whether it goes from one phase to another.
+    pub between_phases: bool,
+}
+
+/// A drawing.
+#[derive(Clone, Debug, Default)]
+pub struct Drawing {
+    /// What stands in it, in the order of the script.
+    pub items: Vec<Item>,
+    /// Its arrows.
+    pub arrows: Vec<Arrow>,
+}
+
+impl Drawing {
+    /// The number of its boxes.
+    pub fn boxes(&self) -> usize {
+        fn count(items: &[Item]) -> usize {
+            let one = |item: &Item| match item {
+                Item::Box(_) => 1,
+                Item::Group(group) => count(&group.items),
+            };
+            items.iter().map(one).sum()
+        }
+        count(&self.items)
+    }
+}

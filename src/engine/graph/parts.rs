@@ -1,0 +1,132 @@
+//! What there is to draw of a script, whole and in its order: its parts, and what leads from one to another.
+
+/// What a part is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Kind {
+    /// Where the session begins.
+    Start,
+    /// A phase.
+    Phase,
+    /// A topic.
+    Topic,
+    /// An action.
+    Action,
+    /// An action that chooses between ways.
+    Choice,
+    /// A skill.
+    Skill,
+    /// The routes that a topic, a phase or the session has for all of its actions.
+    Table,
+    /// A trigger.
+    Trigger,
+    /// Where the session is completed.
+    End,
+    /// Where the session fails.
+    Fail,
+}
+
+/// One part.
+#[derive(Clone, Debug)]
+pub struct Part {
+    /// What it is.
+    pub kind: Kind,
+    /// The part that it stands in, by number.
+    pub holder: Option<usize>,
+    /// Its id, as written; empty for what has none.
+    pub id: String,
+    /// Its name for people.
+    pub name: Option<String>,
+    /// The kind of an action.
+    pub action_type: &'static str,
+    /// What else is told of it, a line each.
+    pub notes: Vec<String>,
+}
+
+impl Part {
+    /// A part without anything to tell.
+    pub fn new(kind: Kind, holder: Option<usize>, id: &str) -> Self {
+        Self { kind, holder, id: id.to_owned(), name: None, action_type: "", notes: vec![] }
+    }
+}
+
+/// How one part leads to another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Lead {
+    /// By the order of the script.
+    Order,
+    /// By a case of an action that chooses.
+    Case,
+    /// By a route.
+    Route,
+    /// By a call or an insertion, from which it comes back.
+    Call,
+}
+
+/// What leads from one part to another.
+#[derive(Clone, Debug)]
+pub struct Link {
+    /// Where it begins.
+    pub from: usize,
+    /// Where it leads: for a phase, a topic or a skill, to its first action.
+    pub to: usize,
+    /// How.
+    pub lead: Lead,
+    /// When, and what is done on the way; empty for the order of the script.
+    pub why: String,
+    /// The same in a word, for where many are drawn as one.
+    pub brief: String,
+}
+
+/// A script, ready to be drawn.
+#[derive(Clone, Debug, Default)]
+pub struct Whole {
+    /// Its parts: what stands in another comes after it, and all in the order of the script.
+    pub parts: Vec<Part>,
+    /// What leads from part to part.
+    pub links: Vec<Link>,
+}
+
+impl Whole {
+    /// The number of actions.
+    pub fn actions(&self) -> usize {
+        self.count(|part| part.is_action())
+    }
+
+    /// The number of topics.
+    pub fn topics(&self) -> usize {
+        self.count(|part| part.kind == Kind::Topic)
+    }
+
+    fn count(&self, counts: impl Fn(&Part) -> bool) -> usize {
+        self.parts.iter().filter(|part| counts(part)).count()
+    }
+
+    /// What stands directly in a part.
+    pub fn inside(&self, holder: Option<usize>) -> impl Iterator<Item = usize> {
+        let all = self.parts.iter().enumerate();
+        all.filter(move |(_, part)| part.holder == holder).map(|(number, _)| number)
+    }
+
+    /// The first action of a phase, a topic or a skill; anything else is its own.
+    pub fn entry(&self, part: usize) -> usize {
+        let holds = |kind| matches!(kind, Kind::Phase | Kind::Topic | Kind::Skill);
+        let mut at = part;
+        while self.parts.get(at).is_some_and(|part| holds(part.kind)) {
+            let inside = self.inside(Some(at)).find(|inner| self.parts.get(*inner).is_some_and(Part::is_walked));
+            let Some(inside) = inside else { break };
+            at = inside;
+        }
+        at
+    }
+}
+
+impl Part {
+    /// Whether it is an action.
+    pub fn is_action(&self) -> bool {
+        matches!(self.kind, Kind::Action | Kind::Choice)
+    }
+
+    fn is_walked(&self) -> bool {
+        self.is_action() || self.kind == Kind::Topic
+    }
+}
