@@ -147,6 +147,9 @@ pub struct Validate {
     /// Go on checking whenever a file changes, until Ctrl-C
     #[arg(long)]
     pub watch: bool,
+    /// First mend in the files what can be mended without asking, and report what is left
+    #[arg(long, conflicts_with = "watch")]
+    pub fix: bool,
 }
 
 /// `test`.

@@ -1,20 +1,130 @@
 //! `migrate`: bring older scripts to today's spelling, without touching anything else of them.
 
+use std::io::{self, IsTerminal, Write};
+use std::path::PathBuf;
+
 use clap::Args;
 
 use crate::cli::exit::Exit;
+use crate::cli::report;
+use crate::cli::terminal::plain;
 use crate::engine::environment::Environment;
 use crate::engine::error::EngineError;
+use crate::engine::mend::diff::{Mark, diff};
+use crate::engine::mend::mend::{MendReport, MendRequest, MendedFile, mend};
+use crate::engine::mend::rules::Rules;
+use crate::engine::validate::request::ValidateRequest;
+use crate::source::render::human;
 
 /// `migrate`.
 #[derive(Debug, Args)]
-pub struct Migrate {}
+pub struct Migrate {
+    /// Files to migrate, and folders in which to migrate every script, skill and test [default: scripts/, skills/, tests/ and
+    /// _system/ of the project around this directory]
+    #[arg(value_name = "FILE | DIR")]
+    pub paths: Vec<PathBuf>,
+    /// Write the new texts; without this, what would change is only shown
+    #[arg(long)]
+    pub write: bool,
+    /// Change and show nothing: fail when something would change, or is left to do by hand
+    #[arg(long, conflicts_with = "write")]
+    pub check: bool,
+    /// The project directory of all files [default: of each file, the nearest above it that has a bcc-script.toml, a
+    /// _system/ or a .bcc/]
+    #[arg(long, value_name = "DIR")]
+    pub project: Option<PathBuf>,
+}
 
 /// Runs the subcommand.
 ///
 /// # Errors
-/// Always, until it is built.
+/// As [`EngineError`] sorts them.
 pub fn migrate(options: &Migrate, environment: &Environment) -> Result<Exit, EngineError> {
-    let _ = (options, environment);
-    Err(EngineError::failed("`migrate` is not built yet"))
+    let check = ValidateRequest {
+        paths: options.paths.clone(),
+        project: options.project.clone(),
+        ..ValidateRequest::default()
+    };
+    let report = mend(&MendRequest { check, rules: Rules::OlderForms, write: options.write }, environment)?;
+    if options.write || options.check {
+        let line = |file: &MendedFile| if options.write { told(file) } else { would(file) };
+        report.mended.iter().for_each(|file| report::note(&line(file)));
+    } else {
+        show(&report)?;
+    }
+    report::diagnostics(&report.left);
+    report::note(&summary(&report, options));
+    let left = !report.left.is_empty() || report.kept_any();
+    let fails = if options.check { left || !report.mended.is_empty() } else { options.write && left };
+    Ok(if fails { Exit::Failed } else { Exit::Done })
+}
+
+/// What became of a file that was to be written, in a line.
+pub fn told(file: &MendedFile) -> String {
+    let (name, count) = (file.after.name(), file.made.len());
+    match &file.kept {
+        Some(kept) => format!("{name}: not mended: {kept}; {}", kept.help()),
+        None if count == 1 => format!("{name}: 1 finding mended"),
+        None => format!("{name}: {count} findings mended"),
+    }
+}
+
+fn would(file: &MendedFile) -> String {
+    match file.made.len() {
+        1 => format!("{}: 1 older form", file.after.name()),
+        count => format!("{}: {count} older forms", file.after.name()),
+    }
+}
+
+/// Writes the diffs to standard output.
+fn show(report: &MendReport) -> Result<(), EngineError> {
+    let terminal = io::stdout().is_terminal();
+    let color = terminal && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+    let mut output = io::BufWriter::new(io::stdout().lock());
+    let mut write = || {
+        for file in &report.mended {
+            for (mark, line) in diff(&file.before, &file.after) {
+                // A program gets the bytes of the file, a terminal nothing that moves its cursor.
+                let line = if terminal { plain(&line) } else { line };
+                match mark {
+                    Mark::Head if color => write!(output, "\u{1b}[1m{line}\u{1b}[0m")?,
+                    Mark::Before if color => write!(output, "\u{1b}[31m{line}\u{1b}[0m")?,
+                    Mark::After if color => write!(output, "\u{1b}[32m{line}\u{1b}[0m")?,
+                    _ => output.write_all(line.as_bytes())?,
+                }
+            }
+        }
+        output.flush()
+    };
+    match write() {
+        // Nobody reads on, as under `| head`: that is their business.
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(EngineError::failed(format!("the changes cannot be written: {error}")))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn summary(report: &MendReport, options: &Migrate) -> String {
+    let files = match report.files {
+        1 => "1 file".to_owned(),
+        count => format!("{count} files"),
+    };
+    let changed = report.mended.iter().filter(|file| file.kept.is_none()).count();
+    let changed = match (changed, options.write) {
+        (0, _) if report.mended.is_empty() && report.left.is_empty() => {
+            return format!("{files} looked at: all of them in today's form");
+        }
+        (0, true) => "none changed".to_owned(),
+        (0, false) => "none would change".to_owned(),
+        (count, true) => format!("{count} changed"),
+        (count, false) => format!("{count} would change"),
+    };
+    let left = if report.left.is_empty() {
+        String::new()
+    } else {
+        format!(", and what is left above must be mended by hand ({})", human::counts(&report.left))
+    };
+    let how = if options.write || options.check || report.mended.is_empty() { "" } else { "; `--write` writes it" };
+    format!("{files} looked at: {changed}{left}{how}")
 }

@@ -5,10 +5,13 @@ use std::io::{self, IsTerminal, Write};
 use crate::check::diagnostics::{DIAGNOSTICS, Page};
 use crate::cli::arguments::{Findings, Validate};
 use crate::cli::exit::Exit;
+use crate::cli::migrate::told;
 use crate::cli::report;
 use crate::cli::watch::watch;
 use crate::engine::environment::Environment;
 use crate::engine::error::EngineError;
+use crate::engine::mend::mend::{MendRequest, mend};
+use crate::engine::mend::rules::Rules;
 use crate::engine::validate::request::{ValidateReport, ValidateRequest};
 use crate::engine::validate::validate::validate as check;
 use crate::source::diagnostic::Severity;
@@ -31,9 +34,17 @@ pub fn validate(options: &Validate, environment: &Environment) -> Result<Exit, E
     if options.watch {
         return watch(options, &request, environment);
     }
+    let kept = options.fix && mend_first(&request, environment)?;
     let report = check(&request, environment)?;
     write(options, &report)?;
-    Ok(exit(options, &report))
+    Ok(if kept { Exit::Failed } else { exit(options, &report) })
+}
+
+/// Mends the files, and tells of each what became of it. Says whether one could not be written.
+fn mend_first(request: &ValidateRequest, environment: &Environment) -> Result<bool, EngineError> {
+    let report = mend(&MendRequest { check: request.clone(), rules: Rules::All, write: true }, environment)?;
+    report.mended.iter().for_each(|file| report::note(&told(file)));
+    Ok(report.kept_any())
 }
 
 fn exit(options: &Validate, report: &ValidateReport) -> Exit {

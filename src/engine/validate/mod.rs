@@ -13,6 +13,7 @@ pub mod roots;
 pub mod skills;
 pub mod templates;
 pub mod tested;
+pub mod threads;
 pub mod validate;
 pub mod walk;
 pub mod written_path;

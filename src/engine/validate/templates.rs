@@ -37,10 +37,21 @@ pub fn template_place(path: &Path) -> Option<(PathBuf, Option<String>)> {
 }
 
 /// What is wrong with the templates and the reply schemas of a project. `variables` are the names that its scripts set, where
-/// all of them were read.
-pub fn examine(directory: &Path, names: &Names, variables: Option<&BTreeSet<String>>) -> Vec<Diagnostic> {
+/// all of them were read. `instead` gives, by the name that people are told, the text that is to be taken for the one that
+/// a template has.
+pub fn examine(
+    directory: &Path,
+    names: &Names,
+    variables: Option<&BTreeSet<String>>,
+    instead: &dyn Fn(&str) -> Option<String>,
+) -> Vec<Diagnostic> {
     let mut files = Vec::new();
     system_files(&directory.join(SYSTEM), SYSTEM, names, 0, &mut files);
+    for file in &mut files {
+        if let Some(text) = instead(file.source.name()).filter(|_| file.readable) {
+            file.source = Arc::new(SourceFile::new(file.source.name(), text));
+        }
+    }
     files.sort_by(|a, b| a.path.cmp(&b.path));
     let schemas = reply_schema_files(directory)
         .into_iter()

@@ -3,8 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
 
 use crate::actions::KINDS;
 use crate::check::allow::allow;
@@ -23,6 +21,7 @@ use crate::engine::validate::read::{Reading, absent, document};
 use crate::engine::validate::request::{ValidateReport, ValidateRequest};
 use crate::engine::validate::roots::{OwnFolders, here, nothing, roots};
 use crate::engine::validate::templates;
+use crate::engine::validate::threads::on_threads;
 use crate::engine::validate::walk::{Found, Role, Walk, walk};
 use crate::engine::validate::written_path::{place, plain};
 use crate::script::read::{scheme as scheme_of, skill_paths, tested_script};
@@ -30,9 +29,6 @@ use crate::source::diagnostic::{Diagnostic, sort};
 use crate::source::span::Span;
 use crate::source::text::SourceFile;
 use crate::source::yaml::parse;
-
-/// Documents may nest 128 deep, and each level is a call or several of the walk: more than a thread gets by itself.
-const STACK_BYTES: usize = 8 * 1024 * 1024;
 
 /// Checks what is asked for. Faults of files are findings, whatever they are; the check of the rest goes on.
 ///
@@ -58,17 +54,10 @@ pub fn validate_again(
     environment: &Environment,
     memory: Option<&Memory>,
 ) -> Result<ValidateReport, EngineError> {
-    let rules = rules(&request.rules)?;
-    let here = here()?;
-    let names = Names::seen_from(here.clone());
-    let given = given_directory(request.project.as_deref(), environment)?;
-    let roots = roots(request, given.as_deref(), &here)?;
-    let own = OwnFolders::of(request, given.as_deref(), &here);
-    let Walk { found, folders, mut diagnostics } = walk(&roots, &names);
-    let homes = Homes::new(given, names, rules).stamped(memory.is_some());
-    let check =
-        Check { homes: &homes, scheme: request.scheme.as_deref(), found: &found, folders: &folders, own: &own, memory };
-    let results = check.all()?;
+    let prepared = Prepared::of(request, environment, memory.is_some())?;
+    let mut diagnostics = prepared.diagnostics.clone();
+    let check = Check { prepared: &prepared, memory };
+    let results = on_threads(&prepared.found, |found| check.one(found))?;
     let mut files = 0;
     let mut passed_over = 0;
     let mut first_of: BTreeMap<PathBuf, Arc<SourceFile>> = BTreeMap::new();
@@ -99,7 +88,7 @@ pub fn validate_again(
         names_of.clear();
     }
     check.templates(&names_of, &mut diagnostics);
-    for home in homes.all() {
+    for home in prepared.homes.all() {
         of_home(&home, request.scheme.as_deref(), first_of.get(&home.directory), &mut diagnostics);
     }
     sort(&mut diagnostics);
@@ -129,43 +118,52 @@ enum Checked {
     Other,
 }
 
+/// What of a request is known before any document is read: the files, and the projects that they belong to.
+#[derive(Debug)]
+pub struct Prepared {
+    /// The projects, each loaded when a file of it is looked at.
+    pub homes: Homes,
+    /// The files.
+    pub found: Vec<Found>,
+    /// In which folders no YAML file is another program's.
+    pub own: OwnFolders,
+    scheme: Option<String>,
+    folders: BTreeSet<PathBuf>,
+    /// What could not be looked at.
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+impl Prepared {
+    /// Looks for the files that are asked for; `stamped`: whether the projects are given stamps ([`Home::stamp`]).
+    ///
+    /// # Errors
+    /// As those of [`validate`] that have to do with what is asked.
+    pub fn of(request: &ValidateRequest, environment: &Environment, stamped: bool) -> Result<Self, EngineError> {
+        let rules = rules(&request.rules)?;
+        let here = here()?;
+        let names = Names::seen_from(here.clone());
+        let given = given_directory(request.project.as_deref(), environment)?;
+        let roots = roots(request, given.as_deref(), &here)?;
+        let own = OwnFolders::of(request, given.as_deref(), &here);
+        let Walk { found, folders, diagnostics } = walk(&roots, &names);
+        let homes = Homes::new(given, names, rules).stamped(stamped);
+        Ok(Self { homes, found, own, scheme: request.scheme.clone(), folders, diagnostics })
+    }
+
+    /// What is wrong with a text that stands, or is to stand, in the place of the document at `real`. Takes a deep stack:
+    /// call it below [`on_threads`].
+    pub fn findings(&self, file: &Arc<SourceFile>, real: &Path) -> Vec<Diagnostic> {
+        let home = self.homes.of_file(real);
+        Check { prepared: self, memory: None }.document(file, real, &home).findings
+    }
+}
+
 struct Check<'c> {
-    homes: &'c Homes,
-    scheme: Option<&'c str>,
-    found: &'c [Found],
-    folders: &'c BTreeSet<PathBuf>,
-    own: &'c OwnFolders,
+    prepared: &'c Prepared,
     memory: Option<&'c Memory>,
 }
 
 impl Check<'_> {
-    /// Every file, on as many threads as there are processors; the results in the order of the files.
-    fn all(&self) -> Result<Vec<Checked>, EngineError> {
-        let workers = thread::available_parallelism().map_or(1, usize::from).min(self.found.len());
-        let next = AtomicUsize::new(0);
-        let work = || {
-            let mut done = Vec::new();
-            while let Some((index, found)) =
-                Some(next.fetch_add(1, Ordering::Relaxed)).and_then(|index| Some((index, self.found.get(index)?)))
-            {
-                done.push((index, self.one(found)));
-            }
-            done
-        };
-        let mut results = thread::scope(|scope| {
-            let spawn = |_| thread::Builder::new().stack_size(STACK_BYTES).spawn_scoped(scope, work);
-            let threads = (0..workers).map(spawn).collect::<Result<Vec<_>, _>>();
-            let threads = threads.map_err(|error| EngineError::failed(format!("no thread can be started: {error}")))?;
-            let mut results = Vec::with_capacity(self.found.len());
-            for thread in threads {
-                results.extend(thread.join().map_err(|_| EngineError::failed("the check of a file broke off"))?);
-            }
-            Ok::<_, EngineError>(results)
-        })?;
-        results.sort_unstable_by_key(|(index, _)| *index);
-        Ok(results.into_iter().map(|(_, result)| result).collect())
-    }
-
     fn one(&self, found: &Found) -> Checked {
         match &found.role {
             Role::Document => {}
@@ -174,15 +172,15 @@ impl Check<'_> {
                 return absent(found).map_or(Checked::Other, |absent| Checked::Unread(absent.into()));
             }
             Role::Configuration => {
-                self.homes.of_directory(found.real.parent().unwrap_or(&found.real));
+                self.prepared.homes.of_directory(found.real.parent().unwrap_or(&found.real));
                 return absent(found).map_or(Checked::Other, |absent| Checked::Unread(absent.into()));
             }
         }
-        match document(found, self.own) {
+        match document(found, &self.prepared.own) {
             Reading::PassedOver => Checked::PassedOver,
             Reading::Wrong(diagnostic) => Checked::Unread(diagnostic),
             Reading::Text(file) => {
-                let home = self.homes.of_file(&found.real);
+                let home = self.prepared.homes.of_file(&found.real);
                 let Checking { findings, names, .. } = self.remembered(found, &file, &home);
                 Checked::Document { file, home: home.directory.clone(), findings, names }
             }
@@ -207,8 +205,8 @@ impl Check<'_> {
     /// What is wrong with a document, the scheme that it was checked against, and the names that it gives values to.
     fn document(&self, file: &Arc<SourceFile>, real: &Path, home: &Home) -> Checking {
         let parsed = parse(file);
-        let written = parsed.root.as_deref().filter(|_| self.scheme.is_none()).and_then(scheme_of);
-        let asked = self.scheme.or_else(|| written.as_ref().map(|written| written.value.as_str()));
+        let written = parsed.root.as_deref().filter(|_| self.prepared.scheme.is_none()).and_then(scheme_of);
+        let asked = self.prepared.scheme.as_deref().or_else(|| written.as_ref().map(|written| written.value.as_str()));
         let asked = asked.or(home.config.project.scheme.as_deref());
         let scheme = home.scheme(asked);
         let (mut findings, mut names, mut named) = (Vec::new(), None, Vec::new());
@@ -242,25 +240,26 @@ impl Check<'_> {
     /// there, and not again at each script that takes it.
     fn templates(&self, names_of: &BTreeMap<PathBuf, Option<BTreeSet<String>>>, diagnostics: &mut Vec<Diagnostic>) {
         let mut projects: BTreeMap<&Path, BTreeSet<&str>> = BTreeMap::new();
-        for found in self.found {
+        let homes = &self.prepared.homes;
+        for found in &self.prepared.found {
             if let Role::Template { project, scheme } = &found.role {
                 projects.entry(project).or_default().insert(&found.shown);
                 // So that what cannot be read of it is told.
-                self.homes.of_directory(project).scheme(scheme.as_deref());
+                homes.of_directory(project).scheme(scheme.as_deref());
             }
         }
         for (project, asked) in projects {
-            let home = self.homes.of_directory(project);
+            let home = homes.of_directory(project);
             let variables = names_of.get(project).and_then(Option::as_ref);
             let in_system = |name: &str| Path::new(name).components().any(|part| part.as_os_str() == "_system");
             let mut by_file: BTreeMap<String, Vec<Diagnostic>> = BTreeMap::new();
-            for diagnostic in templates::examine(project, self.homes.names(), variables) {
+            for diagnostic in templates::examine(project, homes.names(), variables, &|_| None) {
                 let name = diagnostic.file.name();
                 let told = |known: &Diagnostic| known.rule == diagnostic.rule && known.file.name() == name;
                 // A file that no look-up finds is in no folder of templates, and was not found as one.
                 let stray = || {
                     diagnostic.rule == "unused-template"
-                        && self.homes.names().folder(name).is_some_and(|folder| self.folders.contains(&folder))
+                        && homes.names().folder(name).is_some_and(|folder| self.prepared.folders.contains(&folder))
                 };
                 let wanted = asked.contains(name) || !in_system(name) || stray();
                 if wanted && !home.diagnostics.iter().any(told) {
