@@ -30,6 +30,7 @@ use crate::script::findings::Findings;
 use crate::script::read;
 use crate::script::script::RawAction;
 use crate::source::diagnostic::{Diagnostic, Edit};
+use crate::source::misreading::quote;
 use crate::source::near::near_miss;
 use crate::source::span::{Span, Spanned};
 use crate::source::text::SourceFile;
@@ -308,14 +309,22 @@ impl Checker<'_> {
         let message = format!("`{older}` is an older spelling of `{today}`");
         let diagnostic = Diagnostic::warning("deprecated-placeholder", message, self.file, span);
         let plain = words.node.as_scalar().is_some_and(|scalar| scalar.style == ScalarStyle::Plain);
-        // YAML reads a plain text that begins with `{` as a mapping.
-        let diagnostic = if plain && range.start == 0 {
-            diagnostic.with_help(format!("write `{today}`, and put quotes around the whole text"))
+        let here = vec![Edit::replace(span, today)];
+        let (help, edits) = if plain && range.start == 0 {
+            // YAML reads a plain text that begins with `{` as a mapping.
+            let all = self.file.slice(words.node.span);
+            let edits = match all.strip_prefix(older) {
+                // With both kinds of quotes in it, the text is written anew.
+                Some(rest) if all.contains(['"', '\\']) && all.contains('\'') => {
+                    vec![Edit::replace(words.node.span, format!("'{today}{}'", rest.replace('\'', "''")))]
+                }
+                _ => quote(self.file, words.node.span).edits.into_iter().chain(here).collect(),
+            };
+            (format!("write `{today}`, and put quotes around the whole text"), edits)
         } else {
-            let edits = vec![Edit { span, text: today.to_owned() }];
-            diagnostic.with_help(format!("write `{today}`")).with_fix(format!("write `{today}`"), edits)
+            (format!("write `{today}`"), here)
         };
-        self.findings.report(diagnostic);
+        self.findings.report(diagnostic.with_help(help.as_str()).with_sure_fix(help, edits));
     }
 }
 

@@ -14,7 +14,6 @@ use crate::engine::mend::diff::{Mark, diff};
 use crate::engine::mend::mend::{MendReport, MendRequest, MendedFile, mend};
 use crate::engine::mend::rules::Rules;
 use crate::engine::validate::request::ValidateRequest;
-use crate::source::render::human;
 
 /// `migrate`.
 #[derive(Debug, Args)]
@@ -120,11 +119,7 @@ fn summary(report: &MendReport, options: &Migrate) -> String {
         (count, true) => format!("{count} changed"),
         (count, false) => format!("{count} would change"),
     };
-    let left = if report.left.is_empty() {
-        String::new()
-    } else {
-        format!(", and what is left above must be mended by hand ({})", human::counts(&report.left))
-    };
+    let left = if report.left.is_empty() { "" } else { "; what is told above is left to do by hand" };
     let how = if options.write || options.check || report.mended.is_empty() { "" } else { "; `--write` writes it" };
     format!("{files} looked at: {changed}{left}{how}")
 }
