@@ -1,16 +1,15 @@
 //! What `validate` finds in the templates of a project, and nothing else of it.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::engine::environment::Environment;
 use crate::engine::error::EngineError;
-use crate::engine::project::absolute;
 use crate::engine::templates::shelf::{Shelf, Standing};
 use crate::engine::validate::names::Names;
 use crate::engine::validate::request::{ValidateReport, ValidateRequest};
 use crate::engine::validate::roots::here;
 use crate::engine::validate::validate::validate;
-use crate::prompt::layers::{Layer, own_scheme, shown};
+use crate::prompt::layers::{Layer, own_scheme};
 use crate::source::diagnostic::Diagnostic;
 
 /// The folders of a project that hold its prompts and what they answer to.
@@ -66,6 +65,6 @@ pub fn check(
 }
 
 /// Where the file of a finding lies.
-fn absolute_of(names: &Names, name: &str) -> Option<std::path::PathBuf> {
+fn absolute_of(names: &Names, name: &str) -> Option<PathBuf> {
     Some(names.folder(name)?.join(Path::new(name).file_name()?))
 }

@@ -133,11 +133,8 @@ fn compare(name: &str, others: &Side<'_>, these: &Side<'_>) -> Result<Difference
     let same = before == after && other.is_some() == this.is_some();
     let windows = |text: &str| text.contains("\r\n");
     let line_ends = other.is_some() && this.is_some() && windows(&before) != windows(&after);
-    let (before, after) = if line_ends {
-        (before.replace("\r\n", "\n"), after.replace("\r\n", "\n"))
-    } else {
-        (before, after)
-    };
+    let (before, after) =
+        if line_ends { (before.replace("\r\n", "\n"), after.replace("\r\n", "\n")) } else { (before, after) };
     let shown = |file: Option<&Standing>| file.map_or_else(|| NO_FILE.to_owned(), Standing::shown);
     let mut unified = String::new();
     if before != after {
