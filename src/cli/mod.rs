@@ -28,6 +28,8 @@ pub mod sessions;
 pub mod signals;
 pub mod table;
 pub mod templates;
+pub mod templates_diff;
+pub mod templates_list;
 pub mod terminal;
 pub mod test;
 pub mod test_json;

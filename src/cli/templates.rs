@@ -1,17 +1,98 @@
 //! `templates`: list, show, render, compare, copy and check the prompt templates of a project.
 
-use clap::Subcommand;
+use std::io::{self, IsTerminal, Write};
+use std::path::PathBuf;
 
+use clap::{Args, Subcommand};
+
+use crate::cli::arguments::{Deny, Findings};
 use crate::cli::exit::Exit;
 use crate::cli::render::{Render, render};
+use crate::cli::report;
+use crate::cli::sessions::print;
+use crate::cli::templates_diff::{Diff, diff};
+use crate::cli::templates_list::{List, list};
+use crate::cli::terminal::plain;
+use crate::cli::validate;
 use crate::engine::environment::Environment;
 use crate::engine::error::EngineError;
+use crate::engine::templates::check::check;
+use crate::engine::templates::find::find;
+use crate::engine::templates::new::{MadeScheme, NewScheme, new_scheme};
+use crate::engine::templates::place::{directory, scheme_of_project};
+use crate::engine::templates::shelf::{Shelf, Standing};
+use crate::prompt::layers::DEFAULT_SCHEME;
 
 /// `templates`.
 #[derive(Debug, Subcommand)]
 pub enum Templates {
+    /// List every template with the layer that serves it in each scheme, what that overrides, and what is unused
+    List(List),
+    /// Print a template as it is served, byte for byte; where it comes from is said on standard error
+    Show(Show),
     /// Show the messages that would be sent to the model, role by role, without sending them
     Render(Render),
+    /// Show how a scheme differs from the default one: exit code 0 for the same, 1 for differences, 2 for trouble
+    Diff(Diff),
+    /// Copy templates into a scheme of the project, where they can be changed; never overwrites a file
+    New(NewTemplates),
+    /// Check the templates of the project as `validate` does, and nothing else of it
+    Check(Check),
+}
+
+/// `templates show`.
+#[derive(Debug, Args)]
+pub struct Show {
+    /// The template: `ai_ask`, `ai_ask_v2`, `ai_ask_v2.md` or a part such as `safety.md`
+    pub name: String,
+    /// As it is in this scheme [default: that of bcc-script.toml, else `default`]
+    #[arg(long, value_name = "S")]
+    pub scheme: Option<String>,
+    /// The version, where the name does not say it [default: 1]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=999))]
+    pub version: Option<u32>,
+    /// The project directory [default: the project around this directory]
+    #[arg(long, value_name = "DIR")]
+    pub project: Option<PathBuf>,
+}
+
+/// `templates new`.
+#[derive(Debug, Args)]
+pub struct NewTemplates {
+    /// The scheme: letters, digits, `_` and `-`
+    pub scheme: String,
+    /// The templates to copy [default: all]
+    #[arg(value_name = "NAME")]
+    pub names: Vec<String>,
+    /// Copy what this scheme serves: `english`, `chinese`, `default` or one of the project
+    #[arg(long, value_name = "SCHEME", default_value = DEFAULT_SCHEME)]
+    pub from: String,
+    /// The project directory [default: the project around this directory]
+    #[arg(long, value_name = "DIR")]
+    pub project: Option<PathBuf>,
+}
+
+/// `templates check`.
+#[derive(Debug, Args)]
+pub struct Check {
+    /// Check what this scheme is served [default: all schemes of the project]
+    #[arg(long, value_name = "S")]
+    pub scheme: Option<String>,
+    /// How the findings are written to standard output
+    #[arg(long, value_enum, default_value_t = Findings::Human)]
+    pub format: Findings,
+    /// Which findings count as failure besides errors
+    #[arg(long, value_enum, value_name = "SEVERITY")]
+    pub deny: Option<Deny>,
+    /// Turn a rule off, or make its findings warnings or errors; may be repeated
+    #[arg(long = "rule", value_name = "NAME=off|warn|error")]
+    pub rules: Vec<String>,
+    /// Show every finding, however many there are
+    #[arg(long)]
+    pub all: bool,
+    /// The project directory [default: the project around this directory]
+    #[arg(long, value_name = "DIR")]
+    pub project: Option<PathBuf>,
 }
 
 /// Runs the subcommand.
@@ -20,6 +101,71 @@ pub enum Templates {
 /// As [`EngineError`] sorts them.
 pub fn templates(options: &Templates, environment: &Environment) -> Result<Exit, EngineError> {
     match options {
+        Templates::List(options) => list(options, environment),
+        Templates::Show(options) => show(options, environment),
         Templates::Render(options) => render(options, environment),
+        Templates::Diff(options) => diff(options, environment),
+        Templates::New(options) => new(options, environment),
+        Templates::Check(options) => {
+            let directory = directory(options.project.as_deref(), environment)?;
+            let report = check(&directory, options.scheme.as_deref(), &options.rules, environment)?;
+            validate::write_as(options.format, options.all, &report)?;
+            Ok(validate::exit(options.deny, &report))
+        }
     }
+}
+
+fn show(options: &Show, environment: &Environment) -> Result<Exit, EngineError> {
+    let directory = directory(options.project.as_deref(), environment)?;
+    let scheme = match &options.scheme {
+        Some(scheme) => scheme.clone(),
+        None => scheme_of_project(&directory, environment)?.unwrap_or_else(|| DEFAULT_SCHEME.to_owned()),
+    };
+    let shelf = Shelf::of(&directory);
+    let served = find(&shelf, &scheme, &options.name, options.version)?;
+    let text = served.file.readable()?;
+    let overridden = served.overrides.iter().copied().map(Standing::shown).collect::<Vec<_>>().join(", ");
+    report::quiet(&match overridden.as_str() {
+        "" => format!("{}, as the scheme `{scheme}` is served it", served.file.shown()),
+        files => format!("{}, as the scheme `{scheme}` is served it; it overrides {files}", served.file.shown()),
+    });
+    let mut output = io::stdout().lock();
+    let shown = if output.is_terminal() { plain(text) } else { text.to_owned() };
+    match output.write_all(shown.as_bytes()).and_then(|()| output.flush()) {
+        // Nobody reads on, as under `| head`: that is their business.
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(EngineError::failed(format!("standard output cannot be written: {error}")))
+        }
+        _ => Ok(Exit::Done),
+    }
+}
+
+fn new(options: &NewTemplates, environment: &Environment) -> Result<Exit, EngineError> {
+    let directory = directory(options.project.as_deref(), environment)?;
+    let (scheme, from) = (options.scheme.as_str(), options.from.as_str());
+    let request = NewScheme { project: &directory, scheme, from: Some(from), names: &options.names };
+    let made = new_scheme(&request)?;
+    made.written.iter().try_for_each(|name| print(&format!("{}/{name}", made.shown)))?;
+    told(&made, scheme, from, &directory, environment);
+    Ok(Exit::Done)
+}
+
+/// What was kept, and what to do next.
+fn told(made: &MadeScheme, scheme: &str, from: &str, directory: &std::path::Path, environment: &Environment) {
+    if !made.kept.is_empty() {
+        report::note(&format!("there already, and left as it is: {}", made.kept.join(", ")));
+    }
+    if made.written.is_empty() {
+        report::note("nothing was written");
+        return;
+    }
+    if scheme_of_project(directory, environment).ok().flatten().as_deref() != Some(scheme) {
+        report::note(&format!(
+            "to use it, write `template_scheme: {scheme}` under `session:` of a script, or `scheme = \"{scheme}\"` under `[project]` of \
+             bcc-script.toml, or run with `--scheme {scheme}`"
+        ));
+    }
+    let against = if from == DEFAULT_SCHEME || from == scheme { String::new() } else { format!(" --against {from}") };
+    report::note(&format!("`bcc-script templates diff --scheme {scheme}{against}` shows what you change"));
+    report::note("files that you do not change may be deleted: the layers behind serve them");
 }

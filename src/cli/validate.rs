@@ -3,7 +3,7 @@
 use std::io::{self, IsTerminal, Write};
 
 use crate::check::diagnostics::{DIAGNOSTICS, Page};
-use crate::cli::arguments::{Findings, Validate};
+use crate::cli::arguments::{Deny, Findings, Validate};
 use crate::cli::exit::Exit;
 use crate::cli::migrate::told;
 use crate::cli::report;
@@ -37,7 +37,7 @@ pub fn validate(options: &Validate, environment: &Environment) -> Result<Exit, E
     let kept = options.fix && mend_first(&request, environment)?;
     let report = check(&request, environment)?;
     write(options, &report)?;
-    Ok(if kept { Exit::Failed } else { exit(options, &report) })
+    Ok(if kept { Exit::Failed } else { exit(options.deny, &report) })
 }
 
 /// Mends the files, and tells of each what became of it. Says whether one could not be written.
@@ -47,8 +47,9 @@ fn mend_first(request: &ValidateRequest, environment: &Environment) -> Result<bo
     Ok(report.kept_any())
 }
 
-fn exit(options: &Validate, report: &ValidateReport) -> Exit {
-    let counts = |severity| severity == Severity::Error || options.deny.is_some() && severity == Severity::Warning;
+/// The exit code for what was found.
+pub fn exit(deny: Option<Deny>, report: &ValidateReport) -> Exit {
+    let counts = |severity| severity == Severity::Error || deny.is_some() && severity == Severity::Warning;
     if report.diagnostics.iter().any(|diagnostic| counts(diagnostic.severity)) { Exit::Failed } else { Exit::Done }
 }
 
@@ -57,8 +58,16 @@ fn exit(options: &Validate, report: &ValidateReport) -> Exit {
 /// # Errors
 /// When standard output cannot be written to, for another reason than that nobody reads it.
 pub fn write(options: &Validate, report: &ValidateReport) -> Result<bool, EngineError> {
-    let text = match options.format {
-        Findings::Human => human::report(&report.diagnostics, &human::Options { color: color(), all: options.all }),
+    write_as(options.format, options.all, report)
+}
+
+/// The same in a format; for people, with every finding or with as many as somebody reads.
+///
+/// # Errors
+/// As [`write`].
+pub fn write_as(format: Findings, all: bool, report: &ValidateReport) -> Result<bool, EngineError> {
+    let text = match format {
+        Findings::Human => human::report(&report.diagnostics, &human::Options { color: color(), all }),
         Findings::Json => json(report.files, &report.diagnostics),
         Findings::Sarif => {
             let rule = |page: &'static Page| RuleText { slug: page.slug, severity: page.severity, page: page.text };
@@ -73,7 +82,7 @@ pub fn write(options: &Validate, report: &ValidateReport) -> Result<bool, Engine
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => false,
         Err(error) => return Err(EngineError::failed(format!("the findings cannot be written: {error}"))),
     };
-    if options.format == Findings::Human {
+    if format == Findings::Human {
         report::note(&summary(report));
     }
     Ok(read)

@@ -1,6 +1,6 @@
 //! `template-lacks-field`: a template that never asks for a field that the reply of its kind needs.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::ops::Range;
 
 use serde_json::Value;
@@ -24,14 +24,7 @@ pub fn check(set: &Set<'_>, root: usize, asking: &Asking, reply: Option<&Value>)
     if !sure {
         return Vec::new();
     }
-    let mut words = String::new();
-    let mut names: HashSet<String> = HashSet::new();
-    visit(set.templates, root, &mut HashSet::new(), &mut |member| {
-        if let Some(part) = set.templates.files().get(member.template) {
-            write_words(part, member, &mut words);
-        }
-        names.extend(member.names().map(|(_, used)| used.name.clone()));
-    });
+    let Written { words, names } = Written::by(set.templates, root);
     let missing: Vec<(String, Option<String>)> =
         fields(reply).into_iter().filter(|(field, _)| !has_word(&words, field)).collect();
     let place = first_line(loaded);
@@ -56,6 +49,35 @@ pub fn check(set: &Set<'_>, root: usize, asking: &Asking, reply: Option<&Value>)
         found.push(Diagnostic::warning("template-lacks-field", message, source, place).with_help(help));
     }
     found
+}
+
+/// What a template says to the model, with all that it pulls in.
+#[derive(Debug, Default)]
+pub struct Written {
+    /// The texts that it writes.
+    pub words: String,
+    /// The names whose values it writes or asks for.
+    pub names: BTreeSet<String>,
+}
+
+impl Written {
+    /// What the template with this number says.
+    pub fn by(templates: &Templates, root: usize) -> Self {
+        let mut written = Self::default();
+        visit(templates, root, &mut HashSet::new(), &mut |member| {
+            if let Some(part) = templates.files().get(member.template) {
+                write_words(part, member, &mut written.words);
+            }
+            written.names.extend(member.names().map(|(_, used)| used.name.clone()));
+        });
+        written
+    }
+
+    /// The fields of the reply of a kind that it asks for, in the order of the schema.
+    pub fn fields(&self, reply: &Value) -> Vec<String> {
+        let fields = fields(reply).into_iter().map(|(field, _)| field);
+        fields.filter(|field| has_word(&self.words, field)).collect()
+    }
 }
 
 /// The fields that must be named: those at the top, and those of `metrics`, which are texts that only the model can write.

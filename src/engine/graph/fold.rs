@@ -97,7 +97,8 @@ impl Folding<'_> {
         let whole = self.whole;
         let kind = self.part(number).map_or(Kind::Action, |part| part.kind);
         if self.is_open(number) {
-            let inside = whole.inside(Some(number)).filter(|inner| self.runs.get(inner).is_none_or(|head| head == inner));
+            let inside =
+                whole.inside(Some(number)).filter(|inner| self.runs.get(inner).is_none_or(|head| head == inner));
             let items: Vec<Item> = inside.map(|inner| self.item(inner)).collect();
             if !items.is_empty() {
                 return Item::Group(Group { number, kind, lines: self.head(number), items });
@@ -105,7 +106,8 @@ impl Folding<'_> {
         }
         let mut lines = self.head(number);
         let holds = matches!(kind, Kind::Phase | Kind::Topic | Kind::Skill);
-        let members: Vec<usize> = self.runs.iter().filter(|(_, head)| **head == number).map(|(member, _)| *member).collect();
+        let members: Vec<usize> =
+            self.runs.iter().filter(|(_, head)| **head == number).map(|(member, _)| *member).collect();
         if holds {
             lines.extend(self.held(number));
         }
@@ -218,6 +220,9 @@ fn texts(links: &[(usize, &Link)]) -> Vec<String> {
     let more = counts.len().saturating_sub(MOST_LINES);
     let kept = if more > 0 { MOST_LINES - 1 } else { MOST_LINES };
     let rest: usize = counts.iter().skip(kept).map(|(_, count)| count).sum();
-    let shown = counts.iter().take(kept).map(|(text, count)| if *count > 1 { format!("{text} × {count}") } else { text.clone() });
+    let shown = counts
+        .iter()
+        .take(kept)
+        .map(|(text, count)| if *count > 1 { format!("{text} × {count}") } else { text.clone() });
     shown.chain((rest > 0).then(|| format!("and {rest} more"))).collect()
 }

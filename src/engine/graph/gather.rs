@@ -71,7 +71,8 @@ impl<'p> Gathering<'p> {
             for (inner, (topic, at)) in phase.topics.iter().zip(topics).enumerate() {
                 let next = topics.get(inner + 1).copied().unwrap_or(behind_phase);
                 let behind_topic = if topic.for_each.is_some() { *at } else { next };
-                let around = Around { behind_topic: Some(behind_topic), behind_phase: Some(behind_phase), action: true };
+                let around =
+                    Around { behind_topic: Some(behind_topic), behind_phase: Some(behind_phase), action: true };
                 loose = self.steps(&topic.steps, *at, around, loose);
                 let around = Around { action: false, ..around };
                 self.table(*at, &topic.routes, around, "any action of the topic");

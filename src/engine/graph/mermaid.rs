@@ -112,7 +112,11 @@ fn one(line: &str) -> String {
             ' ' | ',' | ':' | '!' | '?' | '(' | '/' | '=' | '%' => true,
             c => !c.is_ascii_punctuation(),
         };
-        if plain { text.push(c) } else { let _ = write!(text, "#{};", u32::from(c)); }
+        if plain {
+            text.push(c)
+        } else {
+            let _ = write!(text, "#{};", u32::from(c));
+        }
         last = c;
     }
     text

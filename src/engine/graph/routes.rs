@@ -77,7 +77,6 @@ fn word(go: &Go) -> String {
 }
 
 fn usual_is_next(reason: &str) -> bool {
-    ExitReason::parse(reason).is_some_and(|reason| {
-        !reason.fails() && !matches!(reason, ExitReason::UserBlocked | ExitReason::OffTopic)
-    })
+    ExitReason::parse(reason)
+        .is_some_and(|reason| !reason.fails() && !matches!(reason, ExitReason::UserBlocked | ExitReason::OffTopic))
 }

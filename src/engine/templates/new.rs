@@ -10,14 +10,10 @@ use crate::engine::files::TemplateFolders;
 use crate::engine::project::absolute;
 use crate::engine::templates::create::create_all;
 use crate::engine::templates::find::find;
+use crate::engine::templates::pulls::Pulls;
 use crate::engine::templates::scheme::may_be_made;
 use crate::engine::templates::shelf::{Shelf, Standing};
 use crate::prompt::layers::{DEFAULT_SCHEME, Place, is_template_name};
-use crate::prompt::loaded::Loaded;
-use crate::prompt::templates::Templates;
-
-/// Stands in the place of the guarded role markers: nothing is rendered here.
-const MARK: &str = "00000000000000000000000000000000";
 
 /// What is asked for.
 #[derive(Clone, Copy, Debug)]
@@ -80,8 +76,7 @@ pub fn new_scheme(request: &NewScheme<'_>) -> Result<MadeScheme, EngineError> {
 /// The files to copy.
 fn wanted<'s>(shelf: &'s Shelf, from: &str, names: &[String]) -> Result<Vec<&'s Standing>, EngineError> {
     let served = shelf.served(from);
-    let pinned = shelf.pinned(from);
-    let templates = Templates::new(&pinned, MARK)?;
+    let pulls = Pulls::of(shelf, from)?;
     let mut next: Vec<&str> = Vec::new();
     for name in names {
         next.push(find(shelf, from, name, None)?.name);
@@ -91,7 +86,6 @@ fn wanted<'s>(shelf: &'s Shelf, from: &str, names: &[String]) -> Result<Vec<&'s 
     }
     let asked: BTreeSet<&str> = next.iter().copied().collect();
     let mut wanted: BTreeSet<&str> = BTreeSet::new();
-    let mut computed = false;
     while let Some(name) = next.pop() {
         let Some((name, [file, ..])) = served.get_key_value(name).map(|(name, files)| (*name, files.as_slice())) else {
             continue;
@@ -101,16 +95,12 @@ fn wanted<'s>(shelf: &'s Shelf, from: &str, names: &[String]) -> Result<Vec<&'s 
         if (!names.is_empty() && is_shared && !asked.contains(name)) || !wanted.insert(name) {
             continue;
         }
-        let loaded = templates.number(name).and_then(|number| templates.files().get(number));
-        for target in loaded.iter().flat_map(|loaded: &&Loaded| &loaded.uses().targets) {
-            match target.name.as_deref() {
-                Some(part) => next.extend(served.get_key_value(part).map(|(part, _)| *part)),
-                None => computed = true,
-            }
-        }
+        // A name that skips the scheme is none of these, and is found from the new one too.
+        let parts = pulls.by.get(name).into_iter().flatten();
+        next.extend(parts.filter_map(|part| served.get_key_value(part.as_str()).map(|(part, _)| *part)));
     }
-    // Which parts a computed name means is known when it runs.
-    let all = served.iter().filter(|(name, _)| wanted.contains(*name) || computed && names.is_empty());
+    // Which parts a computed name means is known when it runs only.
+    let all = served.iter().filter(|(name, _)| wanted.contains(*name) || pulls.unsure && names.is_empty());
     Ok(all.filter_map(|(_, files)| files.first().copied()).filter(|file| is_template_name(&file.name)).collect())
 }
 

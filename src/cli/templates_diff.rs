@@ -1,0 +1,124 @@
+//! `templates diff`: a unified diff to standard output, what a scheme lacks to standard error, the exit code of diff(1).
+
+use std::io::{self, IsTerminal, Write};
+use std::path::PathBuf;
+
+use clap::Args;
+
+use crate::cli::exit::Exit;
+use crate::cli::report;
+use crate::cli::terminal::plain;
+use crate::engine::environment::Environment;
+use crate::engine::error::EngineError;
+use crate::engine::templates::diff::{Against, Difference, diff as differences};
+use crate::engine::templates::place::{directory, scheme_of_project};
+use crate::engine::templates::shelf::Shelf;
+use crate::prompt::layers::DEFAULT_SCHEME;
+
+/// `templates diff`.
+#[derive(Debug, Args)]
+pub struct Diff {
+    /// The template [default: all that differ]
+    pub name: Option<String>,
+    /// Compare this scheme [default: that of bcc-script.toml, else `default`]
+    #[arg(long, value_name = "S")]
+    pub scheme: Option<String>,
+    /// The version, where the name does not say it [default: 1]
+    #[arg(long, value_name = "N", requires = "name", value_parser = clap::value_parser!(u32).range(1..=999))]
+    pub version: Option<u32>,
+    /// Compare with this scheme [default: `default`; for that, the binary's]
+    #[arg(long, value_name = "SCHEME", conflicts_with = "against_built_in")]
+    pub against: Option<String>,
+    /// Compare with what the binary alone has for the scheme
+    #[arg(long)]
+    pub against_built_in: bool,
+    /// The project directory [default: the project around this directory]
+    #[arg(long, value_name = "DIR")]
+    pub project: Option<PathBuf>,
+}
+
+/// Runs the subcommand.
+///
+/// # Errors
+/// `Usage`, whatever keeps the two from being compared: exit code 2, as that of diff(1).
+pub fn diff(options: &Diff, environment: &Environment) -> Result<Exit, EngineError> {
+    let directory = directory(options.project.as_deref(), environment)?;
+    let scheme = match &options.scheme {
+        Some(scheme) => scheme.clone(),
+        None => scheme_of_project(&directory, environment)?.unwrap_or_else(|| DEFAULT_SCHEME.to_owned()),
+    };
+    let against = match &options.against {
+        Some(other) => Against::Scheme(other),
+        None if options.against_built_in => Against::BuiltIn,
+        None => Against::usual(&scheme),
+    };
+    let shelf = Shelf::of(&directory);
+    let typed = options.name.as_deref().map(|name| (name, options.version));
+    let found = differences(&shelf, &scheme, against, typed)?;
+    let text: String = found.iter().map(|difference| difference.unified.as_str()).collect();
+    write(&text)?;
+    let other = match against {
+        Against::Scheme(other) => format!("the scheme `{other}`"),
+        Against::BuiltIn => "the binary".to_owned(),
+    };
+    for difference in &found {
+        told(difference, &scheme, &other);
+    }
+    let same = found.iter().all(|difference| difference.same);
+    if same {
+        report::quiet(&format!("the templates of the scheme `{scheme}` are those of {other}"));
+    }
+    Ok(if same { Exit::Done } else { Exit::Failed })
+}
+
+/// What a diff does not show at a glance.
+fn told(difference: &Difference, scheme: &str, other: &str) {
+    let name = &difference.name;
+    let quoted = |names: &[String]| names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+    if !difference.lacks_fields.is_empty() {
+        let fields = quoted(&difference.lacks_fields);
+        report::note(&format!("{name}: {other} asks for these fields of the reply, and `{scheme}` does not: {fields}"));
+    }
+    if !difference.lacks_names.is_empty() {
+        let names = quoted(&difference.lacks_names);
+        report::note(&format!("{name}: {other} uses these names, and `{scheme}` does not: {names}"));
+    }
+    if difference.line_ends {
+        report::note(&format!(
+            "{name}: one of the two files ends its lines with CR LF; that is not shown as a difference"
+        ));
+    }
+}
+
+/// Coloured at a terminal.
+fn write(text: &str) -> Result<(), EngineError> {
+    let mut output = io::stdout().lock();
+    let text = match output.is_terminal() {
+        true => colored(text),
+        false => text.to_owned(),
+    };
+    match output.write_all(text.as_bytes()).and_then(|()| output.flush()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(EngineError::failed(format!("standard output cannot be written: {error}")))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn colored(text: &str) -> String {
+    if std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty()) {
+        return plain(text);
+    }
+    let color = |line: &str| match line.as_bytes().first() {
+        _ if line.starts_with("+++ ") || line.starts_with("--- ") => "\u{1b}[1m",
+        Some(b'+') => "\u{1b}[32m",
+        Some(b'-') => "\u{1b}[31m",
+        Some(b'@') => "\u{1b}[36m",
+        _ => "",
+    };
+    let line = |line: &str| {
+        let (color, line) = (color(line), plain(line));
+        if color.is_empty() { format!("{line}\n") } else { format!("{color}{line}\u{1b}[0m\n") }
+    };
+    text.lines().map(line).collect()
+}

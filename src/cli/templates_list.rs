@@ -1,0 +1,213 @@
+//! `templates list`: a table of one scheme or of all, for people; one JSON document for programs.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use clap::Args;
+use serde_json::{Value, json};
+
+use crate::cli::exit::Exit;
+use crate::cli::report;
+use crate::cli::sessions::print;
+use crate::cli::table::table;
+use crate::cli::terminal::plain;
+use crate::engine::environment::Environment;
+use crate::engine::error::EngineError;
+use crate::engine::templates::list::{Listing, SchemeListed, TemplateListed, list as listing};
+use crate::engine::templates::place::{directory, scheme_of_project};
+use crate::engine::templates::shelf::Fault;
+use crate::prompt::layers::{DEFAULT_SCHEME, Layer};
+
+/// Nothing to tell in a cell.
+const NOTHING: &str = "–";
+
+/// `templates list`.
+#[derive(Debug, Args)]
+pub struct List {
+    /// Only this scheme, with more about each template
+    #[arg(long, value_name = "S")]
+    pub scheme: Option<String>,
+    /// Write one JSON document
+    #[arg(long)]
+    pub json: bool,
+    /// The project directory [default: the project around this directory]
+    #[arg(long, value_name = "DIR")]
+    pub project: Option<PathBuf>,
+}
+
+/// Runs the subcommand. The exit code is 1 when something cannot be read; the rest is listed all the same.
+///
+/// # Errors
+/// As [`EngineError`] sorts them.
+pub fn list(options: &List, environment: &Environment) -> Result<Exit, EngineError> {
+    let directory = directory(options.project.as_deref(), environment)?;
+    let (chosen, broken) = match scheme_of_project(&directory, environment) {
+        Ok(chosen) => (chosen, None),
+        Err(error) => (None, Some(error)),
+    };
+    let found = listing(&directory, options.scheme.as_deref(), chosen.as_deref())?;
+    if options.json {
+        let document = document(&found, chosen.as_deref());
+        let text = serde_json::to_string_pretty(&document).map_err(|error| EngineError::failed(error.to_string()))?;
+        print(&text)?;
+    } else {
+        match (found.schemes.as_slice(), options.scheme.is_some()) {
+            ([scheme], true) => print(&plain(&one(scheme)))?,
+            (schemes, _) => many(schemes)?,
+        }
+        unused(&found, options.scheme.is_some())?;
+    }
+    if let Some(error) = &broken {
+        report::error(error);
+    } else if let Some(chosen) = chosen.filter(|chosen| options.scheme.is_none() && !has(&found, chosen)) {
+        report::note(&format!("bcc-script.toml asks for the scheme `{chosen}`, and there is none of that name"));
+    }
+    for Fault { path, why, .. } in &found.faults {
+        report::note(&format!("{path}: {why}"));
+    }
+    let failed = broken.is_some() || found.faults.iter().any(|fault| fault.fatal);
+    Ok(if failed { Exit::Failed } else { Exit::Done })
+}
+
+fn has(listing: &Listing, scheme: &str) -> bool {
+    listing.schemes.iter().any(|listed| listed.name == scheme)
+}
+
+/// Which layer serves each template in each scheme, then the files of the project.
+fn many(schemes: &[SchemeListed]) -> Result<(), EngineError> {
+    let mut by_name: BTreeMap<(bool, &str, Option<u32>), BTreeMap<&str, &TemplateListed>> = BTreeMap::new();
+    for scheme in schemes {
+        for template in &scheme.templates {
+            let key = (template.version.is_none(), template.name.as_str(), template.version);
+            by_name.entry(key).or_default().insert(&scheme.name, template);
+        }
+    }
+    let head = ["TEMPLATE", "VERSION"].into_iter().chain(schemes.iter().map(|scheme| scheme.name.as_str()));
+    let mut rows = vec![head.map(str::to_owned).collect::<Vec<_>>()];
+    for ((_, name, version), in_schemes) in &by_name {
+        let mut row = vec![(*name).to_owned(), number(*version)];
+        let cell = |scheme: &SchemeListed| in_schemes.get(scheme.name.as_str()).map_or(NOTHING, |it| layer(it, scheme));
+        row.extend(schemes.iter().map(|scheme| cell(scheme).to_owned()));
+        rows.push(row);
+    }
+    print(&plain(&table(&rows)))?;
+    print("")?;
+    print(
+        "own: a file of the project for this scheme; built-in: the binary's; default: what the scheme `default` has",
+    )?;
+    print("")?;
+    let own = schemes.iter().flat_map(|scheme| scheme.templates.iter().filter(|it| layer(it, scheme) == OWN));
+    let head = ["FILE", "OVERRIDES", "DESCRIPTION"].map(str::to_owned).to_vec();
+    let row = |it: &TemplateListed| vec![it.path.clone(), overrides(it), description(it)];
+    let rows: Vec<Vec<String>> = std::iter::once(head).chain(own.map(row)).collect();
+    if rows.len() > 1 {
+        print(&plain(&table(&rows)))
+    } else {
+        print(
+            "The project has no templates of its own. `bcc-script templates new SCHEME` copies those of the binary into it.",
+        )
+    }
+}
+
+const OWN: &str = "own";
+
+/// Where a template of a scheme comes from, in a word.
+fn layer(template: &TemplateListed, scheme: &SchemeListed) -> &'static str {
+    match (template.layer, scheme.name == DEFAULT_SCHEME) {
+        (Layer::Scheme, _) | (Layer::Default, true) => OWN,
+        (Layer::BuiltinScheme, _) | (Layer::Builtin, true) => "built-in",
+        (Layer::Default | Layer::Builtin, false) => "default",
+    }
+}
+
+/// The templates of one scheme.
+fn one(scheme: &SchemeListed) -> String {
+    let head = ["TEMPLATE", "VERSION", "FILE", "OVERRIDES", "DESCRIPTION"].map(str::to_owned).to_vec();
+    let row = |it: &TemplateListed| {
+        vec![it.name.clone(), number(it.version), it.path.clone(), overrides(it), description(it)]
+    };
+    let mut templates: Vec<&TemplateListed> = scheme.templates.iter().collect();
+    templates.sort_by_key(|it| (it.version.is_none(), it.name.as_str(), it.version));
+    let rows: Vec<Vec<String>> = std::iter::once(head).chain(templates.into_iter().map(row)).collect();
+    table(&rows)
+}
+
+fn number(version: Option<u32>) -> String {
+    version.map_or_else(|| NOTHING.to_owned(), |version| version.to_string())
+}
+
+/// The layers of the files behind, without what they share with the one before.
+fn overrides(template: &TemplateListed) -> String {
+    let end = format!("/{}", template.file);
+    let short = |path: &String| path.replace("_system/config/", "").trim_end_matches(end.as_str()).to_owned();
+    match template.overrides.as_slice() {
+        [] => NOTHING.to_owned(),
+        files => files.iter().map(short).collect::<Vec<_>>().join(", "),
+    }
+}
+
+fn description(template: &TemplateListed) -> String {
+    let unreadable = template.fault.as_ref().map(|_| "cannot be read".to_owned());
+    let part = (!template.pulled_by.is_empty()).then(|| format!("part of {}", template.pulled_by.join(", ")));
+    let parts: Vec<String> = [unreadable, template.description.clone(), part].into_iter().flatten().collect();
+    if parts.is_empty() { NOTHING.to_owned() } else { parts.join("; ") }
+}
+
+/// What is of no use.
+fn unused(listing: &Listing, only: bool) -> Result<(), EngineError> {
+    let idle = |scheme: &&SchemeListed| scheme.of_project && scheme.named == Some(false);
+    let schemes: Vec<String> = listing
+        .schemes
+        .iter()
+        .filter(idle)
+        .map(|scheme| format!("scheme `{}`: no script of this project names it, nor does bcc-script.toml", scheme.name))
+        .collect();
+    let of_others = |fault: &&Fault| {
+        let scheme = fault.path.strip_prefix("_system/config/custom/").and_then(|path| path.split_once('/'));
+        only && scheme.is_some_and(|(scheme, _)| !has(listing, scheme))
+    };
+    let files = listing.unused.iter().filter(|fault| !of_others(fault));
+    let lines: Vec<String> =
+        schemes.into_iter().chain(files.map(|fault| format!("{}: {}", fault.path, fault.why))).collect();
+    if lines.is_empty() {
+        return Ok(());
+    }
+    print("")?;
+    print("UNUSED")?;
+    lines.iter().try_for_each(|line| print(&plain(line)))
+}
+
+fn document(listing: &Listing, chosen: Option<&str>) -> Value {
+    let template = |it: &TemplateListed| {
+        json!({
+            "file": it.file, "name": it.name, "version": it.version, "layer": name_of(it.layer), "path": it.path,
+            "overrides": it.overrides, "description": it.description, "pulls_in": it.pulls, "pulled_in_by": it.pulled_by,
+            "unused": it.unused, "fault": it.fault,
+        })
+    };
+    let scheme = |it: &SchemeListed| {
+        json!({
+            "name": it.name, "of_project": it.of_project, "named": it.named,
+            "templates": it.templates.iter().map(template).collect::<Vec<_>>(),
+        })
+    };
+    let faults = |faults: &[Fault]| {
+        faults.iter().map(|fault| json!({ "path": fault.path, "why": fault.why })).collect::<Vec<_>>()
+    };
+    json!({
+        "version": 1,
+        "project_scheme": chosen,
+        "schemes": listing.schemes.iter().map(scheme).collect::<Vec<_>>(),
+        "unused": faults(&listing.unused),
+        "faults": faults(&listing.faults),
+    })
+}
+
+const fn name_of(layer: Layer) -> &'static str {
+    match layer {
+        Layer::Scheme => "scheme",
+        Layer::BuiltinScheme => "built_in_scheme",
+        Layer::Default => "default",
+        Layer::Builtin => "built_in_default",
+    }
+}
