@@ -12,10 +12,11 @@ use crate::cli::man::Man;
 use crate::cli::migrate::Migrate;
 use crate::cli::new::New;
 use crate::cli::templates::Templates;
+use crate::cli::version::LONG;
 
 /// Checks and runs declarative YAML scripts of model-driven conversations.
 #[derive(Debug, Parser)]
-#[command(name = "bcc-script", version, about, arg_required_else_help = true)]
+#[command(name = "bcc-script", version, long_version = LONG.as_str(), about, arg_required_else_help = true)]
 pub struct Arguments {
     /// What to do.
     #[command(subcommand)]

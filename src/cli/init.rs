@@ -1,20 +1,114 @@
 //! `init`: begin a project: one that runs, validates and tests at once.
 
+use std::path::PathBuf;
+
 use clap::Args;
 
 use crate::cli::exit::Exit;
+use crate::cli::report;
+use crate::cli::sessions::print;
+use crate::engine::begin::init::{Begun, InitRequest, init as begin};
 use crate::engine::environment::Environment;
 use crate::engine::error::EngineError;
+use crate::words::language::Language;
 
 /// `init`.
 #[derive(Debug, Args)]
-pub struct Init {}
+pub struct Init {
+    /// Where; the directory is made where it is not there. Nothing in it is overwritten [default: this directory]
+    #[arg(value_name = "DIR")]
+    pub directory: Option<PathBuf>,
+    /// What the scheme of prompt templates is called, which is copied for you to edit [default: own]
+    #[arg(long, value_name = "NAME")]
+    pub scheme: Option<String>,
+    /// Begin it even inside of another project
+    #[arg(long)]
+    pub nested: bool,
+    /// The language of what is written [default: that of the terminal]
+    #[arg(long, value_name = "en|zh", value_parser = language)]
+    pub lang: Option<Language>,
+}
 
-/// Runs the subcommand.
+/// Reads `--lang`.
+pub fn language(given: &str) -> Result<Language, String> {
+    match given {
+        "en" => Ok(Language::English),
+        "zh" => Ok(Language::Chinese),
+        _ => Err("there are `en` and `zh`".to_owned()),
+    }
+}
+
+/// Runs the subcommand. What is written is in the language `usual` where `--lang` says nothing.
 ///
 /// # Errors
-/// Always, until it is built.
-pub fn init(options: &Init, environment: &Environment) -> Result<Exit, EngineError> {
-    let _ = (options, environment);
-    Err(EngineError::failed("`init` is not built yet"))
+/// As [`begin`].
+pub fn init(options: &Init, usual: Language, environment: &Environment) -> Result<Exit, EngineError> {
+    let directory = options.directory.clone().unwrap_or_else(|| PathBuf::from("."));
+    let language = options.lang.unwrap_or(usual);
+    let request =
+        InitRequest { directory: &directory, language, scheme: options.scheme.as_deref(), nested: options.nested };
+    let begun = begin(&request, environment)?;
+    for line in written(&begun) {
+        print(&line)?;
+    }
+    if let Some(why) = &begun.untrusted {
+        report::note(&format!("note: {why}, so the project is not trusted yet; `bcc-script trust` does that later"));
+    }
+    print("")?;
+    if options.directory.is_some() && begun.directory != here() {
+        print(&format!("Now go there with   cd {}   and try:", quoted(&directory.display().to_string())))?;
+    } else {
+        print("Now try:")?;
+    }
+    print("  bcc-script run scripts/first_talk.yaml")?;
+    print("  bcc-script validate")?;
+    print("  bcc-script test")?;
+    Ok(Exit::Done)
+}
+
+fn here() -> PathBuf {
+    crate::engine::project::absolute(std::path::Path::new("."))
+}
+
+/// The files that were written; of the schemas and templates, how many.
+fn written(begun: &Begun) -> Vec<String> {
+    let scheme = format!("_system/config/custom/{}/", begun.scheme);
+    let mut lines: Vec<String> = Vec::new();
+    for path in &begun.written {
+        let folder = [scheme.as_str(), "schemas/"].into_iter().find(|folder| path.starts_with(folder));
+        let line = match folder {
+            Some(folder) => {
+                let count = begun.written.iter().filter(|path| path.starts_with(folder)).count();
+                format!("{folder} ({count} files)")
+            }
+            None => path.clone(),
+        };
+        if !lines.contains(&line) {
+            lines.push(line);
+        }
+    }
+    lines
+}
+
+/// A path as a shell takes it.
+fn quoted(path: &str) -> String {
+    let plain = |c: char| c.is_alphanumeric() || matches!(c, '/' | '.' | '_' | '-' | '~');
+    if path.chars().all(plain) && !path.starts_with(['-', '~']) {
+        return path.to_owned();
+    }
+    format!("'{}'", path.replace('\'', "'\\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_quoted_where_a_shell_would_take_it_apart() {
+        for (path, shown) in
+            [("a/b-c", "a/b-c"), ("访谈", "访谈"), ("my talk", "'my talk'"), ("it's", "'it'\\''s'"), ("-x", "'-x'")]
+        {
+            assert_eq!(quoted(path), shown);
+        }
+    }
 }

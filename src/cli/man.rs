@@ -1,19 +1,65 @@
 //! `man`: write the manual pages.
 
-use clap::Args;
+use std::io::Write;
+use std::path::{Path, PathBuf};
 
+use clap::{Args, Command, CommandFactory};
+
+use crate::cli::arguments::Arguments;
 use crate::cli::exit::Exit;
+use crate::cli::sessions::print;
 use crate::engine::error::EngineError;
+use crate::engine::files::replace;
 
 /// `man`.
 #[derive(Debug, Args)]
-pub struct Man {}
+pub struct Man {
+    /// Where the pages go, one for each command; pages that are there are written anew [default: print the main page]
+    #[arg(value_name = "DIR")]
+    pub directory: Option<PathBuf>,
+}
 
 /// Runs the subcommand.
 ///
 /// # Errors
-/// Always, until it is built.
+/// When a page cannot be written.
 pub fn man(options: &Man) -> Result<Exit, EngineError> {
-    let _ = options;
-    Err(EngineError::failed("`man` is not built yet"))
+    // Without it, `help` would be a command with the pages of all others below it.
+    let mut whole = Arguments::command().disable_help_subcommand(true);
+    whole.build();
+    let Some(directory) = &options.directory else {
+        let (_, page) = page(whole)?;
+        let mut output = std::io::stdout().lock();
+        return match output.write_all(&page).and_then(|()| output.flush()) {
+            // Nobody reads on, as under `| head`: that is their business.
+            Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+                Err(EngineError::failed(format!("standard output cannot be written: {error}")))
+            }
+            _ => Ok(Exit::Done),
+        };
+    };
+    if directory.exists() && !directory.is_dir() {
+        return Err(EngineError::usage(format!("{} is a file, and the pages need a directory", directory.display())));
+    }
+    let written = all(&whole, directory)?;
+    print(&format!("{written} pages in {}", directory.display()))?;
+    Ok(Exit::Done)
+}
+
+/// Writes the page of `command` and of all below it. Gives how many there are.
+fn all(command: &Command, directory: &Path) -> Result<usize, EngineError> {
+    let (name, page) = page(command.clone())?;
+    let path = directory.join(name);
+    replace(&path, &page)
+        .map_err(|error| EngineError::failed(format!("{} cannot be written: {error}", path.display())))?;
+    let below = command.get_subcommands().filter(|below| !below.is_hide_set());
+    below.map(|below| all(below, directory)).try_fold(1, |sum, count| Ok(sum + count?))
+}
+
+/// The page of one command, with the name of its file.
+fn page(command: Command) -> Result<(String, Vec<u8>), EngineError> {
+    let man = clap_mangen::Man::new(command).source(concat!("bcc-script ", env!("CARGO_PKG_VERSION")));
+    let mut page = Vec::new();
+    man.render(&mut page).map_err(|error| EngineError::failed(format!("a page cannot be made: {error}")))?;
+    Ok((man.get_filename(), page))
 }

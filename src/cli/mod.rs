@@ -36,4 +36,5 @@ pub mod test_json;
 pub mod test_report;
 pub mod trust;
 pub mod validate;
+pub mod version;
 pub mod watch;

@@ -1,20 +1,136 @@
 //! `new`: write a new script, skill, test or scheme of templates into the project.
 
-use clap::Args;
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Subcommand};
 
 use crate::cli::exit::Exit;
+use crate::cli::init::language;
+use crate::cli::report;
+use crate::cli::sessions::print;
+use crate::engine::begin::new::{built_in_scheme, language as language_of, project, script, skill};
+use crate::engine::begin::test::test;
 use crate::engine::environment::Environment;
 use crate::engine::error::EngineError;
+use crate::engine::templates::new::{NewScheme, new_scheme};
+use crate::engine::validate::names::Names;
+use crate::engine::validate::roots::here;
+use crate::words::language::Language;
 
 /// `new`.
 #[derive(Debug, Args)]
-pub struct New {}
+pub struct New {
+    /// What.
+    #[command(subcommand)]
+    pub what: What,
+}
 
-/// Runs the subcommand.
+/// What can be new.
+#[derive(Debug, Subcommand)]
+pub enum What {
+    /// Write scripts/NAME.yaml: a script that asks one thing, to go on from
+    Script(Named),
+    /// Write skills/NAME.yaml: actions that scripts can call
+    Skill(Named),
+    /// Write tests/NAME.yaml: a test that holds what a script says today, and passes at once
+    Test {
+        #[command(flatten)]
+        #[allow(missing_docs)]
+        named: Named,
+        /// The script that it is about [default: scripts/NAME.yaml]
+        #[arg(long, value_name = "FILE")]
+        script: Option<PathBuf>,
+    },
+    /// Copy the prompt templates into a scheme of your own: _system/config/custom/NAME/
+    Scheme {
+        #[command(flatten)]
+        #[allow(missing_docs)]
+        named: Named,
+        /// The scheme whose templates are copied [default: english or chinese, by the language]
+        #[arg(long, value_name = "SCHEME")]
+        from: Option<String>,
+    },
+}
+
+/// Its name, and where it goes.
+#[derive(Debug, Args)]
+pub struct Named {
+    /// Its name: letters, digits, _ and -
+    #[arg(value_name = "NAME")]
+    pub name: String,
+    /// The project directory [default: the project around this directory]
+    #[arg(long, value_name = "DIR")]
+    pub project: Option<PathBuf>,
+    /// The language of what is written [default: that of the project's prompts, else that of the terminal]
+    #[arg(long, value_name = "en|zh", value_parser = language)]
+    pub lang: Option<Language>,
+}
+
+/// Runs the subcommand. What is written is in the language of `--lang`, else in that of the project's prompts, else in `usual`.
 ///
 /// # Errors
-/// Always, until it is built.
-pub fn new(options: &New, environment: &Environment) -> Result<Exit, EngineError> {
-    let _ = (options, environment);
-    Err(EngineError::failed("`new` is not built yet"))
+/// As the functions of `engine::begin`, and [`new_scheme`].
+pub fn new(options: &New, usual: Language, environment: &Environment) -> Result<Exit, EngineError> {
+    let named = options.what.named();
+    let project = project(named.project.as_deref(), environment)?;
+    let language = language_of(&project, named.lang, usual);
+    let names = Names::seen_from(here()?);
+    let shown = |path: &Path| names.shown(path);
+    match &options.what {
+        What::Script(_) => {
+            let written = script(&project, &named.name, language)?;
+            let path = shown(&written.path);
+            told(&path, &format!("bcc-script run {path}"))
+        }
+        What::Skill(_) => {
+            let written = skill(&project, &named.name, language)?;
+            let path = shown(&written.path);
+            told(&path, &format!("bcc-script validate {path}"))
+        }
+        What::Test { script, .. } => {
+            let about = test(&project, &named.name, script.as_deref(), language, environment);
+            let written = runtime()?.block_on(about)?;
+            let path = shown(&written.path);
+            told(&path, &format!("bcc-script test {path}"))
+        }
+        What::Scheme { from, .. } => {
+            let from = from.as_deref().unwrap_or_else(|| built_in_scheme(language));
+            let request = NewScheme { project: &project.directory, scheme: &named.name, from: Some(from), names: &[] };
+            let made = new_scheme(&request)?;
+            if made.written.is_empty() {
+                let error = EngineError::usage(format!("{} is there already, and nothing was changed", made.shown));
+                return Err(error.with_help("choose another name"));
+            }
+            for name in &made.written {
+                print(&format!("{}/{name}", made.shown))?;
+            }
+            for name in &made.kept {
+                report::note(&format!("note: {}/{name} was there before, and stays as it was", made.shown));
+            }
+            next(&format!("bcc-script templates list --scheme {}", named.name))
+        }
+    }
+}
+
+impl What {
+    fn named(&self) -> &Named {
+        match self {
+            Self::Script(named) | Self::Skill(named) | Self::Test { named, .. } | Self::Scheme { named, .. } => named,
+        }
+    }
+}
+
+fn told(path: &str, command: &str) -> Result<Exit, EngineError> {
+    print(path)?;
+    next(command)
+}
+
+fn next(command: &str) -> Result<Exit, EngineError> {
+    print(&format!("Now try: {command}"))?;
+    Ok(Exit::Done)
+}
+
+fn runtime() -> Result<tokio::runtime::Runtime, EngineError> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.map_err(|error| EngineError::failed(format!("the runtime cannot be started: {error}")))
 }

@@ -15,6 +15,9 @@ use crate::archive::sqlite::fault::{self, Failure};
 use crate::archive::sqlite::schema::{self, APPLICATION_ID, STEPS};
 use crate::archive::sqlite::store::SqliteArchive;
 
+/// The layout of the tables that this release writes, as a number that grows with every change of them.
+pub const LAYOUT: usize = STEPS.len();
+
 /// How long a call waits for another process that has the store locked.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 

@@ -1,0 +1,40 @@
+//! `--version`: the release, and what is built into it. Nothing of the machine that built it.
+
+use std::sync::LazyLock;
+
+use crate::actions::KINDS;
+use crate::archive::sqlite::open::LAYOUT;
+use crate::engine::config::model_table::ProviderKind;
+use crate::prompt::builtin::schemes;
+use crate::prompt::layers::DEFAULT_SCHEME;
+
+/// The release with what is built in: for `--version`. `-V` says the release alone.
+pub static LONG: LazyLock<String> = LazyLock::new(long);
+
+fn long() -> String {
+    let providers: Vec<&str> = ProviderKind::ALL.iter().map(|kind| kind.name()).collect();
+    let kinds: Vec<&str> = KINDS.iter().map(|kind| kind.name()).collect();
+    let schemes: Vec<&str> = std::iter::once(DEFAULT_SCHEME).chain(schemes()).collect();
+    let rows = [
+        ("kinds", kinds.join(", ")),
+        ("providers", providers.join(", ")),
+        ("templates", format!("minijinja (Jinja2); schemes {}", schemes.join(", "))),
+        ("store", format!("SQLite {}, layout {LAYOUT}", rusqlite::version())),
+        ("terminal", "English, Chinese".to_owned()),
+        ("target", target()),
+    ];
+    let rows: Vec<String> = rows.iter().map(|(name, says)| format!("{name:10} {says}")).collect();
+    format!("{}\n{}", env!("CARGO_PKG_VERSION"), rows.join("\n"))
+}
+
+/// What it was built for, as rustc names it.
+fn target() -> String {
+    let vendor = if cfg!(target_vendor = "apple") { "apple" } else { "unknown" };
+    let system = if cfg!(target_os = "macos") { "darwin" } else { std::env::consts::OS };
+    let libraries = match () {
+        () if cfg!(target_env = "musl") => "-musl",
+        () if cfg!(target_env = "gnu") => "-gnu",
+        () => "",
+    };
+    format!("{}-{vendor}-{system}{libraries}", std::env::consts::ARCH)
+}

@@ -1,0 +1,107 @@
+//! `new test`: a conversation test that passes at once, because it holds what its script says today.
+
+use std::path::{Component, Path, PathBuf};
+
+use serde_json::json;
+
+use crate::engine::begin::names::name as name_of;
+use crate::engine::begin::new::{Written, one};
+use crate::engine::begin::opening::{Opening, opening};
+use crate::engine::begin::texts::texts;
+use crate::engine::environment::Environment;
+use crate::engine::error::EngineError;
+use crate::engine::project::{Project, absolute};
+use crate::engine::trial::find::USUAL_FOLDER;
+use crate::engine::validate::names::Names;
+use crate::engine::validate::roots::here;
+use crate::words::language::Language;
+
+/// Writes `tests/<name>.yaml` about the script at `script`, else about the project's `scripts/<name>.yaml`.
+///
+/// # Errors
+/// `Usage` for a name that will not do or is taken, and for a script that there is not, that lies outside of the project or
+/// cannot be begun; `Invalid` when it is not sound; `Failed` when the test cannot be written.
+pub async fn test(
+    project: &Project,
+    given: &str,
+    script: Option<&Path>,
+    language: Language,
+    environment: &Environment,
+) -> Result<Written, EngineError> {
+    let name = name_of(given)?;
+    let usual = project.directory.join("scripts").join(format!("{name}.yaml"));
+    let script = match script {
+        Some(script) => script.to_path_buf(),
+        None if usual.is_file() => usual,
+        None => {
+            return Err(EngineError::usage(format!("it must be said which script `{name}` tests"))
+                .with_help("add `--script scripts/NAME.yaml`"));
+        }
+    };
+    let names = Names::seen_from(here()?);
+    let shown = names.shown(&script);
+    if !script.is_file() {
+        let what = if script.is_dir() { "is a folder, and a test is about one script" } else { "is not there" };
+        return Err(EngineError::usage(format!("{shown} {what}")).with_help("`--script` takes the file of a script"));
+    }
+    let real = absolute(&script);
+    let base = absolute(&project.directory);
+    if !real.starts_with(&base) {
+        let message = format!("{shown} lies outside of the project {}", base.display());
+        return Err(EngineError::usage(message).with_help("a test can only be about a script of its own project"));
+    }
+    let opening = opening(project.clone(), &names_from_here(&script, &names), environment).await?;
+    let text = text(language, name, &from_tests(&real, &base), &opening)?;
+    let path = one(project, USUAL_FOLDER, name, "test", text)?;
+    Ok(Written { path, name: name.to_owned() })
+}
+
+/// A path under the name that messages about it should use.
+fn names_from_here(path: &Path, names: &Names) -> PathBuf {
+    PathBuf::from(names.shown(path))
+}
+
+/// The path of a script as a test of the same project writes it.
+fn from_tests(script: &Path, base: &Path) -> String {
+    let inside = script.strip_prefix(base).unwrap_or(script);
+    let parts = inside.components().filter_map(|part| match part {
+        Component::Normal(part) => Some(part.to_string_lossy().into_owned()),
+        _ => None,
+    });
+    let parts: Vec<String> = parts.collect();
+    match parts.split_first() {
+        Some((first, rest)) if first == USUAL_FOLDER && !rest.is_empty() => rest.join("/"),
+        _ => format!("../{}", parts.join("/")),
+    }
+}
+
+/// The test.
+fn text(language: Language, name: &str, script: &str, opening: &Opening) -> Result<String, EngineError> {
+    let title = match language {
+        Language::English => format!("{name} begins as it is written"),
+        Language::Chinese => format!("{name} 的开场和脚本里写的一样"),
+    };
+    let status = if opening.waits { "waiting_input" } else { "completed" };
+    let mut head = yaml(&json!({ "test": title, "script": script }))?;
+    let said: Vec<_> = opening.said.iter().map(|text| json!({ "ai": text })).collect();
+    if !said.is_empty() {
+        let items: String = yaml(&said)?.lines().map(|line| indented(line)).collect();
+        head = format!("{head}dialogue:\n{items}");
+    }
+    if opening.waits {
+        head.push_str(match language {
+            Language::English => "  # - user: what the person answers\n",
+            Language::Chinese => "  # - user: 对方的回答\n",
+        });
+    }
+    Ok(format!("{}{head}expect: {{ status: {status} }}\n", texts(language).new_test))
+}
+
+fn indented(line: &str) -> String {
+    if line.is_empty() { "\n".to_owned() } else { format!("  {line}\n") }
+}
+
+fn yaml(value: &impl serde::Serialize) -> Result<String, EngineError> {
+    serde_yaml::to_string(value)
+        .map_err(|error| EngineError::failed(format!("the test cannot be written as YAML: {error}")))
+}

@@ -1,0 +1,203 @@
+//! `new script`, `new skill`, `new test`, `new scheme`.
+
+use super::*;
+
+/// Everything in the project is as it must be: no finding, and every test passes.
+fn sound(home: &Home, project: &Path) -> usize {
+    let found = findings(&done_in(home, project, &["validate", "--format", "json", "--deny", "warnings"]));
+    assert_eq!(found, Value::Array(vec![]));
+    let tested: Value = serde_json::from_str(&done_in(home, project, &["test", "--format", "json"])).unwrap();
+    assert_eq!((&tested["failed"], &tested["skipped"]), (&Value::from(0), &Value::from(0)));
+    usize::try_from(tested["passed"].as_u64().unwrap()).unwrap()
+}
+
+#[test]
+fn whatever_is_new_validates_and_passes_whatever_it_is_called() {
+    let names = ["intake", "初次访谈", "a.b-c_2", "123", "1.5", "true", "No", "null", "2026-01-01", "1e3", "_", "été"];
+    for language in ["en", "zh"] {
+        let home = Home::new();
+        let project = project(&home, language);
+        for name in names {
+            for what in ["script", "skill", "test"] {
+                let out = done_in(&home, &project, &["new", what, name]);
+                let path = format!("{what}s/{name}.yaml");
+                assert_eq!(out.lines().next(), Some(path.as_str()));
+                assert!(out.contains(&format!("Now try: bcc-script ")), "{out}");
+                assert!(out.trim_end().ends_with(&path), "{out}");
+            }
+        }
+        assert_eq!(sound(&home, &project), names.len() + 2, "{language}");
+    }
+}
+
+#[test]
+fn what_is_new_is_written_in_the_language_of_the_project_unless_another_is_asked_for() {
+    let han = |path: &Path| fs::read_to_string(path).unwrap().chars().any(|c| ('\u{4e00}'..='\u{9fff}').contains(&c));
+    for (own, other) in [("en", "zh"), ("zh", "en")] {
+        let home = Home::new();
+        let project = project(&home, own);
+        for what in ["script", "skill", "test"] {
+            let file = |name: &str| project.join(format!("{what}s/{name}.yaml"));
+            done_in(&home, &project, &["new", what, "own"]);
+            assert_eq!(han(&file("own")), own == "zh", "{what}");
+            done_in(&home, &project, &["new", what, "other", "--lang", other]);
+            assert_eq!(han(&file("other")), other == "zh", "{what}");
+        }
+        // A script in the other language names prompts in its own.
+        sound(&home, &project);
+    }
+}
+
+#[test]
+fn a_test_holds_what_its_script_says_today_however_it_is_said() {
+    let contents = [
+        ("plain", "Hello there."),
+        ("signs", "\"It's: a - 'test' # of {signs}, [brackets] & *stars*!\""),
+        ("lines", "|\n                  First line\n                    indented: yes\n\n                  last line"),
+        ("colon", "\"你好：欢迎！ 是吗？\""),
+        ("number", "\"42\""),
+        ("spaces", "\"  space around  \""),
+        ("filled", "\"It is {{ time }}, {{ name }}\""),
+        ("braces", "\"{{ '{{ x }}' }} and {% raw %}{% if %}{% endraw %}\""),
+    ];
+    let home = Home::new();
+    let project = project(&home, "en");
+    for (name, content) in contents {
+        let say = |id: &str| {
+            format!(
+                "            - action_type: ai_say\n              action_id: {id}\n              config:\n                delivery: verbatim\n                content: {content}\n"
+            )
+        };
+        let script = format!(
+            "session:\n  session_id: x\n  declare: [{{ var: name, type: string, value: Ann }}]\n  phases:\n    - phase_id: p\n      topics:\n        - topic_id: t\n          actions:\n{}{}",
+            say("one"),
+            say("two").replace("action_type: ai_say", "action_type: ai_ask")
+        );
+        fs::write(project.join(format!("scripts/{name}.yaml")), script).unwrap();
+        done_in(&home, &project, &["new", "test", name]);
+        let tested = run_in(&home, &project, &["test", &format!("tests/{name}.yaml")], "");
+        assert_eq!(tested.code, Some(0), "{name}:\n{}{}", tested.out, tested.err);
+        let text = fs::read_to_string(project.join(format!("tests/{name}.yaml"))).unwrap();
+        assert_eq!(text.matches("- ai:").count(), 2, "{text}");
+        // It is about these very words: with others it fails.
+        let file = project.join(format!("scripts/{name}.yaml"));
+        let changed = fs::read_to_string(&file).unwrap().replacen("content: ", "content: changed #", 1);
+        fs::write(&file, changed.replace("changed #|", "|\n                  changed")).unwrap();
+        assert_eq!(run_in(&home, &project, &["test", &format!("tests/{name}.yaml")], "").code, Some(1), "{name}");
+    }
+}
+
+#[test]
+fn a_test_of_a_script_that_asks_nothing_expects_its_end() {
+    let home = Home::new();
+    let project = project(&home, "en");
+    let script = "session: { session_id: x, phases: [{ phase_id: p, topics: [{ topic_id: t, actions: [\n  { action_type: ai_say, action_id: a, config: { content: That is all. } }] }] }] }\n";
+    fs::write(project.join("scripts/short.yaml"), script).unwrap();
+    done_in(&home, &project, &["new", "test", "of_short", "--script", "scripts/short.yaml"]);
+    let text = fs::read_to_string(project.join("tests/of_short.yaml")).unwrap();
+    assert!(text.contains("status: completed") && !text.contains("user:"), "{text}");
+    sound(&home, &project);
+}
+
+#[test]
+fn a_script_is_found_from_wherever_the_command_is_given() {
+    let home = Home::new();
+    let project = project(&home, "en");
+    done_in(&home, &project.join("scripts"), &["new", "test", "a", "--script", "first_talk.yaml"]);
+    done_in(&home, home.path(), &["new", "test", "b", "--script", "p/scripts/first_talk.yaml", "--project", "p"]);
+    fs::create_dir_all(project.join("scripts/deep")).unwrap();
+    fs::copy(project.join("scripts/first_talk.yaml"), project.join("scripts/deep/x.yaml")).unwrap();
+    done_in(&home, &project, &["new", "test", "c", "--script", "./scripts/../scripts/deep/x.yaml"]);
+    let script = |name: &str| {
+        let text = fs::read_to_string(project.join(format!("tests/{name}.yaml"))).unwrap();
+        text.lines().find_map(|line| line.strip_prefix("script: ").map(str::to_owned)).unwrap()
+    };
+    assert_eq!([script("a"), script("b")], ["../scripts/first_talk.yaml", "../scripts/first_talk.yaml"]);
+    assert_eq!(script("c"), "../scripts/deep/x.yaml");
+    let tested = done_in(&home, &project, &["test"]);
+    assert!(tested.contains("5 passed, 0 failed"), "{tested}");
+}
+
+#[test]
+fn a_script_that_no_test_can_be_about_is_refused_with_the_reason() {
+    let home = Home::new();
+    let project = project(&home, "en");
+    home.file("outside.yaml", &fs::read_to_string(project.join("scripts/first_talk.yaml")).unwrap());
+    fs::write(project.join("scripts/broken.yaml"), "session:\n  session_id: [\n").unwrap();
+    let fails = "session: { session_id: x, phases: [{ phase_id: p, topics: [{ topic_id: t, actions: [\n  { action_type: set, action_id: a, config: { values: { n: \"{{ 1 / 0 }}\" } } }] }] }] }\n";
+    fs::write(project.join("scripts/fails.yaml"), fails).unwrap();
+    let before = tree(&project);
+    let table: [(&[&str], &[&str]); 7] = [
+        (&["t"], &["which script `t` tests", "--script"]),
+        (&["t", "--script", "scripts/nowhere.yaml"], &["scripts/nowhere.yaml is not there"]),
+        (&["t", "--script", "scripts"], &["scripts is a folder"]),
+        (&["t", "--script", "../outside.yaml"], &["outside of the project"]),
+        (&["t", "--script", "scripts/broken.yaml"], &["error", "scripts/broken.yaml:"]),
+        (&["t", "--script", "skills/small_step.yaml"], &["it is called by scripts"]),
+        (&["first_talk", "--script", "scripts/first_talk.yaml"], &["tests/first_talk.yaml is there already"]),
+    ];
+    for (arguments, told) in table {
+        let whole: Vec<&str> = ["new", "test"].iter().chain(arguments).copied().collect();
+        refused_in(&home, &project, &whole, 2, told);
+        assert_eq!(tree(&project), before, "{arguments:?}");
+    }
+    let finished = run_in(&home, &project, &["new", "test", "fails"], "");
+    assert!(matches!(finished.code, Some(1 | 2)), "{}", finished.err);
+    assert_eq!(tree(&project), before);
+}
+
+#[test]
+fn a_name_that_will_not_do_or_is_taken_changes_nothing() {
+    let home = Home::new();
+    let project = project(&home, "en");
+    fs::write(project.join("scripts/other.yml"), "").unwrap();
+    fs::write(project.join("skills/file.yaml"), "skill: { skill_id: taken, actions: [] }").unwrap();
+    symlink("nowhere", project.join("scripts/link.yaml")).unwrap();
+    let before = tree(&project);
+    let table: [(&str, &str, &str); 11] = [
+        ("script", "first_talk", "scripts/first_talk.yaml is there already"),
+        ("script", "other", "scripts/other.yml is there already"),
+        ("script", "link", "scripts/link.yaml is there already"),
+        ("skill", "small_step", "there is a skill `small_step` already"),
+        ("skill", "file", "skills/file.yaml is there already"),
+        ("script", "../out", "is a path"),
+        ("script", "my talk", "`my_talk` would do"),
+        ("skill", "", "empty"),
+        ("script", ".hidden", "begins with `.`"),
+        ("scheme", "own", "is there already"),
+        ("scheme", "../x", "is a path"),
+    ];
+    for (what, name, told) in table {
+        refused_in(&home, &project, &["new", what, name], 2, &[told, "help: "]);
+        assert_eq!(tree(&project), before, "{what} {name}");
+    }
+    fs::remove_dir_all(project.join("skills")).unwrap();
+    fs::write(project.join("skills"), "a file").unwrap();
+    refused_in(&home, &project, &["new", "skill", "x"], 2, &["skills is there already"]);
+}
+
+#[test]
+fn a_new_scheme_can_be_used_at_once() {
+    let home = Home::new();
+    let project = project(&home, "zh");
+    let out = done_in(&home, &project, &["new", "scheme", "柔和"]);
+    assert_eq!(out.lines().filter(|line| line.starts_with("_system/config/custom/柔和/")).count(), 7, "{out}");
+    done_in(&home, &project, &["new", "scheme", "soft", "--lang", "en"]);
+    let run = run_in(&home, &project, &["run", "scripts/first_talk.yaml", "--scheme", "柔和"], "小林\n9\n");
+    assert_eq!(run.code, Some(0), "{}", run.err);
+    sound(&home, &project);
+}
+
+#[test]
+fn outside_of_a_project_nothing_is_written() {
+    let home = Home::new();
+    let lonely = tempfile::tempdir().unwrap();
+    refused_in(&home, lonely.path(), &["new", "script", "x"], 2, &["belongs to no project", "bcc-script init"]);
+    assert_eq!(tree(lonely.path()), BTreeMap::new());
+    // With a project that has no schemas, nothing points at one.
+    done_in(&home, lonely.path(), &["new", "script", "x", "--project", "."]);
+    let text = fs::read_to_string(lonely.path().join("scripts/x.yaml")).unwrap();
+    assert!(!text.contains("$schema"), "{text}");
+    let found = findings(&done_in(&home, lonely.path(), &["validate", "scripts", "--format", "json"]));
+    assert_eq!(found, Value::Array(vec![]));
+}
