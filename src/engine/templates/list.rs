@@ -177,7 +177,7 @@ fn unused<'p>(
     };
     let mut unused: Vec<Fault> = reasons.into_iter().filter_map(idle).collect();
     // What only looks like a template is told by the rule of `validate`, which knows what was meant.
-    for found in examine(directory, &Names::seen_from(directory.to_path_buf()), None) {
+    for found in examine(directory, &Names::seen_from(directory.to_path_buf()), None, &|_| None) {
         if found.rule == "unused-template" && !own.contains(found.file.name()) {
             let why = match &found.help {
                 Some(help) => format!("{}; {help}", found.message),
