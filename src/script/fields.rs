@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::script::examples::example;
 use crate::script::findings::Findings;
-use crate::script::lines::own_line;
+use crate::script::lines::{in_braces, own_lines};
 use crate::script::numbers::whole_number;
 use crate::script::older::{is_older_output, todays_spelling};
 use crate::script::other_names::{is_other_name, meant_by, other_name_of};
@@ -98,6 +98,11 @@ impl<'a> Fields<'a> {
         self.span
     }
 
+    /// What is written in it.
+    pub fn entries(&self) -> &'a [Entry] {
+        self.entries
+    }
+
     /// What messages call this mapping.
     pub fn what(&self) -> &str {
         &self.what
@@ -168,12 +173,10 @@ impl<'a> Fields<'a> {
         if kept.value.to_json() == other.value.to_json() {
             let message = format!("`{}` says `{name}` again, with the same value", other.key.value);
             let diagnostic = Diagnostic::warning("deprecated-field", message, self.file, other.key.span);
-            let mut diagnostic = diagnostic.with_help("remove it");
-            if let Some(span) = own_line(self.file, other) {
-                diagnostic = diagnostic.with_sure_fix("remove it", vec![Edit { span, text: String::new() }]);
-            }
-            self.findings.report(diagnostic.with_related("it is said here", self.file, kept.key.span));
-            return;
+            let span = own_lines(self.file, other).or_else(|| in_braces(self.file, self.entries, other));
+            let fix = span.map(|span| Fix::sure("remove it", vec![Edit::replace(span, "")]));
+            let diagnostic = diagnostic.with_help("remove it").with_fixes(fix);
+            return self.findings.report(diagnostic.with_related("it is said here", self.file, kept.key.span));
         }
         let message = format!(
             "`{}` and `{}` are two spellings of `{name}`, with different values",
@@ -372,8 +375,7 @@ impl<'a> Fields<'a> {
     /// [`Fields::finish`] with advice for keys that belong elsewhere.
     pub fn finish_with(self, elsewhere: impl Fn(&str) -> Option<String>) {
         let asked = self.asked.borrow();
-        let mut named = Vec::new();
-        let mut unknown = Vec::new();
+        let (mut named, mut unknown) = (Vec::new(), Vec::new());
         for (entry, used) in self.entries.iter().zip(&self.used) {
             let key = entry.key.value.as_str();
             if used.get() || key.starts_with("x-") {

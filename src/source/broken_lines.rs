@@ -2,6 +2,7 @@
 
 use crate::source::diagnostic::{Edit, Fix};
 use crate::source::full_width;
+use crate::source::lines::Line;
 use crate::source::misreading::{self, Misreading};
 use crate::source::span::Span;
 use crate::source::syntax::Place;
@@ -125,6 +126,9 @@ impl Place<'_> {
             if let Some(found) = self.without_config() {
                 return Some(found);
             }
+            if let Some(found) = self.dash_without_space(above) {
+                return Some(found);
+            }
             let key = excerpt(above.key());
             if above.key().ends_with("_id") {
                 return Some(Misreading::new(
@@ -146,6 +150,22 @@ impl Place<'_> {
             ));
         }
         None
+    }
+
+    /// `-action_type: ai_say`.
+    fn dash_without_space(&self, line: Line<'_>) -> Option<Misreading> {
+        let content = line.content();
+        let text = self.file.slice(content);
+        if !text.starts_with('-') || text.starts_with("--") || text.starts_with("- ") {
+            return None;
+        }
+        let edits = vec![Edit::insert(content.start + 1, " ")];
+        let key = text.trim_start_matches('-').split(':').next().unwrap_or_default();
+        let sure = line.colon().is_some() && misreading::is_field(key);
+        let fix = Fix::sure("put a space behind the dash", edits).only_sure_if(sure);
+        let help = "an item of a list begins with a dash and a space";
+        let dash = Span::new(content.start, content.start + 1);
+        Some(Misreading::new("a space is missing after this dash", help, dash).fixed_by(Some(fix)))
     }
 
     /// `var: age type: integer`: the value of a known field, and then another one in the same line.
@@ -189,18 +209,10 @@ impl Place<'_> {
     }
 
     pub(crate) fn no_colon(&self) -> Option<Misreading> {
-        let content = self.line.content();
-        let text = self.file.slice(content);
-        if text.starts_with('-') && !text.starts_with("--") {
-            let edits = vec![Edit::insert(content.start + 1, " ")];
-            let key = text.trim_start_matches('-').split(':').next().unwrap_or_default();
-            let sure = self.line.colon().is_some() && misreading::is_field(key);
-            let fix = Fix::sure("put a space behind the dash", edits).only_sure_if(sure);
-            let help = "an item of a list begins with a dash and a space";
-            let message = "a space is missing after this dash";
-            let dash = Span::new(content.start, content.start + 1);
-            return Some(Misreading::new(message, help, dash).fixed_by(Some(fix)));
+        if let Some(found) = self.dash_without_space(self.line) {
+            return Some(found);
         }
+        let content = self.line.content();
         if let Some(found) = self.special_value() {
             return Some(found);
         }

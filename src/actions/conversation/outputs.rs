@@ -8,9 +8,9 @@ use crate::program::output::Output;
 use crate::program::turn::Turn;
 use crate::script::declare::{choices, declared_type, variable_name};
 use crate::script::fields::Fields;
-use crate::script::lines::{indent, own_line};
-use crate::source::diagnostic::{Diagnostic, Edit};
-use crate::source::span::Spanned;
+use crate::script::lines::{in_braces, indent, own_line};
+use crate::source::diagnostic::{Diagnostic, Edit, Fix};
+use crate::source::span::{Span, Spanned};
 use crate::source::yaml::Entry;
 use crate::value::mask::MASK;
 use crate::value::scopes::Scope;
@@ -146,15 +146,45 @@ fn older_target(target: &Entry, define: Option<&Entry>, fields: &Fields<'_>) -> 
     };
     let one_line = |entry: &Entry| own_line(file, entry);
     let diagnostic = Diagnostic::warning("deprecated-field", message, file, target.key.span);
-    let whole = define.is_none_or(|define| one_line(define).is_some()) && fields.take("output").is_none();
-    let sound = one_line(target).zip(indent(file, target)).filter(|_| whole);
-    let Some((_, indent)) = sound else {
-        return diagnostic.with_help("write `output:` with an item `- get: …` and `define: …`");
-    };
-    let mut edits = vec![Edit::replace(target.key.span.join(target.value.span), lines(indent))];
-    edits.extend(define.and_then(one_line).map(|span| Edit::replace(span, "")));
-    let diagnostic = diagnostic.with_help(format!("write\n{}", lines("")));
-    diagnostic.with_sure_fix("write `output:`", edits)
+    let free = fields.take("output").is_none();
+    let whole = free && define.is_none_or(|define| one_line(define).is_some());
+    if let Some((_, indent)) = one_line(target).zip(indent(file, target)).filter(|_| whole) {
+        let mut edits = vec![Edit::replace(target.key.span.join(target.value.span), lines(indent))];
+        edits.extend(define.and_then(one_line).map(|span| Edit::replace(span, "")));
+        let diagnostic = diagnostic.with_help(format!("write\n{}", lines("")));
+        return diagnostic.with_sure_fix("write `output:`", edits);
+    }
+    let diagnostic = diagnostic.with_help("write `output:` with an item `- get: …` and `define: …`");
+    let edits = free.then(|| in_place_of(define, target, fields).or_else(|| between_braces(target, define, fields)));
+    diagnostic.with_fixes(edits.flatten().map(|edits| Fix::sure("write `output:`", edits)))
+}
+
+/// The edits that make an item of `output` where a definition of several lines stands, and move its lines to the right.
+fn in_place_of(define: Option<&Entry>, target: &Entry, fields: &Fields<'_>) -> Option<Vec<Edit>> {
+    let (file, define) = (fields.file(), define?);
+    let (target_line, before) = (own_line(file, target)?, indent(file, define)?);
+    let item = format!("output:\n{before}  - get: {}\n{before}    define", file.slice(target.value.span));
+    let mut edits = vec![Edit::replace(target_line, ""), Edit::replace(define.key.span, item)];
+    let below = (file.line(define.key.span.start) + 1..).map_while(|line| file.line_span(line));
+    let below = below.take_while(|line| line.start < define.value.span.end);
+    let written = below.filter(|line| !file.slice(*line).trim().is_empty());
+    edits.extend(written.map(|line| Edit::insert(line.start, "    ")));
+    Some(edits)
+}
+
+/// The edits that make a list of one item of what stands in a mapping with braces.
+fn between_braces(target: &Entry, define: Option<&Entry>, fields: &Fields<'_>) -> Option<Vec<Edit>> {
+    let (file, entries) = (fields.file(), fields.entries());
+    let here = target.key.span.join(target.value.span);
+    let removed = define.map(|define| in_braces(file, entries, define).ok_or(())).transpose().ok()?;
+    // Only between braces may the comma stand there, or the brace.
+    let begins = file.slice(Span::new(fields.span().start, here.start)).trim_end();
+    let between = file.slice(fields.span()).starts_with('{') && begins.ends_with(['{', ',']);
+    let define = define.map(|define| format!(", define: {}", file.slice(define.value.span))).unwrap_or_default();
+    let item = format!("output: [{{ get: {}{define} }}]", file.slice(target.value.span));
+    let mut edits = vec![Edit::replace(here, item)];
+    edits.extend(removed.map(|span| Edit::replace(span, "")));
+    between.then_some(edits)
 }
 
 /// Writes what a reply extracted: null or missing never overwrites. Gives what was written, as it may be shown.

@@ -57,9 +57,8 @@ impl Look {
 
     /// Whether the fixes of these rules led from `before` to here without making anything worse, and settled something.
     fn improves(&self, before: &Self, rules: &[&'static str]) -> bool {
-        let goes_on = self.unread < before.unread || self.unread == before.unread && self.behind < before.behind;
-        if before.unread > 0 && goes_on {
-            // What was hidden before cannot be compared.
+        if before.unread > 0 && (self.unread < before.unread || self.behind < before.behind) {
+            // More of it can be read than before, and what was hidden cannot be compared.
             return true;
         }
         let errors = self.errors() < before.errors();
