@@ -1,7 +1,7 @@
 //! `templates`: list, show, render, compare, copy and check the prompt templates of a project.
 
 use std::io::{self, IsTerminal, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 
@@ -151,7 +151,7 @@ fn new(options: &NewTemplates, environment: &Environment) -> Result<Exit, Engine
 }
 
 /// What was kept, and what to do next.
-fn told(made: &MadeScheme, scheme: &str, from: &str, directory: &std::path::Path, environment: &Environment) {
+fn told(made: &MadeScheme, scheme: &str, from: &str, directory: &Path, environment: &Environment) {
     if !made.kept.is_empty() {
         report::note(&format!("there already, and left as it is: {}", made.kept.join(", ")));
     }
@@ -167,5 +167,11 @@ fn told(made: &MadeScheme, scheme: &str, from: &str, directory: &std::path::Path
     }
     let against = if from == DEFAULT_SCHEME || from == scheme { String::new() } else { format!(" --against {from}") };
     report::note(&format!("`bcc-script templates diff --scheme {scheme}{against}` shows what you change"));
-    report::note("files that you do not change may be deleted: the layers behind serve them");
+    if from == DEFAULT_SCHEME {
+        report::note("files that you do not change may be deleted: the default scheme serves them");
+    } else {
+        report::note(&format!(
+            "keep all of the files: what `{scheme}` lacks comes from the default scheme, not from `{from}`"
+        ));
+    }
 }

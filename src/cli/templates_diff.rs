@@ -68,12 +68,22 @@ pub fn diff(options: &Diff, environment: &Environment) -> Result<Exit, EngineErr
     if same {
         report::quiet(&format!("the templates of the scheme `{scheme}` are those of {other}"));
     }
-    Ok(if same { Exit::Done } else { Exit::Failed })
+    Ok(match found.iter().any(|difference| difference.fault.is_some()) {
+        true => Exit::Usage,
+        false if same => Exit::Done,
+        false => Exit::Failed,
+    })
 }
 
 /// What a diff does not show at a glance.
 fn told(difference: &Difference, scheme: &str, other: &str) {
     let name = &difference.name;
+    if let Some(fault) = &difference.fault {
+        report::note(fault);
+    }
+    if difference.mistaken {
+        report::note(&format!("{name}: one of the two has a mistake, which `bcc-script templates check` tells"));
+    }
     let quoted = |names: &[String]| names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
     if !difference.lacks_fields.is_empty() {
         let fields = quoted(&difference.lacks_fields);

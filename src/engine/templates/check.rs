@@ -32,11 +32,13 @@ pub fn check(
     }
     let names = Names::seen_from(here()?);
     let own: Vec<&Standing> = shelf.files().iter().filter(|file| !file.is_built_in()).collect();
+    let nothing = || {
+        EngineError::usage("there is nothing to check: this project has no templates of its own").with_help(
+            "all are the binary's; `bcc-script templates new SCHEME` copies them into the project, where they can be changed",
+        )
+    };
     if !directory.join("_system").is_dir() {
-        let message = format!("there is nothing to check: {} has no folder _system/", names.shown(directory));
-        return Err(EngineError::usage(message).with_help(
-            "all templates are the binary's; `bcc-script templates new NAME` copies them into the project to be changed",
-        ));
+        return Err(nothing());
     }
     let request = ValidateRequest {
         paths: Vec::new(),
@@ -61,6 +63,9 @@ pub fn check(
         in_folders && !in_project.is_some_and(|path| left_out.iter().any(|out| Path::new(out) == path))
     };
     diagnostics.retain(inside);
+    if own.is_empty() && diagnostics.is_empty() {
+        return Err(nothing());
+    }
     Ok(ValidateReport { files: own.len() - left_out.len(), passed_over: 0, diagnostics })
 }
 

@@ -39,7 +39,7 @@ impl Against<'_> {
 }
 
 /// One template that differs.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Difference {
     /// The name of the file: `ai_ask_v1.md`.
     pub name: String,
@@ -55,9 +55,14 @@ pub struct Difference {
     pub lacks_names: Vec<String>,
     /// Whether only one of the two ends its lines as Windows does.
     pub line_ends: bool,
+    /// Whether one of the two has a mistake, so that nobody knows what it lacks.
+    pub mistaken: bool,
+    /// Why the two cannot be compared.
+    pub fault: Option<String>,
 }
 
-/// Compares a template of a scheme, named as people name it, or all that differ.
+/// Compares a template of a scheme, named as people name it, or all that differ; of all, those that cannot be read are told with
+/// the rest.
 ///
 /// # Errors
 /// `Usage` for a scheme or a template that there is not, or a file that cannot be read.
@@ -93,7 +98,12 @@ pub fn diff(
     };
     let mut differences = Vec::new();
     for name in names {
-        let difference = compare(name, &others, &these)?;
+        let difference = match compare(name, &others, &these) {
+            Err(error) if typed.is_none() => {
+                Difference { name: name.to_owned(), fault: Some(error.to_string()), ..Difference::default() }
+            }
+            difference => difference?,
+        };
         if typed.is_some() || !difference.same {
             differences.push(difference);
         }
@@ -146,11 +156,15 @@ fn compare(name: &str, others: &Side<'_>, these: &Side<'_>) -> Result<Difference
         unified,
         same,
         other: other.map(Standing::shown),
-        lacks_fields: Vec::new(),
-        lacks_names: Vec::new(),
         line_ends,
+        ..Difference::default()
     };
-    if !same && let (Some(other), Some(this)) = (others.says(name), these.says(name)) {
+    if same || other.is_none() || this.is_none() || name_and_version(name).is_none() {
+        return Ok(difference);
+    }
+    difference.mistaken = true;
+    if let (Some(other), Some(this)) = (others.says(name), these.says(name)) {
+        difference.mistaken = false;
         let kind = name_and_version(name).map(|(kind, _)| kind);
         if let Some(reply) = kind.and_then(embedded::reply).and_then(|text| serde_json::from_str::<Value>(text).ok()) {
             let here = this.fields(&reply);

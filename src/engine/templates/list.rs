@@ -109,7 +109,14 @@ pub fn list(directory: &Path, only: Option<&str>, chosen: Option<&str>) -> Resul
     };
     let schemes = all.iter().map(listed).collect::<Vec<_>>();
     let unused = unused(directory, &shelf, &schemes, pulls.values());
-    let faults = shelf.faults().to_vec();
+    let mut faults = shelf.faults().to_vec();
+    let mistakes = pulls.values().flat_map(|pulls| &pulls.mistakes);
+    faults.extend(mistakes.filter(|((place, _), _)| !place.starts_with("builtin/")).map(|((place, name), mistake)| {
+        let why = format!("{mistake} (`bcc-script templates check` tells more)");
+        Fault { path: shown(place, name), why, fatal: false }
+    }));
+    faults.sort();
+    faults.dedup();
     let schemes = schemes.into_iter().filter(|scheme| only.is_none_or(|only| only == scheme.name)).collect();
     Ok(Listing { schemes, unused, faults })
 }
@@ -132,7 +139,7 @@ fn template(files: &[&Standing], pulls: &Pulls, asked: &Asked) -> Option<Templat
         description: description.map(|text| text.split_whitespace().collect::<Vec<_>>().join(" ")),
         pulls: pulls.by.get(&file.name).into_iter().flatten().cloned().collect(),
         pulled_by: by.into_iter().flatten().cloned().collect(),
-        unused: if by.is_some() || pulls.unsure { None } else { needless(&file.name, asked) },
+        unused: needless(&file.name, asked).filter(|_| by.is_none() && !(version.is_none() && pulls.unsure)),
         fault: file.text.as_ref().err().cloned(),
     })
 }
@@ -178,18 +185,16 @@ fn unused<'p>(
     let mut unused: Vec<Fault> = reasons.into_iter().filter_map(idle).collect();
     // What only looks like a template is told by the rule of `validate`, which knows what was meant.
     for found in examine(directory, &Names::seen_from(directory.to_path_buf()), None, &|_| None) {
-        if found.rule == "unused-template" && !own.contains(found.file.name()) {
-            let why = match &found.help {
-                Some(help) => format!("{}; {help}", found.message),
-                None => found.message.clone(),
-            };
-            unused.push(Fault { path: found.file.name().to_owned(), why, fatal: false });
-        } else if found.rule == "unused-template"
-            && let Some(known) = unused.iter_mut().find(|fault| fault.path == found.file.name())
-            && let Some(help) = &found.help
-        {
-            known.why.clone_from(help);
+        if found.rule != "unused-template" {
+            continue;
         }
+        let path = found.file.name().to_owned();
+        let why = match found.help {
+            Some(help) => format!("{}; {help}", found.message),
+            None => found.message,
+        };
+        unused.retain(|fault| fault.path != path);
+        unused.push(Fault { path, why, fatal: false });
     }
     unused.sort();
     unused

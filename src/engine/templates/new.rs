@@ -107,6 +107,10 @@ fn wanted<'s>(shelf: &'s Shelf, from: &str, names: &[String]) -> Result<Vec<&'s 
 /// That nothing is written outside of the project, wherever links lead.
 fn stays_inside(project: &Path, folder: &Path, shown: &str) -> Result<(), EngineError> {
     let there = folder.ancestors().find(|one| one.symlink_metadata().is_ok()).unwrap_or(project);
+    if there.exists() && !there.is_dir() {
+        let name = there.strip_prefix(project).unwrap_or(there).display();
+        return Err(EngineError::usage(format!("{shown} cannot be made: `{name}` is a file, and a folder is needed")));
+    }
     let leads_to = std::fs::canonicalize(there);
     if leads_to.is_ok_and(|real| real.starts_with(project)) {
         return Ok(());
@@ -194,7 +198,9 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         put(root.path(), "_system/config/custom/torn/ai_ask_v1.md", [0xff, 0xfe]);
         put(root.path(), "_system/config/custom/Gentle/ai_ask_v1.md", "x");
+        put(root.path(), "_system/config/custom/file", "");
         let table = [
+            ("file", None, vec![], "`_system/config/custom/file` is a file"),
             ("../x", None, vec![], "is a path"),
             ("x", Some("english2"), vec![], "there is no template scheme `english2`"),
             ("x", Some("../x"), vec![], "is no name of a template scheme"),
@@ -205,7 +211,7 @@ mod tests {
         for (scheme, from, names, why) in table {
             let error = made(root.path(), scheme, from, &names).unwrap_err();
             assert!(error.to_string().contains(why), "{error}");
-            assert_eq!(entries(&root.path().join("_system/config/custom")), ["Gentle", "torn"]);
+            assert_eq!(entries(&root.path().join("_system/config/custom")), ["Gentle", "file", "torn"]);
         }
     }
 

@@ -20,6 +20,8 @@ pub struct Pulls {
     /// Whether more may be pulled in than is known: by a name that is computed, or by a file that has a mistake or cannot be
     /// read.
     pub unsure: bool,
+    /// The places and names of files with a mistake, with the first.
+    pub mistakes: BTreeMap<(String, String), String>,
 }
 
 impl Pulls {
@@ -38,7 +40,12 @@ impl Pulls {
             if !is_served && !skipped() {
                 continue;
             }
-            pulls.unsure |= !templates.mistakes(number).is_empty();
+            if let Some(mistake) = templates.mistakes(number).first() {
+                pulls.unsure = true;
+                let line = mistake.line.map(|line| format!("line {line}: ")).unwrap_or_default();
+                let key = (loaded.place().to_owned(), loaded.name().to_owned());
+                pulls.mistakes.insert(key, format!("{line}{}", mistake.message));
+            }
             for target in &loaded.uses().targets {
                 let Some(name) = &target.name else {
                     pulls.unsure = true;
@@ -47,7 +54,9 @@ impl Pulls {
                 if is_served {
                     pulls.by.entry(loaded.name().to_owned()).or_default().insert(name.clone());
                 }
-                if let Some(file) = templates.number(name).and_then(|number| templates.files().get(number)) {
+                // One that pulls itself in is needed by no other for that.
+                let other = templates.number(name).filter(|other| *other != number);
+                if let Some(file) = other.and_then(|number| templates.files().get(number)) {
                     let key = (file.place().to_owned(), file.name().to_owned());
                     pulls.into.entry(key).or_default().insert(loaded.name().to_owned());
                 }
