@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use clap::builder::PossibleValuesParser;
-use clap::{Args, Command, CommandFactory};
+use clap::{Args, Command, CommandFactory, ValueHint};
 use clap_complete::{Shell, generate};
 
 use crate::check::diagnostics::DIAGNOSTICS;
@@ -27,6 +27,10 @@ pub struct Completions {
 pub fn completions(options: &Completions) -> Result<Exit, EngineError> {
     let mut script = Vec::new();
     generate(options.shell, &mut command(), "bcc-script", &mut script);
+    if options.shell == Shell::Bash {
+        // clap_complete 4.6 spells a hyphen of the program's name in two ways, and then finds no command of it.
+        script = String::from_utf8_lossy(&script).replace("bcc__subcmd__script", "bcc__script").into_bytes();
+    }
     let mut output = std::io::stdout().lock();
     match output.write_all(&script).and_then(|()| output.flush()) {
         // Nobody reads on, as under `| head`: that is their business.
@@ -47,7 +51,17 @@ fn command() -> Command {
             command.mut_arg(name, |argument| argument.value_parser(PossibleValuesParser::new(values)))
         }
     };
-    Arguments::command()
+    let whole = Arguments::command()
         .mut_subcommand("schema", offered("name", schemas))
-        .mut_subcommand("explain", offered("name", findings))
+        .mut_subcommand("explain", offered("name", findings));
+    without_files(whole)
+}
+
+/// The same where no file is offered for what is not one, such as an id.
+fn without_files(command: Command) -> Command {
+    let command = command.mut_args(|argument| match argument.get_value_hint() {
+        ValueHint::Unknown if argument.get_action().takes_values() => argument.value_hint(ValueHint::Other),
+        _ => argument,
+    });
+    command.mut_subcommands(without_files)
 }
