@@ -1,7 +1,7 @@
 //! One literal of the source as a pattern: its texts, and the places that something is written into.
 
 /// A part of a literal.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Piece {
     /// Words that stand in every text made from it.
     Text(String),
