@@ -14,6 +14,7 @@ use bcc_script::engine::trial::ran::{Ran, Status};
 use bcc_script::engine::trial::request::TrialRequest;
 use bcc_script::engine::trial::run::run;
 use bcc_script::source::render::human::human;
+use bcc_script::words::language::Language;
 
 fn all() -> Vec<Ran> {
     let request = TrialRequest { paths: vec!["scripts/tests".into()], ..TrialRequest::default() };
@@ -26,7 +27,7 @@ fn all() -> Vec<Ran> {
 #[test]
 fn the_tests_of_our_own_scripts_pass() {
     for ran in all() {
-        assert_eq!(ran.status, Status::Passed, "{}", case(&ran, false));
+        assert_eq!(ran.status, Status::Passed, "{}", case(&ran, false, Language::English));
     }
 }
 
@@ -49,5 +50,5 @@ fn every_part_of_our_own_scripts_runs_in_some_test() {
         coverage.add(ran.program.as_ref().unwrap(), &ran.events());
     }
     let total = coverage.total();
-    assert_eq!(total.covered, total.total, "{}", table(&coverage, false));
+    assert_eq!(total.covered, total.total, "{}", table(&coverage, false, Language::English));
 }

@@ -14,6 +14,7 @@ use bcc_script::engine::trial::ran::{Ran, Status};
 use bcc_script::engine::trial::request::TrialRequest;
 use bcc_script::engine::trial::run::run;
 use bcc_script::source::render::human::human;
+use bcc_script::words::language::Language;
 
 fn of(paths: &[PathBuf], change: impl FnOnce(&mut TrialRequest)) -> (Vec<Ran>, String) {
     let environment = Environment::default();
@@ -23,9 +24,9 @@ fn of(paths: &[PathBuf], change: impl FnOnce(&mut TrialRequest)) -> (Vec<Ran>, S
     let report = run(&tests, &request, &environment).unwrap();
     let mut text = human(&tests.diagnostics, false);
     for ran in &report.ran {
-        text += &case(ran, false);
+        text += &case(ran, false, Language::English);
     }
-    text += &summary(&report.ran, tests.unreadable(), tests.passed_over);
+    text += &summary(&report.ran, tests.unreadable(), tests.passed_over, Language::English);
     (report.ran, text)
 }
 

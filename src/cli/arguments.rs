@@ -18,9 +18,21 @@ use crate::cli::version::LONG;
 #[derive(Debug, Parser)]
 #[command(name = "bcc-script", version, long_version = LONG.as_str(), about, arg_required_else_help = true)]
 pub struct Arguments {
+    /// The language of what is said at the terminal [default: that of BCC_LANG, LC_ALL, LC_MESSAGES or LANG]
+    #[arg(long, global = true, value_enum, value_name = "LANGUAGE")]
+    pub lang: Option<Lang>,
     /// What to do.
     #[command(subcommand)]
     pub command: Command,
+}
+
+/// What `--lang` takes. It is looked for before the arguments are read (cli/language.rs).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Lang {
+    /// English
+    En,
+    /// 中文
+    Zh,
 }
 
 /// The subcommands.

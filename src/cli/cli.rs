@@ -3,13 +3,11 @@
 use std::ffi::OsString;
 use std::io::IsTerminal;
 
-use clap::Parser;
-
-use crate::cli::arguments::{Arguments, Command};
+use crate::cli::arguments::Command;
 use crate::cli::exit::Exit;
 use crate::cli::{
-    completions, doctor, explain, graph, init, man, migrate, models, new, report, run, schema, sessions, templates,
-    test, trust, validate,
+    completions, doctor, explain, graph, help, init, language, man, migrate, models, new, report, run, schema,
+    sessions, templates, test, trust, validate,
 };
 use crate::engine::environment::Environment;
 use crate::engine::error::EngineError;
@@ -17,15 +15,21 @@ use crate::words::language::Language;
 
 /// Runs the program with these arguments (the first is its name) and gives its exit code.
 pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
-    let arguments = match Arguments::try_parse_from(arguments) {
+    let arguments: Vec<OsString> = arguments.into_iter().collect();
+    let environment = Environment::of_process();
+    let language = language::asked(&arguments, &environment);
+    language::choose(language);
+    let arguments = match help::read(&arguments, language) {
         Ok(arguments) => arguments,
         Err(error) => {
-            // `--help` and `--version` are such errors too, and go to standard output with code 0.
-            let _ = error.print();
+            match help::wrong(&error, language) {
+                Some(text) => report::note(text.trim_end()),
+                // `--help` and `--version` are such errors too, and go to standard output with code 0.
+                None => drop(error.print()),
+            }
             return if error.use_stderr() { Exit::Usage.code() } else { Exit::Done.code() };
         }
     };
-    let environment = Environment::of_process();
     log(&environment, matches!(arguments.command, Command::Test(_)));
     let result = match arguments.command {
         Command::Validate(options) => validate::validate(&options, &environment),

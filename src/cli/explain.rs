@@ -5,8 +5,12 @@ use std::io::{ErrorKind, Write};
 use crate::check::diagnostics::{DIAGNOSTICS, Page, near, page};
 use crate::cli::arguments::Explain;
 use crate::cli::exit::Exit;
+use crate::cli::language::{chosen, filled, said};
+use crate::cli::report;
+use crate::cli::table::padded;
 use crate::cli::terminal::color;
 use crate::engine::error::EngineError;
+use crate::words::language::Language;
 
 /// The most names that are offered for one that does not exist.
 const MOST_OFFERED: usize = 5;
@@ -22,6 +26,9 @@ pub fn explain(options: &Explain) -> Result<Exit, EngineError> {
         Some(name) => {
             let name = bare(name);
             let page = page(name).ok_or_else(|| unknown(name))?;
+            if chosen() != Language::English {
+                report::note("the pages of `explain` are in English");
+            }
             if styled { style(page.text) } else { page.text.to_owned() }
         }
     };
@@ -59,16 +66,15 @@ fn list(styled: bool) -> String {
     let width = DIAGNOSTICS.iter().map(|page| page.slug.len()).max().unwrap_or(0);
     let mut text = String::new();
     for page in DIAGNOSTICS {
-        let (slug, severity) = (page.slug, page.severity.name());
-        let set = if page.adjustable { "may be set" } else { "" };
+        let (slug, severity) = (page.slug, padded(&said(page.severity.name()), 7));
+        let set = padded(&said(if page.adjustable { "may be set" } else { "" }), 10);
         let slug = if styled { format!("{BOLD}{slug:width$}{PLAIN}") } else { format!("{slug:width$}") };
-        text.push_str(&format!("{slug}  {severity:7}  {set:10}  {}\n", page.summary()));
+        text.push_str(&format!("{slug}  {severity}  {set}  {}\n", page.summary()));
     }
     let example = "deprecated-field=off";
-    text.push_str(&format!(
-        "\n`bcc-script explain NAME` tells more. What may be set may be off, a warning or an error: `--rule {example}`, or in \
-         `[rules]` of bcc-script.toml.\n"
-    ));
+    let literal = "`bcc-script explain NAME` tells more. What may be set may be off, a warning or an error: `--rule {example}`, or in \
+                   `[rules]` of bcc-script.toml.";
+    text.push_str(&format!("\n{}\n", filled(literal, &[("example", example)])));
     text
 }
 

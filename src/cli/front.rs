@@ -6,6 +6,7 @@ use std::sync::Arc;
 use crate::cli::exit::Exit;
 use crate::cli::input::Source;
 use crate::cli::json::JsonLines;
+use crate::cli::language::said;
 use crate::cli::line_editor::LineEditor;
 use crate::cli::lines::Lines;
 use crate::cli::piped::Piped;
@@ -70,7 +71,7 @@ impl Front {
     /// Tells the driver something that is no part of the conversation.
     pub fn note(self, text: &str) {
         match self {
-            Self::Terminal => quiet(text),
+            Self::Terminal => quiet(&said(text)),
             Self::Piped | Self::Json => report::note(text),
         }
     }

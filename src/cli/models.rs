@@ -6,6 +6,7 @@ use serde_json::json;
 
 use crate::cli::arguments::{Models, ModelsOf};
 use crate::cli::exit::Exit;
+use crate::cli::language::said;
 use crate::cli::report;
 use crate::cli::sessions::print;
 use crate::cli::table::table;
@@ -49,16 +50,16 @@ fn pretty(value: &serde_json::Value) -> Result<String, EngineError> {
 
 fn shown(listing: &Listing, project: &Project) -> Result<(), EngineError> {
     if !listing.models.is_empty() {
-        let head = ["NAME", "PROVIDER", "MODEL", "SERVER", "KEY", "FALLBACK", "LIMITS", "PRICE"].map(str::to_owned);
-        let rows: Vec<Vec<String>> = std::iter::once(head.to_vec()).chain(listing.models.iter().map(row)).collect();
+        let names = ["NAME", "PROVIDER", "MODEL", "SERVER", "KEY", "FALLBACK", "LIMITS", "PRICE"].map(head);
+        let rows: Vec<Vec<String>> = std::iter::once(names.to_vec()).chain(listing.models.iter().map(row)).collect();
         print(&plain(&table(&rows)))?;
         print("")?;
     }
-    print(&plain(&format!("A script without a `model:` asks `{}`: {}.", listing.default, listing.why)))?;
+    print(&plain(&said(&format!("A script without a `model:` asks `{}`: {}.", listing.default, listing.why))))?;
     if listing.models.is_empty() {
-        print(
+        print(&said(
             "docs/configuration.md tells how to configure a model: by a key in the environment, or in bcc-script.toml.",
-        )?;
+        ))?;
     }
     for model in &listing.models {
         for variable in &model.missing {
@@ -75,6 +76,14 @@ fn shown(listing: &Listing, project: &Project) -> Result<(), EngineError> {
         ));
     }
     Ok(())
+}
+
+fn head(name: &str) -> String {
+    said(name).into_owned()
+}
+
+fn in_language(text: String) -> String {
+    said(&text).into_owned()
 }
 
 fn row(model: &ListedModel) -> Vec<String> {
@@ -99,10 +108,10 @@ fn row(model: &ListedModel) -> Vec<String> {
         model.provider.name().to_owned(),
         or_nothing(model.model.clone()),
         or_nothing(model.server.clone()),
-        or_nothing(key),
+        or_nothing(key.map(in_language)),
         or_nothing(Some(model.fallback.join(", "))),
-        or_nothing(Some(limits.into_iter().flatten().collect::<Vec<_>>().join(", "))),
-        or_nothing(price),
+        or_nothing(Some(limits.into_iter().flatten().map(in_language).collect::<Vec<_>>().join(", "))),
+        or_nothing(price.map(in_language)),
     ]
 }
 
@@ -128,9 +137,9 @@ async fn checked(names: &[String], of: &ModelsOf, environment: &Environment) -> 
         let models: Vec<_> = results.iter().map(Checked::json).collect();
         print(&pretty(&json!({ "version": 1, "ok": ok, "models": models }))?)?;
     } else {
-        let head = ["NAME", "MODEL", "ANSWERS", "STREAMS", "TOKENS", "JSON SCHEMA", "JSON", "TOOL", "FIRST", "ALL"];
-        let head = head.map(str::to_owned).to_vec();
-        let rows: Vec<Vec<String>> = std::iter::once(head).chain(results.iter().map(result)).collect();
+        let names = ["NAME", "MODEL", "ANSWERS", "STREAMS", "TOKENS", "JSON SCHEMA", "JSON", "TOOL", "FIRST", "ALL"];
+        let rows: Vec<Vec<String>> =
+            std::iter::once(names.map(head).to_vec()).chain(results.iter().map(result)).collect();
         print(&plain(&table(&rows)))?;
         for result in &results {
             told(result);
@@ -140,7 +149,8 @@ async fn checked(names: &[String], of: &ModelsOf, environment: &Environment) -> 
 }
 
 fn result(checked: &Checked) -> Vec<String> {
-    let truth = |truth: Option<bool>| truth.map_or(NOTHING, |truth| if truth { "yes" } else { "no" }).to_owned();
+    let truth =
+        |truth: Option<bool>| truth.map_or(NOTHING.into(), |truth| said(if truth { "yes" } else { "no" })).into_owned();
     let ms = |ms: Option<u64>| ms.map_or_else(|| NOTHING.to_owned(), |ms| format!("{ms} ms"));
     vec![
         checked.name.clone(),

@@ -3,6 +3,7 @@
 use std::io::{IsTerminal, Write};
 
 use crate::cli::exit::Exit;
+use crate::cli::language::said;
 use crate::cli::terminal::plain;
 use crate::engine::error::EngineError;
 use crate::source::diagnostic::Diagnostic;
@@ -17,17 +18,26 @@ pub fn color() -> bool {
 }
 
 /// One line of standard error, without what would move a cursor: names and messages may come from anywhere. That nobody
-/// reads it is no reason to end a conversation.
+/// reads it is no reason to end a conversation. It is said in the language of the person.
 pub fn note(text: &str) {
+    note_as_it_is(&said(text));
+}
+
+/// A note that is in the language of the person already, or holds the words of others.
+pub fn note_as_it_is(text: &str) {
     let _ = writeln!(std::io::stderr().lock(), "{}", plain(text));
 }
 
 /// A note in a quiet colour.
 pub fn quiet(text: &str) {
+    quiet_as_it_is(&said(text));
+}
+
+fn quiet_as_it_is(text: &str) {
     if color() {
         let _ = writeln!(std::io::stderr().lock(), "\u{1b}[2m{}\u{1b}[0m", plain(text));
     } else {
-        note(text);
+        note_as_it_is(text);
     }
 }
 
@@ -62,8 +72,9 @@ pub fn warnings(found: &[Diagnostic]) {
     for diagnostic in found.iter().take(MOST_SHOWN) {
         let (line, column) = diagnostic.file.line_column(diagnostic.span.start);
         let place = format!("{}:{line}:{column}", diagnostic.file.name());
-        let help = diagnostic.help.as_ref().map(|help| format!(" ({help})")).unwrap_or_default();
-        quiet(&format!("{place}: {}[{}]: {}{help}", diagnostic.severity.name(), diagnostic.rule, diagnostic.message));
+        let help = diagnostic.help.as_ref().map(|help| format!(" ({})", said(help))).unwrap_or_default();
+        let severity = said(diagnostic.severity.name());
+        quiet_as_it_is(&format!("{place}: {severity}[{}]: {}{help}", diagnostic.rule, said(&diagnostic.message)));
     }
     if found.len() > MOST_SHOWN {
         quiet(&format!("{} more warnings", found.len() - MOST_SHOWN));
@@ -75,7 +86,7 @@ pub fn diagnostics(found: &[Diagnostic]) {
     if found.is_empty() {
         return;
     }
-    let shown = human::report(found, &human::Options { color: color(), all: false });
+    let shown = human::report(found, &human::Options { color: color(), all: false, say: said });
     let _ = write!(std::io::stderr().lock(), "{shown}");
     note(&human::counts(found));
 }

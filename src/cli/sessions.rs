@@ -14,6 +14,7 @@ use crate::cli::drive::{ResumeHint, drive};
 use crate::cli::exit::Exit;
 use crate::cli::front::Front;
 use crate::cli::json::{self, CatchUp};
+use crate::cli::language::{chosen, filled, said};
 use crate::cli::report;
 use crate::cli::run::{asked, needs_store, replayed};
 use crate::cli::terminal::plain;
@@ -27,6 +28,7 @@ use crate::engine::markdown::markdown;
 use crate::engine::project::{Project, absolute};
 use crate::engine::used::{told, used};
 use crate::program::event::Observer;
+use crate::words::language::Language;
 
 /// How many events are written again at a time: one may hold a prompt and a reply of megabytes.
 const PAGE: usize = 64;
@@ -41,7 +43,7 @@ pub async fn sessions(command: Sessions, environment: Environment) -> Result<Exi
         Sessions::Show { id, calls, store } => {
             let archive = existing(&store, &environment, Access::Read)?;
             let document = export(archive.as_ref(), &id, false).await?;
-            print(&if calls { table(&document) } else { markdown(&document) })?;
+            print(&if calls { table(&document, chosen()) } else { markdown(&document, chosen()) })?;
             Ok(Exit::Done)
         }
         Sessions::Resume(options) => {
@@ -56,7 +58,7 @@ pub async fn sessions(command: Sessions, environment: Environment) -> Result<Exi
                     let text = serde_json::to_string_pretty(&document);
                     print(&text.map_err(|error| EngineError::failed(error.to_string()))?)?;
                 }
-                Format::Md => print(&markdown(&document))?,
+                Format::Md => print(&markdown(&document, Language::English))?,
             }
             Ok(Exit::Done)
         }
@@ -106,15 +108,10 @@ async fn list(store: &Store, environment: &Environment) -> Result<Exit, EngineEr
     let archive = existing(store, environment, Access::Read)?;
     for row in archive.sessions().await? {
         let updated = row.updated_at.get(..19).unwrap_or(&row.updated_at).replace('T', " ");
-        print(&format!(
-            "{}\t{}\t{}\tuser {}\t{} answers\t{updated}\t{}",
-            row.id,
-            row.status,
-            row.script,
-            row.user,
-            row.answers,
-            spent(&row)
-        ))?;
+        let status = said(row.status.as_str());
+        let user = filled("user {user}", &[("user", &row.user)]);
+        let answers = filled("{answers} answers", &[("answers", &row.answers.to_string())]);
+        print(&format!("{}\t{status}\t{}\t{user}\t{answers}\t{updated}\t{}", row.id, row.script, said(&spent(&row))))?;
     }
     Ok(Exit::Done)
 }

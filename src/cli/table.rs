@@ -20,6 +20,11 @@ pub fn table(rows: &[Vec<String>]) -> String {
     rows.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
+/// `text` with spaces behind it, up to this width.
+pub fn padded(text: &str, width: usize) -> String {
+    format!("{text}{}", " ".repeat(width.saturating_sub(text.width())))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -5,6 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde_json::Value;
 
+use crate::cli::language::{filled, said};
 use crate::program::event::{Delta, Observer};
 
 /// Shows a conversation.
@@ -69,7 +70,7 @@ impl Observer for Terminal {
             "message" if text("role") == "ai" => shown.whole(text("message_id"), text("text")),
             "message_discarded" => shown.discard(text("message_id")),
             "outcome" if event.pointer("/metadata/parse_error") == Some(&Value::Bool(true)) => {
-                quiet("(the model's reply could not be read; /why tells more)");
+                quiet(&said("(the model's reply could not be read; /why tells more)"));
             }
             "routed" | "triggered" | "orchestrated" | "budget_reached" => {
                 if let Some(notice) = notice(kind, &event) {
@@ -79,9 +80,10 @@ impl Observer for Terminal {
             }
             "error" => {
                 shown.end_line();
-                print(&format!("{}\n", red(&format!("error: {}", plain(text("message"))))));
+                let told = filled("error: {error}", &[("error", &said(text("message")))]);
+                print(&format!("{}\n", red(&plain(&told))));
                 if !text("help").is_empty() {
-                    quiet(&format!("help: {}", plain(text("help"))));
+                    quiet(&plain(&filled("help: {help}", &[("help", &said(text("help")))])));
                 }
             }
             // A resumed session tells again what it waits for; the words before it were not shown by this process.
@@ -146,7 +148,7 @@ impl Shown {
     fn taken_back(&mut self) {
         if self.message.is_some() {
             self.end_line();
-            quiet("(the words above do not count)");
+            quiet(&said("(the words above do not count)"));
         }
     }
 
@@ -160,15 +162,19 @@ impl Shown {
 /// What is told of a decision while the conversation goes on; nothing where it simply goes on.
 fn notice(kind: &str, event: &Value) -> Option<String> {
     let text = |name: &str| event.get(name).and_then(Value::as_str).unwrap_or_default();
+    let (reason, route) = (text("reason"), text("route"));
     match kind {
-        "triggered" => Some(format!("(trigger {}: {}; /why tells more)", text("reason"), text("route"))),
-        "orchestrated" if event.get("accepted") == Some(&Value::Bool(true)) => {
-            Some("(a plan changed what is to come in this topic; /plan shows it)".to_owned())
+        "triggered" => {
+            Some(filled("(trigger {reason}: {route}; /why tells more)", &[("reason", reason), ("route", route)]))
         }
-        "budget_reached" => Some(format!("(budget: {}; /why tells more)", text("why"))),
+        "orchestrated" if event.get("accepted") == Some(&Value::Bool(true)) => {
+            Some(said("(a plan changed what is to come in this topic; /plan shows it)").into_owned())
+        }
+        "budget_reached" => Some(filled("(budget: {why}; /why tells more)", &[("why", &said(text("why")))])),
         // A failure is told as an error.
         "routed" if !matches!(text("route"), "next" | "resume" | "fail" | "error") => {
-            Some(format!("({} at {}: {}; /why tells more)", text("reason"), text("from"), text("route")))
+            let values = [("reason", reason), ("from", text("from")), ("route", route)];
+            Some(filled("({reason} at {from}: {route}; /why tells more)", &values))
         }
         _ => None,
     }

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use crate::cli::arguments::{Coverage as Format, Results, Test};
 use crate::cli::exit::Exit;
+use crate::cli::language::{chosen, filled};
 use crate::cli::report;
 use crate::cli::test_json::json;
 use crate::cli::test_report::{case, summary};
@@ -23,6 +24,7 @@ use crate::engine::trial::run::run;
 use crate::engine::validate::names::Names;
 use crate::engine::validate::roots::here;
 use crate::source::diagnostic::sort;
+use crate::words::language::Language;
 
 /// Runs the subcommand.
 ///
@@ -59,15 +61,15 @@ pub fn test(options: &Test, environment: &Environment) -> Result<Exit, EngineErr
             let color = color();
             let mut text = String::new();
             for ran in &outcome.ran {
-                text.push_str(&case(ran, color));
+                text.push_str(&case(ran, color, chosen()));
             }
-            text.push_str(&summary(&outcome.ran, tests.unreadable(), tests.passed_over));
+            text.push_str(&summary(&outcome.ran, tests.unreadable(), tests.passed_over, chosen()));
             write(&text)?;
         }
         Results::Json => write(&json(&outcome.ran, &found, &outcome.stale))?,
     }
     if let Some(file) = &options.junit {
-        kept(file, &junit(&outcome.ran, &|ran| case(ran, false)))?;
+        kept(file, &junit(&outcome.ran, &|ran| case(ran, false, Language::English)))?;
     }
     for file in &outcome.stale {
         report::note(&format!("note: no test keeps the snapshot {file} any more; delete it"));
@@ -98,12 +100,11 @@ fn covered(options: &Test, ran: &[Ran]) -> Result<bool, EngineError> {
     }
     let total = coverage.total();
     let Some(least) = options.coverage_min.filter(|least| !total.reaches(*least)) else { return Ok(true) };
-    report::note(&format!(
-        "error: {} of what the scripts hold ran ({} of {}), and `--coverage-min` asks for {least}%",
-        total.percent(),
-        total.covered,
-        total.total
-    ));
+    let (percent, covered, all) = (total.percent(), total.covered.to_string(), total.total.to_string());
+    let values = [("percent", percent.as_str()), ("covered", &covered), ("all", &all), ("least", &least.to_string())];
+    let literal =
+        "error: {percent} of what the scripts hold ran ({covered} of {all}), and `--coverage-min` asks for {least}%";
+    report::note_as_it_is(&filled(literal, &values));
     if options.coverage.is_none() {
         report::note("help: `--coverage` tells what never ran");
     }
@@ -112,7 +113,7 @@ fn covered(options: &Test, ran: &[Ran]) -> Result<bool, EngineError> {
 
 fn tell(options: &Test, format: Format, coverage: &Coverage) -> Result<(), EngineError> {
     let text = match format {
-        Format::Table => table(coverage, options.coverage_out.is_none() && color()),
+        Format::Table => table(coverage, options.coverage_out.is_none() && color(), chosen()),
         Format::Json => format!("{:#}\n", coverage_json(coverage)),
         Format::Html => html(coverage),
     };

@@ -2,10 +2,12 @@
 
 use std::fmt::Write;
 
+use crate::cli::table::padded;
 use crate::cli::terminal::plain;
 use crate::engine::trial::difference::{Piece, condensed, difference, in_line};
 use crate::engine::trial::ran::{Failure, Line, Ran, Status};
 use crate::program::event::Speaker;
+use crate::words::language::Language;
 
 /// The most lines of a conversation that a failure shows.
 const MOST_LINES: usize = 40;
@@ -18,9 +20,9 @@ const GREEN: &str = "32";
 const YELLOW: &str = "33";
 const QUIET: &str = "2";
 
-/// One case.
-pub fn case(ran: &Ran, color: bool) -> String {
-    let paint = Paint(color);
+/// One case, told in `language`. What was said in it is never translated, nor are values.
+pub fn case(ran: &Ran, color: bool, language: Language) -> String {
+    let paint = Paint { color, language };
     let mut out = String::new();
     let (sign, code) = match ran.status {
         Status::Passed => ("✓", GREEN),
@@ -35,13 +37,17 @@ pub fn case(ran: &Ran, color: bool) -> String {
     // Writing to a text does not fail, here and below.
     let _ = writeln!(out, "{} {} {place}", paint.in_color(code, sign), plain(&ran.title()));
     if let Some(why) = &ran.why {
-        let _ = writeln!(out, "    {}", plain(why));
+        let _ = writeln!(out, "    {}", plain(&language.said(why)));
     }
     if ran.failed() {
         story(ran, paint, &mut out);
     }
     for note in &ran.notes {
-        let _ = writeln!(out, "    {}", paint.in_color(YELLOW, &format!("note: {}", plain(note))));
+        let _ = writeln!(
+            out,
+            "    {}",
+            paint.in_color(YELLOW, &plain(&language.filled("note: {note}", &[("note", &language.said(note))])))
+        );
     }
     if ran.failed() {
         out.push('\n');
@@ -54,7 +60,8 @@ fn story(ran: &Ran, paint: Paint, out: &mut String) {
     let said = ran.failures.first().map_or(ran.transcript.len(), |failure| failure.said);
     let hidden = said.saturating_sub(MOST_LINES);
     if hidden > 0 {
-        let _ = writeln!(out, "    … {hidden} lines before");
+        let hidden = hidden.to_string();
+        let _ = writeln!(out, "    {}", paint.language.filled("… {hidden} lines before", &[("hidden", &hidden)]));
     }
     for line in ran.transcript.iter().take(said).skip(hidden) {
         spoken(line, paint, out);
@@ -65,9 +72,9 @@ fn story(ran: &Ran, paint: Paint, out: &mut String) {
 }
 
 fn spoken(line: &Line, paint: Paint, out: &mut String) {
-    let (who, code) = if line.speaker == Speaker::Ai { ("AI  ", QUIET) } else { ("user", "1") };
-    let who = paint.in_color(code, who);
-    let text = cut(line.text.trim_end());
+    let (who, code) = if line.speaker == Speaker::Ai { ("AI", QUIET) } else { ("user", "1") };
+    let who = paint.in_color(code, &padded(&paint.language.said(who), 4));
+    let text = cut(line.text.trim_end(), paint.language);
     let mut lines = text.lines();
     let _ = writeln!(out, "    {who} │ {}", plain(lines.next().unwrap_or_default()));
     for more in lines {
@@ -78,7 +85,8 @@ fn spoken(line: &Line, paint: Paint, out: &mut String) {
 fn told(ran: &Ran, failure: &Failure, paint: Paint, out: &mut String) {
     let written =
         ran.file.line_span(failure.line).map(|span| ran.file.slice(span).trim().to_owned()).unwrap_or_default();
-    let written = cut(&written);
+    let language = paint.language;
+    let written = cut(&written, language);
     let place = format!("{}:{}", ran.file.name(), failure.line);
     let _ = writeln!(
         out,
@@ -87,66 +95,75 @@ fn told(ran: &Ran, failure: &Failure, paint: Paint, out: &mut String) {
         plain(&written),
         paint.in_color(QUIET, &format!("({place})"))
     );
-    let _ = writeln!(out, "    {}", paint.in_color(RED, &plain(&failure.message)));
+    let _ = writeln!(out, "    {}", paint.in_color(RED, &plain(&language.said(&failure.message))));
     if let Some(exact) = &failure.exact {
-        block("expected", exact, out);
-        block("found", &failure.found, out);
+        block("expected", &plain(exact), language, out);
+        block("found", &plain(&failure.found), language, out);
         let pieces = condensed(difference(exact, failure.found.trim()));
-        block("differs", &paint.difference(&pieces), out);
+        block("differs", &paint.difference(&pieces), language, out);
     } else {
         if !failure.expected.is_empty() {
-            block("expected", &failure.expected, out);
+            block("expected", &plain(&language.said(&failure.expected)), language, out);
         }
         if !failure.found.is_empty() {
-            block("found", &failure.found, out);
+            block("found", &plain(&failure.found), language, out);
         }
     }
     if let Some(help) = &failure.help {
-        block("help", help, out);
+        block("help", &plain(&language.said(help)), language, out);
     }
 }
 
 /// A text that is not too long to be read.
-fn cut(text: &str) -> String {
+fn cut(text: &str, language: Language) -> String {
     match text.char_indices().nth(MOST_CHARACTERS) {
-        Some((end, _)) => format!("{}… ({} characters)", text.get(..end).unwrap_or_default(), text.chars().count()),
+        Some((end, _)) => {
+            let (start, count) = (text.get(..end).unwrap_or_default(), text.chars().count().to_string());
+            format!("{start}… {}", language.filled("({count} characters)", &[("count", &count)]))
+        }
         None => text.to_owned(),
     }
 }
 
-fn block(name: &str, text: &str, out: &mut String) {
-    let shown = cut(text);
+fn block(name: &str, text: &str, language: Language, out: &mut String) {
+    let shown = cut(text, language);
     let mut lines = shown.lines();
     let first = lines.next().unwrap_or_default();
-    let clean = |line: &str| if name == "differs" { line.to_owned() } else { plain(line) };
-    let _ = writeln!(out, "    {name:<9} {}", clean(first));
+    let _ = writeln!(out, "    {} {first}", padded(&language.said(name), 9));
     for more in lines {
-        let _ = writeln!(out, "    {:<9} {}", "", clean(more));
+        let _ = writeln!(out, "    {:<9} {more}", "");
     }
 }
 
 /// The last line.
-pub fn summary(ran: &[Ran], unreadable: usize, passed_over: usize) -> String {
+pub fn summary(ran: &[Ran], unreadable: usize, passed_over: usize, language: Language) -> String {
     let count = |status| ran.iter().filter(|ran| ran.status == status).count();
     let failed = count(Status::Failed) + count(Status::Broken) + unreadable;
     let others = match passed_over {
-        0 => String::new(),
-        1 => " (1 YAML file is no test and was passed over)".to_owned(),
-        more => format!(" ({more} YAML files are no tests and were passed over)"),
+        0 => "",
+        1 => " (1 YAML file is no test and was passed over)",
+        _ => " ({passed_over} YAML files are no tests and were passed over)",
     };
-    format!("{} passed, {failed} failed, {} skipped{others}\n", count(Status::Passed), count(Status::Skipped))
+    let others = language.filled(others, &[("passed_over", &passed_over.to_string())]);
+    let number = |number: usize| number.to_string();
+    let (passed, failed, skipped) = (number(count(Status::Passed)), number(failed), number(count(Status::Skipped)));
+    let values = [("passed", passed.as_str()), ("failed", &failed), ("skipped", &skipped)];
+    format!("{}{others}\n", language.filled("{passed} passed, {failed} failed, {skipped} skipped", &values))
 }
 
 #[derive(Clone, Copy)]
-struct Paint(bool);
+struct Paint {
+    color: bool,
+    language: Language,
+}
 
 impl Paint {
     fn in_color(self, code: &str, text: &str) -> String {
-        if self.0 { format!("\u{1b}[{code}m{text}\u{1b}[0m") } else { text.to_owned() }
+        if self.color { format!("\u{1b}[{code}m{text}\u{1b}[0m") } else { text.to_owned() }
     }
 
     fn difference(self, pieces: &[Piece]) -> String {
-        if !self.0 {
+        if !self.color {
             return plain(&in_line(pieces));
         }
         let mark = |piece: &Piece| match piece {

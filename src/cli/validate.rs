@@ -5,6 +5,7 @@ use std::io::{self, IsTerminal, Write};
 use crate::check::diagnostics::{DIAGNOSTICS, Page};
 use crate::cli::arguments::{Deny, Findings, Validate};
 use crate::cli::exit::Exit;
+use crate::cli::language::said;
 use crate::cli::migrate::told;
 use crate::cli::report;
 use crate::cli::watch::watch;
@@ -67,7 +68,7 @@ pub fn write(options: &Validate, report: &ValidateReport) -> Result<bool, Engine
 /// As [`write`].
 pub fn write_as(format: Findings, all: bool, report: &ValidateReport) -> Result<bool, EngineError> {
     let text = match format {
-        Findings::Human => human::report(&report.diagnostics, &human::Options { color: color(), all }),
+        Findings::Human => human::report(&report.diagnostics, &human::Options { color: color(), all, say: said }),
         Findings::Json => json(report.files, &report.diagnostics),
         Findings::Sarif => {
             let rule = |page: &'static Page| RuleText { slug: page.slug, severity: page.severity, page: page.text };

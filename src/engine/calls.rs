@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use unicode_width::UnicodeWidthStr;
 
 use crate::reply::strategies::Strategy;
+use crate::words::language::Language;
 
 /// What some calls cost together.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -95,16 +96,16 @@ fn by_action(calls: &[Value]) -> Vec<((String, String), Usage)> {
     sums
 }
 
-/// `sessions show --calls`: every call of an export, then the sums.
-pub fn table(export: &Value) -> String {
+/// `sessions show --calls`: every call of an export, then the sums, told in `language`.
+pub fn table(export: &Value, language: Language) -> String {
     let none = Vec::new();
     let calls = export.get("model_calls").and_then(Value::as_array).unwrap_or(&none);
     if calls.is_empty() {
-        return "no model was asked yet".to_owned();
+        return language.said("no model was asked yet").into_owned();
     }
     let head = ["seq", "action", "round", "for", "model", "in", "out", "first", "total", "tries", "read", "cost"];
-    let rows = calls.iter().map(row);
-    let mut told = columns(&head, &[0, 2, 5, 6, 7, 8, 9], rows.collect());
+    let rows = calls.iter().map(|call| row(call, language));
+    let mut told = columns(&head, language, &[0, 2, 5, 6, 7, 8, 9], rows.collect());
     let usage = |name: String, purpose: String, usage: &Usage| {
         let Usage { calls, reasks, attempts, tokens_in, tokens_out, ms, .. } = usage;
         let numbers = [*calls, *reasks, *attempts, *tokens_in, *tokens_out].map(|number| number.to_string());
@@ -115,19 +116,19 @@ pub fn table(export: &Value) -> String {
     };
     let mut sums: Vec<Vec<String>> =
         by_action(calls).into_iter().map(|((action, purpose), sum)| usage(action, purpose, &sum)).collect();
-    sums.push(usage("all".to_owned(), String::new(), &whole(calls)));
+    sums.push(usage(language.said("all").into_owned(), String::new(), &whole(calls)));
     let head = ["action", "for", "calls", "asked again", "tries", "in", "out", "total", "cost"];
-    let _ = write!(told, "\n{}", columns(&head, &[2, 3, 4, 5, 6, 7], sums));
+    let _ = write!(told, "\n{}", columns(&head, language, &[2, 3, 4, 5, 6, 7], sums));
     told.trim_end().to_owned()
 }
 
-fn row(call: &Value) -> Vec<String> {
+fn row(call: &Value, language: Language) -> Vec<String> {
     let number = |name: &str| dash(call.get(name).and_then(Value::as_u64).map(|n| n.to_string()).unwrap_or_default());
     let round = call.pointer("/location/round").and_then(Value::as_u64).map(|n| n.to_string());
     let ms = |name: &str| seconds(call.get(name).and_then(Value::as_u64));
     let mut model = text(call, "/model");
     for passed in call.get("passed_over").and_then(Value::as_array).into_iter().flatten() {
-        let _ = write!(model, " (not {})", text(passed, "/model"));
+        let _ = write!(model, " {}", language.filled("(not {model})", &[("model", &text(passed, "/model"))]));
     }
     let again = if call.get("reask").and_then(Value::as_u64).is_some_and(|reask| reask > 0) { ", again" } else { "" };
     let cost = call
@@ -138,14 +139,14 @@ fn row(call: &Value) -> Vec<String> {
         number("seq"),
         dash(text(call, "/location/action_id")),
         dash(round.unwrap_or_default()),
-        format!("{}{again}", text(call, "/purpose")),
+        format!("{}{}", language.said(&text(call, "/purpose")), language.said(again)),
         dash(model),
         number("tokens_in"),
         number("tokens_out"),
         ms("first_token_ms"),
         ms("ms"),
         number("attempts"),
-        read(call),
+        language.said(&read(call)).into_owned(),
         dash(cost.unwrap_or_default()),
     ]
 }
@@ -169,8 +170,8 @@ fn read(call: &Value) -> String {
 }
 
 /// Rows under a head, in columns that are right for wide characters too; those at `right` are aligned there.
-fn columns(head: &[&str], right: &[usize], rows: Vec<Vec<String>>) -> String {
-    let head: Vec<String> = head.iter().map(|&name| name.to_owned()).collect();
+fn columns(head: &[&str], language: Language, right: &[usize], rows: Vec<Vec<String>>) -> String {
+    let head: Vec<String> = head.iter().map(|name| language.said(name).into_owned()).collect();
     let all: Vec<Vec<String>> = std::iter::once(head.clone()).chain(rows).collect();
     let width =
         |column: usize| all.iter().filter_map(|row| row.get(column)).map(|cell| cell.width()).max().unwrap_or(0);
@@ -232,8 +233,8 @@ mod tests {
 
     #[test]
     fn every_call_and_every_sum_stands_in_its_column() {
-        insta::assert_snapshot!(table(&json!({ "model_calls": calls() })));
-        assert_eq!(table(&json!({ "model_calls": [] })), "no model was asked yet");
+        insta::assert_snapshot!(table(&json!({ "model_calls": calls() }), Language::English));
+        assert_eq!(table(&json!({ "model_calls": [] }), Language::English), "no model was asked yet");
     }
 
     #[test]

@@ -6,9 +6,11 @@ use serde_json::Value;
 
 use crate::engine::calls::whole;
 use crate::engine::used::told;
+use crate::words::language::Language;
 
-/// The document of an export.
-pub fn markdown(export: &Value) -> String {
+/// The document of an export. Its own words are in `language`; names, values and what was said stay as they are.
+pub fn markdown(export: &Value, language: Language) -> String {
+    let filled = |literal: &str, values: &[(&str, &str)]| language.filled(literal, values);
     let text = |pointer: &str| export.pointer(pointer).map(shown).unwrap_or_default();
     let mut document = String::new();
     let name = match export.pointer("/session/script_name") {
@@ -16,21 +18,26 @@ pub fn markdown(export: &Value) -> String {
         _ => text("/session/script"),
     };
     let _ = writeln!(document, "# {name}\n");
-    let _ = writeln!(document, "- session: {} ({})", text("/session/id"), text("/session/status"));
+    let status = text("/session/status");
+    let values = [("id", &*text("/session/id")), ("status", &*language.said(&status))];
+    let _ = writeln!(document, "{}", filled("- session: {id} ({status})", &values));
     if let Some(place) = export.pointer("/session/location").map(place).filter(|place| !place.is_empty()) {
         let round = export.pointer("/session/location/round").and_then(Value::as_u64);
-        let round = round.map(|round| format!(", round {round}")).unwrap_or_default();
-        let _ = writeln!(document, "- at: {}{round}", place.join(" › "));
+        let round = round.map(|round| filled(", round {round}", &[("round", &round.to_string())])).unwrap_or_default();
+        let place = format!("{}{round}", place.join(" › "));
+        let _ = writeln!(document, "{}", filled("- at: {place}", &[("place", &place)]));
     }
-    let _ = writeln!(document, "- user: {}", text("/session/user"));
-    let _ = writeln!(document, "- used: {}", export.get("session").map(told).unwrap_or_default());
+    let _ = writeln!(document, "{}", filled("- user: {user}", &[("user", &text("/session/user"))]));
+    let used = export.get("session").map(told).unwrap_or_default();
+    let _ = writeln!(document, "{}", filled("- used: {used}", &[("used", &language.said(&used))]));
     let calls = export.get("model_calls").and_then(Value::as_array);
     let cost = calls.map(|calls| whole(calls).cost_told()).filter(|cost| !cost.is_empty());
     if let Some(cost) = cost {
-        let _ = writeln!(document, "- cost: {cost}");
+        let _ = writeln!(document, "{}", filled("- cost: {cost}", &[("cost", &cost)]));
     }
-    let _ = writeln!(document, "- from {} to {}\n", text("/session/started_at"), text("/session/updated_at"));
-    let _ = writeln!(document, "## Conversation\n");
+    let (from, to) = (text("/session/started_at"), text("/session/updated_at"));
+    let _ = writeln!(document, "{}\n", filled("- from {from} to {to}", &[("from", &from), ("to", &to)]));
+    let _ = writeln!(document, "## {}\n", language.said("Conversation"));
     let mut shown_place = Vec::new();
     for message in list(export, "transcript") {
         let field = |name: &str| message.get(name).map(shown).unwrap_or_default();
@@ -44,18 +51,18 @@ pub fn markdown(export: &Value) -> String {
         let words = field("text").replace('\n', "\n  ");
         let _ = writeln!(document, "- **{}** {words}", field("role"));
     }
-    advice(&mut document, export);
-    plans(&mut document, export);
-    let _ = writeln!(document, "\n## Variables\n");
+    advice(&mut document, export, language);
+    plans(&mut document, export, language);
+    let _ = writeln!(document, "\n## {}\n", language.said("Variables"));
     for (scope, values) in export.pointer("/variables").and_then(Value::as_object).into_iter().flatten() {
         let nested = matches!(scope.as_str(), "phase" | "topic");
         for (name, value) in values.as_object().into_iter().flatten() {
             if !nested {
-                line(&mut document, scope, name, value);
+                line(&mut document, scope, name, value, language);
                 continue;
             }
             for (inner, value) in value.as_object().into_iter().flatten() {
-                line(&mut document, &format!("{scope} {name}"), inner, value);
+                line(&mut document, &format!("{scope} {name}"), inner, value, language);
             }
         }
     }
@@ -74,28 +81,32 @@ fn place(location: &Value) -> Vec<String> {
 }
 
 /// What monitors advised.
-fn advice(document: &mut String, export: &Value) {
+fn advice(document: &mut String, export: &Value, language: Language) {
     let advice = |row: &&Value| row.pointer("/analysis/feedback_for_action").is_some_and(Value::is_string);
     for (number, row) in list(export, "monitor_feedback").filter(advice).enumerate() {
         if number == 0 {
-            let _ = writeln!(document, "\n## What monitors advised\n");
+            let _ = writeln!(document, "\n## {}\n", language.said("What monitors advised"));
         }
         let field = |pointer: &str| row.pointer(pointer).map(shown).unwrap_or_default().replace('\n', " ");
         let used = if row.get("used") == Some(&Value::Bool(true)) { "used" } else { "not used" };
         let (action, round) = (field("/action_id"), field("/round"));
-        let _ = writeln!(document, "- {action}, round {round} ({used}): {}", field("/analysis/feedback_for_action"));
+        let advice = field("/analysis/feedback_for_action");
+        let used = language.said(used);
+        let values = [("action", &*action), ("round", &*round), ("used", &*used), ("advice", &*advice)];
+        let _ = writeln!(document, "{}", language.filled("- {action}, round {round} ({used}): {advice}", &values));
     }
 }
 
 /// What plans changed.
-fn plans(document: &mut String, export: &Value) {
+fn plans(document: &mut String, export: &Value, language: Language) {
     for (number, row) in list(export, "plans").enumerate() {
         if number == 0 {
-            let _ = writeln!(document, "\n## Plans\n");
+            let _ = writeln!(document, "\n## {}\n", language.said("Plans"));
         }
         let field = |name: &str| row.get(name).map(shown).unwrap_or_default().replace('\n', " ");
         let accepted = if row.get("accepted") == Some(&Value::Bool(true)) { "accepted" } else { "refused" };
-        let _ = writeln!(document, "- {} {accepted}: {}", field("change"), field("why"));
+        let (accepted, why) = (language.said(accepted), field("why"));
+        let _ = writeln!(document, "- {} {accepted}: {}", field("change"), language.said(&why));
     }
 }
 
@@ -103,10 +114,11 @@ fn list<'e>(export: &'e Value, name: &str) -> impl Iterator<Item = &'e Value> {
     export.get(name).and_then(Value::as_array).into_iter().flatten()
 }
 
-fn line(document: &mut String, scope: &str, name: &str, variable: &Value) {
+fn line(document: &mut String, scope: &str, name: &str, variable: &Value, language: Language) {
     let value = variable.get("value").map(shown).unwrap_or_default().replace('\n', " ");
     let source = variable.get("source").map(shown).unwrap_or_default();
-    let _ = writeln!(document, "- {scope}: `{name}` = {value} (set by {source})");
+    let set_by = language.filled("(set by {source})", &[("source", &source)]);
+    let _ = writeln!(document, "- {scope}: `{name}` = {value} {set_by}");
 }
 
 fn shown(value: &Value) -> String {

@@ -91,7 +91,7 @@ impl RustSource {
 }
 
 /// `text` with comments and the insides of literals blanked out; line ends and lengths stay.
-fn without_comments_and_literals(text: &str) -> String {
+pub(crate) fn without_comments_and_literals(text: &str) -> String {
     let bytes = text.as_bytes();
     let mut code: Vec<u8> = bytes.to_vec();
     let blank = |code: &mut Vec<u8>, range: Range<usize>| {
@@ -128,7 +128,7 @@ fn without_comments_and_literals(text: &str) -> String {
 }
 
 /// The length of the block comment that `rest` begins with; comments nest.
-fn block_comment(rest: &[u8]) -> usize {
+pub(crate) fn block_comment(rest: &[u8]) -> usize {
     let (mut depth, mut at) = (0_usize, 0);
     while at < rest.len() {
         if rest[at..].starts_with(b"/*") {
@@ -146,7 +146,7 @@ fn block_comment(rest: &[u8]) -> usize {
 }
 
 /// The number of `#` of a raw string that begins at `at`.
-fn raw_string(bytes: &[u8], at: usize) -> Option<usize> {
+pub(crate) fn raw_string(bytes: &[u8], at: usize) -> Option<usize> {
     let in_word = at > 0 && (bytes[at - 1].is_ascii_alphanumeric() || bytes[at - 1] == b'_') && bytes[at - 1] != b'b';
     if bytes[at] != b'r' || in_word {
         return None;
@@ -156,7 +156,7 @@ fn raw_string(bytes: &[u8], at: usize) -> Option<usize> {
 }
 
 /// The length of the literal that `rest` begins with, up to the `quote` that no backslash precedes.
-fn quoted(rest: &[u8], quote: u8) -> usize {
+pub(crate) fn quoted(rest: &[u8], quote: u8) -> usize {
     let mut at = 1;
     while at < rest.len() {
         match rest[at] {
@@ -169,7 +169,7 @@ fn quoted(rest: &[u8], quote: u8) -> usize {
 }
 
 /// Whether the `'` at `at` begins a character and not a lifetime.
-fn is_character(text: &str, at: usize) -> bool {
+pub(crate) fn is_character(text: &str, at: usize) -> bool {
     let mut characters = text[at + 1..].chars();
     match characters.next() {
         Some('\\') => true,
@@ -179,7 +179,7 @@ fn is_character(text: &str, at: usize) -> bool {
 }
 
 /// The ranges of items under `#[cfg(test)]`, and the names of modules among them that stand in files of their own.
-fn test_items(code: &str) -> (Vec<Range<usize>>, Vec<String>) {
+pub(crate) fn test_items(code: &str) -> (Vec<Range<usize>>, Vec<String>) {
     const MARK: &str = "#[cfg(test)]";
     let (mut ranges, mut modules) = (Vec::new(), Vec::new());
     for (start, _) in code.match_indices(MARK) {

@@ -71,14 +71,14 @@ impl Rule for ImpossibleExitReason {
                     continue;
                 }
                 let others = REASONS.iter().filter(|other| given & bit(other) != 0 && **other != ERROR);
-                let others: Vec<&str> = others.copied().collect();
+                let others: Vec<String> = others.map(|other| format!("`{other}`")).collect();
                 let message = match action {
                     Some(_) => format!("{what} never ends with `{reason}`"),
                     None => format!("{what} ever ends with `{reason}`"),
                 };
                 let why = match action {
                     Some(_) if !others.is_empty() => {
-                        format!("{}; this one ends with `{}`", why(reason), others.join("` or `"))
+                        format!("{}; this one ends with {}", why(reason), others.join(" or "))
                     }
                     // Who writes such a route may well think of what is called.
                     None if !facts.seen.calls.is_empty() && talks.contains(&reason) => {

@@ -5,6 +5,7 @@ use serde_json::Value;
 use crate::archive::contract::Archive;
 use crate::cli::commands::why::Asked;
 use crate::cli::commands::{place, plan, prompt, variables, why};
+use crate::cli::language::{filled, said};
 use crate::cli::terminal::{plain, quiet};
 use crate::engine::error::EngineError;
 use crate::run::session::Session;
@@ -27,16 +28,22 @@ const HELP: &str = "\
 pub async fn command(words: &str, session: &Session, archive: &dyn Archive) -> Result<(), EngineError> {
     let (name, rest) = words.split_once(char::is_whitespace).unwrap_or((words, ""));
     let text = match (name, rest.trim()) {
-        ("help" | "h" | "?", _) => HELP.to_owned(),
+        ("help" | "h" | "?", _) => said(HELP).into_owned(),
         ("vars", "") => variables::variables(session),
         ("where", "") => place::place(session, &last(archive, &session.id, "outcome").await?),
         ("why", rest) => match Asked::read(rest) {
             Some(asked) => why::why(session, archive, asked).await?,
-            None => format!("/why knows no `{rest}`: write /why, /why 3, /why all, each with or without raw"),
+            None => {
+                let literal = "/why knows no `{rest}`: write /why, /why 3, /why all, each with or without raw";
+                filled(literal, &[("rest", rest)])
+            }
         },
         ("plan", "") => plan::plan(session, archive).await?,
         ("prompt", "") => prompt::prompt(&last(archive, &session.id, "outcome").await?),
-        _ => format!("there is no command /{words}; /help lists them, and //{words} says it to the AI"),
+        _ => filled(
+            "there is no command /{words}; /help lists them, and //{words} says it to the AI",
+            &[("words", words)],
+        ),
     };
     quiet(&plain(&text));
     Ok(())

@@ -2,7 +2,8 @@
 
 use serde_json::Value;
 
-use crate::cli::commands::trace::{label, short, text, times};
+use crate::cli::commands::trace::{by_name, label, short, text, times};
+use crate::cli::language::{filled, said};
 use crate::reply::strategies::Strategy;
 
 /// The lines about `outcome`. `call` is the model call whose reply it read, or null.
@@ -14,7 +15,8 @@ pub fn outcome(outcome: &Value, call: &Value, raw: bool) -> Vec<String> {
     let mut lines = vec![label(
         "action",
         &if talks {
-            format!("{path} (round {} of {})", at("/metadata/current_round"), at("/metadata/max_rounds"))
+            let (round, most) = (at("/metadata/current_round"), at("/metadata/max_rounds"));
+            filled("{path} (round {round} of {most})", &by_name(&[("path", path), ("round", round), ("most", most)]))
         } else {
             format!("{path} ({})", at("/action_type"))
         },
@@ -27,10 +29,13 @@ pub fn outcome(outcome: &Value, call: &Value, raw: bool) -> Vec<String> {
     if let Some(message) = outcome.pointer("/metadata/error_message").and_then(Value::as_str)
         && outcome.pointer("/debug_info/parse_error").is_none()
     {
-        lines.push(label("went wrong", message));
+        lines.push(label("went wrong", &said(message)));
     }
     if let Some(reason) = outcome.pointer("/metadata/held_back").and_then(Value::as_str) {
-        lines.push(label("held back", &format!("the reply called itself unsafe and was not said: {reason}")));
+        lines.push(label(
+            "held back",
+            &filled("the reply called itself unsafe and was not said: {reason}", &[("reason", reason)]),
+        ));
     }
     for (name, metric) in fields(outcome, "metrics") {
         lines.push(label("metric", &format!("{name}: {}", metric.as_str().unwrap_or_default())));
@@ -40,9 +45,9 @@ pub fn outcome(outcome: &Value, call: &Value, raw: bool) -> Vec<String> {
     }
     lines.extend(reading(outcome, call));
     if raw && outcome.pointer("/debug_info/llm_response").is_some() {
-        lines.push(format!("raw reply:\n{}", at("/debug_info/llm_response")));
+        lines.push(format!("{}\n{}", said("raw reply:"), at("/debug_info/llm_response")));
     } else if outcome.pointer("/debug_info/parse_error").is_some() {
-        lines.push("  /why raw shows what the model wrote, /prompt what it was sent".to_owned());
+        lines.push(said("  /why raw shows what the model wrote, /prompt what it was sent").into_owned());
     }
     lines
 }
@@ -54,10 +59,13 @@ fn fields<'v>(outcome: &'v Value, name: &str) -> impl Iterator<Item = (&'v Strin
 fn completed(outcome: &Value) -> String {
     let done = if outcome.get("completed") == Some(&Value::Bool(true)) { "yes" } else { "no" };
     match outcome.get("exit_reason").and_then(Value::as_str) {
-        Some(reason) => format!("{done}, exit reason {reason}: {}", in_words(reason)),
-        None if done == "yes" => done.to_owned(),
-        None if fields(outcome, "metrics").next().is_none() => format!("{done}: it waits for an answer"),
-        None => format!("{done}: nothing ended it, so it has another round"),
+        Some(reason) => {
+            let values = [("done", &*said(done)), ("reason", reason), ("words", &*said(in_words(reason)))];
+            filled("{done}, exit reason {reason}: {words}", &values)
+        }
+        None if done == "yes" => said(done).into_owned(),
+        None if fields(outcome, "metrics").next().is_none() => said("no: it waits for an answer").into_owned(),
+        None => said("no: nothing ended it, so it has another round").into_owned(),
     }
 }
 
@@ -80,17 +88,19 @@ fn in_words(reason: &str) -> &'static str {
 fn reading(outcome: &Value, call: &Value) -> Vec<String> {
     let mut lines = Vec::new();
     if let Some(attempts) = call.get("attempts").and_then(Value::as_u64).filter(|attempts| *attempts > 1) {
-        lines.push(label("model", &format!("answered at the {attempts}. try")));
+        lines.push(label("model", &filled("answered at the {attempts}. try", &[("attempts", &attempts.to_string())])));
     }
     if let Some(reask) = call.get("reask").and_then(Value::as_u64).filter(|reask| *reask > 0) {
-        lines.push(label("asked again", &format!("the model was asked again {} for this turn", times(reask))));
+        let told = filled("the model was asked again {times} for this turn", &[("times", &times(reask))]);
+        lines.push(label("asked again", &told));
     }
     let error = outcome.pointer("/debug_info/parse_error");
     let count = outcome.pointer("/metadata/parse_retry_count").and_then(Value::as_u64);
     if let (Some(count), None) = (count, error) {
         let strategy = Strategy::ALL.into_iter().find(|strategy| u64::from(strategy.number()) == count);
         let name = strategy.map(|strategy| format!(", {}", strategy.name())).unwrap_or_default();
-        lines.push(label("reply read", &format!("by strategy {count}{name}")));
+        let values = [("count", count.to_string()), ("name", name)];
+        lines.push(label("reply read", &filled("by strategy {count}{name}", &by_name(&values))));
     }
     let repairs = call.get("repairs").and_then(Value::as_array).map_or(0, Vec::len);
     if repairs > 0 {
@@ -103,8 +113,9 @@ fn reading(outcome: &Value, call: &Value) -> Vec<String> {
             .collect();
         kinds.sort_unstable();
         kinds.dedup();
-        let places = if repairs == 1 { "one place" } else { "several places" };
-        lines.push(label("mended", &format!("the reply was near-JSON, mended in {places}: {}", kinds.join(", "))));
+        let places = said(if repairs == 1 { "one place" } else { "several places" });
+        let values = [("places", &*places), ("kinds", &kinds.join(", "))];
+        lines.push(label("mended", &filled("the reply was near-JSON, mended in {places}: {kinds}", &values)));
     }
     for bend in call.get("bent").and_then(Value::as_array).into_iter().flatten() {
         let field = |name: &str| bend.get(name).and_then(Value::as_str).unwrap_or_default();
@@ -112,25 +123,26 @@ fn reading(outcome: &Value, call: &Value) -> Vec<String> {
             "coerced" => "read as what was wanted",
             _ => "left out or given its default",
         };
-        let told = format!(
-            "{}: {}, {became} (expected {}, found {})",
-            field("path"),
-            field("bending"),
-            field("expected"),
-            field("found")
-        );
-        lines.push(label("bent", &told));
+        let values = [
+            ("path", field("path")),
+            ("bending", field("bending")),
+            ("became", &*said(became)),
+            ("expected", &*said(field("expected"))),
+            ("found", &*said(field("found"))),
+        ];
+        let literal = "{path}: {bending}, {became} (expected {expected}, found {found})";
+        lines.push(label("bent", &filled(literal, &values)));
     }
     if let Some(error) = error {
         let list = |name: &str, join: &str| {
             let items = error.get(name).and_then(Value::as_array).into_iter().flatten();
             items.filter_map(Value::as_str).collect::<Vec<_>>().join(join)
         };
-        lines.push("the model's reply could not be read".to_owned());
-        lines
-            .push(label("  tried", &format!("{} ways: {}", text(error.get("retry_count")), list("strategies", " → "))));
-        lines.push(label("  errors", &list("errors", "; ")));
-        lines.push(label("  final error", &text(error.get("final_error"))));
+        lines.push(said("the model's reply could not be read").into_owned());
+        let values = [("count", text(error.get("retry_count"))), ("ways", list("strategies", " → "))];
+        lines.push(label("  tried", &filled("{count} ways: {ways}", &by_name(&values))));
+        lines.push(label("  errors", &said(&list("errors", "; "))));
+        lines.push(label("  final error", &said(&text(error.get("final_error")))));
     }
     lines
 }

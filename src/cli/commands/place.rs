@@ -2,7 +2,8 @@
 
 use serde_json::Value;
 
-use crate::cli::commands::trace::{label, times};
+use crate::cli::commands::trace::{by_name, label, times};
+use crate::cli::language::{filled, said};
 use crate::run::session::Session;
 use crate::run::whereabouts::{Level, What};
 
@@ -12,35 +13,36 @@ pub fn place(session: &Session, outcome: &Value) -> String {
     let levels = session.levels();
     let part = |part: Option<String>| part.unwrap_or_else(|| "–".into());
     let most = levels.last().and_then(|level| level.most_rounds.or_else(|| told_rounds(outcome, &place.path)));
-    let most = most.map(|most| format!(" of {most}")).unwrap_or_default();
-    let round = place.round.map(|round| format!(", round {round}{most}")).unwrap_or_default();
-    let mut lines = vec![format!(
-        "{} › {} › {}{round}   (path {}, session {})",
-        part(place.phase_id),
-        part(place.topic_id),
-        part(place.action_id),
-        place.path,
-        session.id
-    )];
+    let round = place.round.map(|round| format!(", {}", told_round(round.into(), most))).unwrap_or_default();
+    let names = [place.phase_id, place.topic_id, place.action_id].map(part).join(" › ");
+    let whole = filled("(path {path}, session {session})", &[("path", &place.path), ("session", &session.id)]);
+    let mut lines = vec![format!("{names}{round}   {whole}")];
     lines.extend(levels.iter().enumerate().map(|(number, level)| told(level, number + 1 == levels.len())));
     let (hops, most) = session.hops();
     if hops > 0 {
         let way = session.way().join("; ");
-        lines.push(label("routes", &format!("{hops} of at most {most} since your last answer: {way}")));
+        let values = [("hops", hops.to_string()), ("most", most.to_string()), ("way", way)];
+        let literal = "{hops} of at most {most} since your last answer: {way}";
+        lines.push(label("routes", &filled(literal, &by_name(&values))));
     }
     for (trigger, count) in session.fired() {
-        lines.push(label("fired", &format!("the trigger {trigger}, {}", times(count))));
+        let often = times(count);
+        let values = [("trigger", trigger), ("times", &*often)];
+        lines.push(label("fired", &filled("the trigger {trigger}, {times}", &values)));
     }
     lines.push(budget(session));
     lines.join("\n")
 }
 
 fn budget(session: &Session) -> String {
-    let told = session.spent().map(|spent| match spent.left() {
-        Some(left) => format!("{} ({} left)", spent.told(), spent.resource.number(left)),
-        None => spent.told(),
+    let told = session.spent().map(|spent| {
+        let told = said(&spent.told()).into_owned();
+        match spent.left().map(|left| spent.resource.number(left)) {
+            Some(left) => filled("{told} ({left} left)", &[("told", &told), ("left", &left)]),
+            None => told,
+        }
     });
-    format!("used: {}", told.join(", "))
+    filled("used: {told}", &[("told", &told.join(", "))])
 }
 
 /// The rounds of the action at `path`, when the last turn was one of it.
@@ -50,32 +52,41 @@ fn told_rounds(outcome: &Value, path: &str) -> Option<u32> {
     most.as_u64().and_then(|most| u32::try_from(most).ok())
 }
 
+/// A round, of how many where that is known.
+fn told_round(round: u64, most: Option<u32>) -> String {
+    let (round, most) = (round.to_string(), most.map(|most| most.to_string()));
+    match most {
+        Some(most) => filled("round {round} of {most}", &[("round", &round), ("most", &most)]),
+        None => filled("round {round}", &[("round", &round)]),
+    }
+}
+
 fn told(level: &Level, innermost: bool) -> String {
     let mut told = vec![match &level.name {
         Some(name) => format!("{} ({name})", level.id),
         None => level.id.clone(),
     }];
     if level.visit > 1 {
-        told.push(format!("visit {}", level.visit));
+        told.push(filled("visit {visit}", &[("visit", &level.visit.to_string())]));
     }
     if let Some(element) = &level.element {
-        told.push(format!("element {}: {element}", level.number));
+        let number = level.number.to_string();
+        told.push(filled("element {number}: {element}", &[("number", &number), ("element", element)]));
     }
     if let Some(round) = level.round {
-        let most = level.most_rounds.map(|most| format!(" of {most}")).unwrap_or_default();
-        told.push(format!("round {round}{most}"));
+        told.push(told_round(round.into(), level.most_rounds));
     }
     if level.retries > 0 {
-        told.push(format!("begun again {}", times(level.retries.into())));
+        told.push(filled("begun again {times}", &[("times", &times(level.retries.into()))]));
     }
     if let Some(brought) = &level.brought_by {
-        told.push(brought.clone());
+        told.push(said(brought).into_owned());
     }
     if level.holds_answer {
-        told.push("your answer is kept for it".to_owned());
+        told.push(said("your answer is kept for it").into_owned());
     }
     if level.advised {
-        told.push("a monitor's advice waits for its next turn".to_owned());
+        told.push(said("a monitor's advice waits for its next turn").into_owned());
     }
     let name = match level.what {
         What::Phase => "phase",
@@ -86,6 +97,6 @@ fn told(level: &Level, innermost: bool) -> String {
         What::Action if innermost => "action",
         What::Action => "  outside",
     };
-    let waits = if level.what == What::Action && !innermost { "; waits for what is inside" } else { "" };
+    let waits = if level.what == What::Action && !innermost { said("; waits for what is inside") } else { "".into() };
     label(name, &format!("{}{waits}", told.join(", ")))
 }

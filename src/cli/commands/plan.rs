@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use crate::archive::contract::Archive;
 use crate::cli::commands::trace::{ids, label, plan_told};
+use crate::cli::language::{filled, said};
 use crate::engine::error::EngineError;
 use crate::engine::export::events_of;
 use crate::run::session::Session;
@@ -13,7 +14,7 @@ use crate::run::session::Session;
 /// # Errors
 /// When the store cannot be read.
 pub async fn plan(session: &Session, archive: &dyn Archive) -> Result<String, EngineError> {
-    let Some(outline) = session.outline() else { return Ok("the session is in no topic".into()) };
+    let Some(outline) = session.outline() else { return Ok(said("the session is in no topic").into_owned()) };
     let mut plans = Vec::new();
     for mut event in events_of(archive, &session.id, "orchestrated").await? {
         let path = event.pointer("/location/path").and_then(Value::as_str).unwrap_or_default();
@@ -23,7 +24,7 @@ pub async fn plan(session: &Session, archive: &dyn Archive) -> Result<String, En
             plans.push(event);
         }
     }
-    let mut lines = vec![format!("the topic {}:", outline.path)];
+    let mut lines = vec![filled("the topic {path}:", &[("path", &outline.path)])];
     let first = plans.iter().find(|plan| accepted(plan));
     let written = |id: &str| first.is_none_or(|plan| names(plan, "original").any(|original| original == id));
     let last = plans.iter().rev().find(|plan| accepted(plan));
@@ -39,13 +40,13 @@ pub async fn plan(session: &Session, archive: &dyn Archive) -> Result<String, En
             (true, false) => ", left out by a plan",
             (true, true) => "",
         };
-        lines.push(format!("  {mark} {id} ({kind}{changed})"));
+        lines.push(format!("  {mark} {id} ({kind}{})", said(changed)));
     }
     if let Some(first) = first {
         lines.push(label("as written", &ids(first, "original")));
     }
     if plans.is_empty() {
-        lines.push("no plan was made for it: these are the actions of the script".to_owned());
+        lines.push(said("no plan was made for it: these are the actions of the script").into_owned());
     }
     lines.extend(plans.iter().map(|plan| label("plan", &plan_told(plan))));
     Ok(lines.join("\n"))

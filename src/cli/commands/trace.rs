@@ -5,6 +5,8 @@ use std::collections::HashSet;
 use serde_json::Value;
 
 use crate::cli::commands::outcome::outcome;
+use crate::cli::language::{filled, said};
+use crate::cli::table::padded;
 use crate::engine::history::used_feedback;
 
 /// The longest value, in characters, that is shown whole.
@@ -36,46 +38,52 @@ impl Trace<'_> {
     fn told(&self, number: usize, event: &Value) -> Vec<String> {
         let get = |name: &str| field(event, name);
         let here = || place(event);
-        let one = |name: &str, told: String| vec![label(name, &told)];
+        let one = |name: &str, told: &str| vec![label(name, told)];
         match get("type") {
             "message" if get("role") == "user" => {
-                vec![format!("── your answer at {}: {} ──", here(), short(event.get("text").unwrap_or(&Value::Null)))]
+                let values = [("place", here()), ("answer", short(event.get("text").unwrap_or(&Value::Null)))];
+                vec![filled("── your answer at {place}: {answer} ──", &by_name(&values))]
             }
-            "session_resumed" => one("resumed", "by another process or at another time".into()),
-            "phase_entered" => one("enters", format!("the phase {}", named(event, "phase_id"))),
-            "topic_entered" => one("enters", format!("the topic {} ({})", named(event, "topic_id"), here())),
-            "action_started" => one("begins", format!("{} ({})", here(), get("name"))),
+            "session_resumed" => one("resumed", &said("by another process or at another time")),
+            "phase_entered" => one("enters", &filled("the phase {name}", &[("name", &named(event, "phase_id"))])),
+            "topic_entered" => {
+                let values = [("name", named(event, "topic_id")), ("place", here())];
+                one("enters", &filled("the topic {name} ({place})", &by_name(&values)))
+            }
+            "action_started" => one("begins", &format!("{} ({})", here(), get("name"))),
             // The decision about the budget says so already.
             "skipped" if self.before(number).is_some_and(|before| is_same_decision(before, event)) => Vec::new(),
-            "skipped" => one("skipped", format!("{}: {}", get("name"), get("why"))),
-            "message_discarded" => one("taken back", "words that were shown do not count".into()),
+            "skipped" => one("skipped", &format!("{}: {}", get("name"), said(get("why")))),
+            "message_discarded" => one("taken back", &said("words that were shown do not count")),
             "variable_set" if !self.is_extracted(event) => {
                 let value = short(event.get("value").unwrap_or(&Value::Null));
-                one("set", format!("{} = {value} ({}, by {})", get("name"), get("scope"), get("source")))
+                let values =
+                    [("name", get("name")), ("value", &value), ("scope", get("scope")), ("source", get("source"))];
+                one("set", &filled("{name} = {value} ({scope}, by {source})", &values))
             }
             "model_call" => call(event),
             "outcome" => outcome(event, self.call_of(number, event), self.raw),
-            "routed" => one("route", decision(event)),
-            "triggered" => one("trigger", decision(event)),
+            "routed" => one("route", &decision(event)),
+            "triggered" => one("trigger", &decision(event)),
             "monitor_feedback" => match used_feedback(event) {
-                Some(seq) => one("advice used", self.advice(seq, event)),
+                Some(seq) => one("advice used", &self.advice(seq, event)),
                 None => self.feedback(event),
             },
             "orchestrated" => plan(event),
-            "budget_reached" => one("budget", decision(event)),
+            "budget_reached" => one("budget", &decision(event)),
             // The turn whose reply was bent tells of it.
             "warning" if get("code") == "reply-bent" => Vec::new(),
             "warning" | "error" => {
-                let mut lines = one(get("type"), get("message").to_owned());
+                let mut lines = one(get("type"), &said(get("message")));
                 if !get("help").is_empty() {
-                    lines.push(label("  help", get("help")));
+                    lines.push(label("  help", &said(get("help"))));
                 }
                 lines
             }
-            "waiting" => one("waits", "for your answer".into()),
-            "session_completed" => one("ended", "the session is complete".into()),
-            "session_failed" => one("ended", "the session failed".into()),
-            "session_stopped" => one("stopped", text(event.pointer("/summary/reason"))),
+            "waiting" => one("waits", &said("for your answer")),
+            "session_completed" => one("ended", &said("the session is complete")),
+            "session_failed" => one("ended", &said("the session failed")),
+            "session_stopped" => one("stopped", &said(&text(event.pointer("/summary/reason")))),
             _ => Vec::new(),
         }
     }
@@ -107,19 +115,22 @@ impl Trace<'_> {
 
     fn feedback(&self, event: &Value) -> Vec<String> {
         let analysis = |name: &str| event.pointer(&format!("/analysis/{name}")).and_then(Value::as_str);
-        let of = format!("of {}, round {}", field(event, "action_id"), text(event.get("round")));
+        let round = text(event.get("round"));
+        let of = filled("of {action}, round {round}", &[("action", field(event, "action_id")), ("round", &round)]);
         if event.pointer("/analysis/metadata/parse_error") == Some(&Value::Bool(true)) {
-            return vec![label("monitor", &format!("{of}: it gave nothing that could be read, so it advises nothing"))];
+            return vec![label(
+                "monitor",
+                &format!("{of}: {}", said("it gave nothing that could be read, so it advises nothing")),
+            )];
         }
         // A reply that was read has the number of the strategy that read it.
         if event.pointer("/analysis/metadata/parse_retry_count").and_then(Value::as_u64) == Some(0) {
-            return vec![label("monitor", &format!("{of}: it gave no answer, so it advises nothing"))];
+            return vec![label("monitor", &format!("{of}: {}", said("it gave no answer, so it advises nothing")))];
         }
         let (reason, strategy) = (analysis("intervention_reason"), analysis("strategy_suggestion"));
-        let mut lines = vec![label(
-            "monitor",
-            &format!("{of}: {}, suggests {}", reason.unwrap_or("normal"), strategy.unwrap_or("continue")),
-        )];
+        let values =
+            [("of", of.as_str()), ("reason", reason.unwrap_or("normal")), ("what", strategy.unwrap_or("continue"))];
+        let mut lines = vec![label("monitor", &filled("{of}: {reason}, suggests {what}", &values))];
         for name in ["feedback_for_action", "modified_approach", "example_suggestion", "orchestration_reason"] {
             if let Some(words) = analysis(name).filter(|words| !words.is_empty()) {
                 lines.push(label("  says", &format!("{words} ({name})")));
@@ -131,7 +142,7 @@ impl Trace<'_> {
             Some(_) if self.used.contains(&seq) => "used by a turn below",
             Some(_) => "not used by any turn so far",
         };
-        lines.push(label("  used", used));
+        lines.push(label("  used", &said(used)));
         lines
     }
 
@@ -140,7 +151,8 @@ impl Trace<'_> {
         let (action, round) = (field(event, "action_id"), text(event.get("round")));
         let words = event.pointer("/analysis/feedback_for_action").map(short).filter(|_| !here);
         let words = words.map(|words| format!(": {words}")).unwrap_or_default();
-        format!("this turn was told what the monitor said of {action}, round {round}{words}")
+        let values = [("action", action), ("round", &round), ("words", &words)];
+        filled("this turn was told what the monitor said of {action}, round {round}{words}", &values)
     }
 }
 
@@ -149,7 +161,7 @@ fn is_same_decision(before: &Value, event: &Value) -> bool {
 }
 
 fn decision(event: &Value) -> String {
-    format!("{} → {}   ({})", field(event, "reason"), field(event, "route"), field(event, "why"))
+    format!("{} → {}   ({})", field(event, "reason"), field(event, "route"), said(field(event, "why")))
 }
 
 /// A call tells of itself only when it went wrong or was not an action's.
@@ -159,7 +171,10 @@ fn call(event: &Value) -> Vec<String> {
     match event.get("error").and_then(Value::as_str) {
         // The outcome of an action tells why its reply could not be read.
         Some(_) if unread && purpose == "action" => Vec::new(),
-        Some(error) => vec![label("model", &format!("asked for the {purpose}: {error}"))],
+        Some(error) => {
+            let values = [("purpose", &*said(purpose)), ("error", &*said(error))];
+            vec![label("model", &filled("asked for the {purpose}: {error}", &values))]
+        }
         None => Vec::new(),
     }
 }
@@ -181,9 +196,9 @@ pub fn plan_told(event: &Value) -> String {
     };
     let asked = match field(event, "reason") {
         "" => String::new(),
-        reason => format!("   (asked for because of {reason})"),
+        reason => format!("   {}", filled("(asked for because of {reason})", &[("reason", reason)])),
     };
-    format!("{} {became}: {}{asked}", field(event, "route"), field(event, "why"))
+    format!("{} {}: {}{asked}", field(event, "route"), said(became), said(field(event, "why")))
 }
 
 /// The ids in the list `name`, as text.
@@ -204,8 +219,8 @@ fn named(event: &Value, id: &str) -> String {
 fn place(event: &Value) -> String {
     let path = event.pointer("/location/path").and_then(Value::as_str).filter(|path| !path.is_empty());
     let round = event.pointer("/location/round").and_then(Value::as_u64);
-    let round = round.map(|round| format!(", round {round}")).unwrap_or_default();
-    format!("{}{round}", path.unwrap_or("the beginning"))
+    let round = round.map(|round| filled(", round {round}", &[("round", &round.to_string())])).unwrap_or_default();
+    format!("{}{round}", path.map_or_else(|| said("the beginning"), Into::into))
 }
 
 /// The text under `name`; nothing when there is none.
@@ -213,9 +228,16 @@ pub fn field<'e>(event: &'e Value, name: &str) -> &'e str {
     event.get(name).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// A line: what it is about, and what is told.
+/// A line: what it is about, in the language of the person, and what is told, which is in it already.
 pub fn label(name: &str, told: &str) -> String {
-    format!("{name:12} {told}")
+    let inner = name.trim_start();
+    let indent = name.get(..name.len() - inner.len()).unwrap_or_default();
+    format!("{} {told}", padded(&format!("{indent}{}", said(inner)), 12))
+}
+
+/// Values as [`filled`] takes them.
+pub fn by_name<'v, const N: usize>(values: &'v [(&'static str, String); N]) -> [(&'static str, &'v str); N] {
+    values.each_ref().map(|(name, value)| (*name, value.as_str()))
 }
 
 /// A value as a person reads it; a dash for none.
@@ -230,9 +252,9 @@ pub fn text(value: Option<&Value>) -> String {
 /// How often, in words.
 pub fn times(count: u64) -> String {
     match count {
-        1 => "once".to_owned(),
-        2 => "twice".to_owned(),
-        count => format!("{count} times"),
+        1 => said("once").into_owned(),
+        2 => said("twice").into_owned(),
+        count => filled("{count} times", &[("count", &count.to_string())]),
     }
 }
 

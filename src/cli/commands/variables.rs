@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use crate::cli::language::{filled, said};
 use crate::run::session::Session;
 use crate::value::mask::MASK;
 
@@ -12,15 +13,15 @@ pub fn variables(session: &Session) -> String {
         for (name, stored) in layer.values() {
             let sensitive = layer.declaration(name).is_some_and(|declaration| declaration.sensitive);
             let value = if sensitive { MASK.to_owned() } else { stored.value.to_string() };
-            let round = stored.round.map(|round| format!(", round {round}")).unwrap_or_default();
-            let _ = writeln!(text, "{:7} {name} = {value}   ({}{round})", layer.scope, stored.source);
+            let round = stored.round.map(|round| filled(", round {round}", &[("round", &round.to_string())]));
+            let (round, source) = (round.unwrap_or_default(), stored.source.to_string());
+            let _ = writeln!(text, "{:7} {name} = {value}   ({}{round})", layer.scope, said(&source));
         }
     }
     if session.scopes().is_isolated() {
-        let _ = writeln!(
-            text,
-            "this is inside of a skill, which sees no variables of the script; /where tells what waits outside"
-        );
+        let inside =
+            "this is inside of a skill, which sees no variables of the script; /where tells what waits outside";
+        let _ = writeln!(text, "{}", said(inside));
     }
-    if text.is_empty() { "no variable has a value yet".into() } else { text.trim_end().to_owned() }
+    if text.is_empty() { said("no variable has a value yet").into_owned() } else { text.trim_end().to_owned() }
 }

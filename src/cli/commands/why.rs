@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use crate::archive::contract::Archive;
 use crate::cli::commands::trace::trace;
+use crate::cli::language::said;
 use crate::engine::error::EngineError;
 use crate::run::session::Session;
 
@@ -58,7 +59,7 @@ pub async fn why(session: &Session, archive: &dyn Archive, asked: Asked) -> Resu
         }
     }
     let lines = trace(&events, asked.raw);
-    Ok(if lines.is_empty() { "nothing has come of anything yet".into() } else { lines.join("\n") })
+    Ok(if lines.is_empty() { said("nothing has come of anything yet").into_owned() } else { lines.join("\n") })
 }
 
 /// The seq of the answer that is the last but `answers - 1`; 1 when there are fewer.

@@ -160,6 +160,9 @@ fn original(topic: &str, recheck: &dyn Recheck) -> Result<Vec<Value>, Refused> {
 fn not_sound(faults: &[String]) -> Refused {
     let shown = faults.iter().take(MOST_FAULTS).cloned().collect::<Vec<_>>().join("; ");
     let more = faults.len().saturating_sub(MOST_FAULTS);
-    let rest = if more > 0 { format!("; and {more} more") } else { String::new() };
-    Refused::new("does-not-check", format!("the topic would not be a sound script: {shown}{rest}"))
+    let why = match more {
+        0 => format!("the topic would not be a sound script: {shown}"),
+        _ => format!("the topic would not be a sound script: {shown}; and {more} more"),
+    };
+    Refused::new("does-not-check", why)
 }

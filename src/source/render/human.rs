@@ -1,5 +1,7 @@
 //! Diagnostics as reports for a terminal: the line of the file with a mark under what is meant, help, related places, fixes.
 
+use std::borrow::Cow;
+
 use annotate_snippets::renderer::DEFAULT_TERM_WIDTH;
 use annotate_snippets::{AnnotationKind, Group, Level, Origin, Patch, Renderer, Snippet};
 
@@ -25,13 +27,29 @@ const MAX_FIX_LINES: usize = 6;
 /// Nor is one whose lines are longer, in bytes: they would be written in full, before the change and after it.
 const MAX_FIX_BYTES: usize = 1_000;
 
+/// How a text of ours is said to whoever reads it: in their language.
+pub type Say = fn(&str) -> Cow<'_, str>;
+
+/// As it is written.
+pub fn as_written(text: &str) -> Cow<'_, str> {
+    Cow::Borrowed(text)
+}
+
 /// How reports are shown.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub struct Options {
     /// With ANSI escapes.
     pub color: bool,
     /// Every finding, however many there are.
     pub all: bool,
+    /// How messages, help, titles of fixes and the words of the report itself are said. Never lines of files.
+    pub say: Say,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { color: false, all: false, say: as_written }
+    }
 }
 
 /// Reports for a terminal, one after the other as they are given, each ended by a blank line. `color` writes ANSI escapes.
@@ -40,7 +58,7 @@ pub struct Options {
 pub fn human(diagnostics: &[Diagnostic], color: bool) -> String {
     let renderer = renderer(color);
     let mut out = String::new();
-    without_secrets(diagnostics).iter().for_each(|diagnostic| write(&mut out, &renderer, diagnostic));
+    without_secrets(diagnostics).iter().for_each(|diagnostic| write(&mut out, &renderer, diagnostic, as_written));
     out
 }
 
@@ -61,12 +79,15 @@ pub fn report(diagnostics: &[Diagnostic], options: &Options) -> String {
             silent_findings += of_file.len();
             continue;
         }
-        of_file.iter().filter(|(_, shown)| *shown).for_each(|(diagnostic, _)| write(&mut out, &renderer, diagnostic));
+        of_file
+            .iter()
+            .filter(|(_, shown)| *shown)
+            .for_each(|(diagnostic, _)| write(&mut out, &renderer, diagnostic, options.say));
         let name = of_file.first().map_or("", |(diagnostic, _)| diagnostic.file.name());
         let hidden = of_file.iter().filter(|(_, shown)| !shown).map(|(diagnostic, _)| diagnostic.rule);
-        line(&mut out, pile::rest_of_file(name, hidden));
+        line(&mut out, pile::rest_of_file(name, hidden), options.say);
     }
-    line(&mut out, pile::rest_of_files(silent_files, silent_findings));
+    line(&mut out, pile::rest_of_files(silent_files, silent_findings), options.say);
     out
 }
 
@@ -105,44 +126,51 @@ fn renderer(color: bool) -> Renderer {
     renderer.term_width(DEFAULT_TERM_WIDTH)
 }
 
-fn write(out: &mut String, renderer: &Renderer, diagnostic: &Diagnostic) {
-    out.push_str(&renderer.render(&groups(diagnostic)));
+fn write(out: &mut String, renderer: &Renderer, diagnostic: &Diagnostic, say: Say) {
+    out.push_str(&renderer.render(&groups(diagnostic, say)));
     out.push_str("\n\n");
 }
 
-fn line(out: &mut String, text: Option<String>) {
+fn line(out: &mut String, text: Option<String>, say: Say) {
     if let Some(text) = text {
-        out.push_str(&text);
+        out.push_str(&say(&text));
         out.push_str("\n\n");
     }
 }
 
-fn groups(diagnostic: &Diagnostic) -> Vec<Group<'_>> {
+fn groups(diagnostic: &Diagnostic, say: Say) -> Vec<Group<'_>> {
     let level = match diagnostic.severity {
-        Severity::Error => Level::ERROR,
-        Severity::Warning => Level::WARNING,
-        Severity::Info => Level::INFO,
+        Severity::Error => Level::ERROR.with_name(say("error")),
+        Severity::Warning => Level::WARNING.with_name(say("warning")),
+        Severity::Info => Level::INFO.with_name(say("info")),
     };
-    let title = level.primary_title(visible(&diagnostic.message)).id(diagnostic.rule);
-    let mut main = mark(Group::with_title(title), &diagnostic.file, diagnostic.span);
+    let help_level = || Level::HELP.with_name(say("help"));
+    let title = level.primary_title(told(&diagnostic.message, say)).id(diagnostic.rule);
+    let mut main = mark(Group::with_title(title), &diagnostic.file, diagnostic.span, say);
     // A fix of the same words says it, and shows it.
     let help = diagnostic.help.as_ref().filter(|help| diagnostic.fixes.iter().all(|fix| fix.title != **help));
     if let Some(help) = help {
-        main = main.element(Level::HELP.message(visible(help)));
+        main = main.element(help_level().message(told(help, say)));
     }
     let mut groups = vec![main];
     for related in &diagnostic.related {
-        let title = Level::NOTE.secondary_title(visible(&related.message));
-        groups.push(mark(Group::with_title(title), &related.file, related.span));
+        let title = Level::NOTE.with_name(say("note")).secondary_title(told(&related.message, say));
+        groups.push(mark(Group::with_title(title), &related.file, related.span, say));
     }
     for fix in &diagnostic.fixes {
-        groups.push(suggest(fix, &diagnostic.file));
+        let title = help_level().secondary_title(told(&fix.title, say));
+        groups.push(suggest(Group::with_title(title), fix, &diagnostic.file));
     }
     groups
 }
 
+/// A text of ours, safe for a terminal.
+fn told(text: &str, say: Say) -> String {
+    visible(&say(text))
+}
+
 /// Adds the line of `span` with a mark under it.
-fn mark<'a>(group: Group<'a>, file: &'a SourceFile, span: Span) -> Group<'a> {
+fn mark<'a>(group: Group<'a>, file: &'a SourceFile, span: Span, say: Say) -> Group<'a> {
     let span = file.clamp(span);
     let (line, column) = file.line_column(span.start);
     let shown = file.line_span(line).unwrap_or(span);
@@ -153,17 +181,18 @@ fn mark<'a>(group: Group<'a>, file: &'a SourceFile, span: Span) -> Group<'a> {
         let from = text.ceil_char_boundary(start.saturating_sub(EXCERPT_BYTES).max(shown.start));
         let to = text.floor_char_boundary((start + EXCERPT_BYTES).min(shown.end));
         let excerpt = visible(&mask(file, Span::new(from, to)));
+        // What stands in the file is not for the catalogue.
+        let words = say("in this long line: …{excerpt}…").replace("{excerpt}", &excerpt);
         return group
             .element(Origin::path(visible(file.name())).line(line).char_column(column))
-            .element(Level::NOTE.message(format!("in this long line: …{excerpt}…")));
+            .element(Level::NOTE.with_name(say("note")).message(words));
     }
     let marked = AnnotationKind::Primary.span(start - shown.start..end - shown.start);
     group.element(Snippet::source(mask(file, shown)).path(visible(file.name())).line_start(line).annotation(marked))
 }
 
-/// A fix: its title, and the lines that it changes where they are few and short.
-fn suggest<'a>(fix: &'a Fix, file: &'a SourceFile) -> Group<'a> {
-    let group = Group::with_title(Level::HELP.secondary_title(visible(&fix.title)));
+/// Adds the lines that a fix changes to the group of its title, where they are few and short.
+fn suggest<'a>(group: Group<'a>, fix: &'a Fix, file: &'a SourceFile) -> Group<'a> {
     let first = fix.edits.iter().map(|edit| edit.span.start).min().unwrap_or(0);
     let last = fix.edits.iter().map(|edit| edit.span.end).max().unwrap_or(0);
     let (from, to) = (file.line(first), file.line(last));
@@ -223,7 +252,7 @@ mod tests {
 
     /// The lines that count what is left out, and how many reports are shown.
     fn told(found: &[Diagnostic], all: bool) -> (Vec<String>, usize) {
-        let shown = report(found, &Options { color: false, all });
+        let shown = report(found, &Options { all, ..Options::default() });
         let rest = shown.lines().filter(|line| line.starts_with('…')).map(str::to_owned).collect();
         (rest, shown.matches(" --> ").count())
     }
@@ -335,7 +364,7 @@ mod tests {
         let found: Vec<Diagnostic> =
             (0..5_000).map(|n| Diagnostic::error("x", "m", &file, Span::point(3 + n * 600)).with_help("h")).collect();
         // Counting each column from the start of its line would take minutes here.
-        let shown = report(&found, &Options { color: false, all: true });
+        let shown = report(&found, &Options { all: true, ..Options::default() });
         assert_eq!(shown.matches("error[x]").count(), 5_000);
     }
 }

@@ -17,9 +17,6 @@ const MOST_IN_ALL: usize = 200;
 /// The most rules that are named in the line about what is left out of one file.
 const MOST_NAMED: usize = 5;
 
-/// How everything is seen.
-const ALL: &str = "(`validate --all` shows every one)";
-
 /// Which of the findings, in the order of their files, are shown. Errors are chosen before warnings, so that none is hidden
 /// behind things that matter less.
 pub(crate) fn chosen(sorted: &[&Diagnostic]) -> Vec<bool> {
@@ -55,14 +52,16 @@ pub(crate) fn rest_of_file(name: &str, hidden: impl Iterator<Item = &'static str
     let file = visible_line(name);
     match rules.as_slice() {
         [] => None,
-        [(rule, count)] => Some(format!("… and {count} more `{rule}` in {file} {ALL}")),
+        [(rule, count)] => Some(format!("… and {count} more `{rule}` in {file} (`validate --all` shows every one)")),
         several => {
             let named = several.iter().take(MOST_NAMED).map(|(rule, count)| format!("{count} `{rule}`"));
             let named = named.collect::<Vec<_>>().join(", ");
             let left: usize = several.iter().skip(MOST_NAMED).map(|(_, count)| count).sum();
             Some(match left {
-                0 => format!("… and {total} more in {file}: {named} {ALL}"),
-                _ => format!("… and {total} more in {file}: {named}, {left} of other names {ALL}"),
+                0 => format!("… and {total} more in {file}: {named} (`validate --all` shows every one)"),
+                _ => format!(
+                    "… and {total} more in {file}: {named}, {left} of other names (`validate --all` shows every one)"
+                ),
             })
         }
     }
@@ -72,7 +71,7 @@ pub(crate) fn rest_of_file(name: &str, hidden: impl Iterator<Item = &'static str
 pub(crate) fn rest_of_files(files: usize, findings: usize) -> Option<String> {
     match files {
         0 => None,
-        1 => Some(format!("… and {findings} more in 1 other file {ALL}")),
-        _ => Some(format!("… and {findings} more in {files} other files {ALL}")),
+        1 => Some(format!("… and {findings} more in 1 other file (`validate --all` shows every one)")),
+        _ => Some(format!("… and {findings} more in {files} other files (`validate --all` shows every one)")),
     }
 }

@@ -5,6 +5,7 @@ use unicode_width::UnicodeWidthStr;
 use crate::engine::trial::coverage::coverage::{Coverage, Covered, Figure};
 use crate::engine::trial::coverage::item::{Item, What};
 use crate::source::render::visible::visible_line;
+use crate::words::language::Language;
 
 const BOLD: &str = "\u{1b}[1m";
 const DIM: &str = "\u{1b}[2m";
@@ -19,16 +20,17 @@ const POOR: u64 = 600;
 
 /// The coverage as text for a terminal of any width, with a line end at its end; empty when no script was run. `color` is for a
 /// terminal only.
-pub fn table(coverage: &Coverage, color: bool) -> String {
+/// `language` is that of its words; names of what did not run stay.
+pub fn table(coverage: &Coverage, color: bool, language: Language) -> String {
     if coverage.is_empty() {
         return String::new();
     }
-    let paint = Paint { color };
+    let paint = Paint { color, language };
     let shown: Vec<What> = What::ALL.into_iter().filter(|what| coverage.figure(*what).total > 0).collect();
-    let mut rows = vec![header(&shown)];
+    let mut rows = vec![header(&shown, language)];
     rows.extend(coverage.files().map(|covered| row(covered, &shown)));
     if coverage.files().count() > 1 {
-        rows.push(sum(coverage, &shown));
+        rows.push(sum(coverage, &shown, language));
     }
     format!("{}{}", grid(&rows, &paint), missed(coverage, &paint))
 }
@@ -56,10 +58,10 @@ impl Cell {
     }
 }
 
-fn header(shown: &[What]) -> Vec<Cell> {
-    let words = shown.iter().map(|what| Cell::words(what.plural()));
-    let last = ["all", "", "endings"].into_iter().map(Cell::words);
-    std::iter::once(Cell::words("Coverage")).chain(words).chain(last).collect()
+fn header(shown: &[What], language: Language) -> Vec<Cell> {
+    let words = shown.iter().map(|what| Cell::words(language.said(what.plural())));
+    let last = ["all", "", "endings"].into_iter().map(|word| Cell::words(language.said(word)));
+    std::iter::once(Cell::words(language.said("Coverage"))).chain(words).chain(last).collect()
 }
 
 fn row(covered: &Covered, shown: &[What]) -> Vec<Cell> {
@@ -69,11 +71,11 @@ fn row(covered: &Covered, shown: &[What]) -> Vec<Cell> {
     std::iter::once(name).chain(figures).chain(last).collect()
 }
 
-fn sum(coverage: &Coverage, shown: &[What]) -> Vec<Cell> {
+fn sum(coverage: &Coverage, shown: &[What], language: Language) -> Vec<Cell> {
     let figures = shown.iter().map(|what| Cell::figure(coverage.figure(*what)));
     let (total, endings) = (coverage.total(), coverage.endings());
     let last = [Cell::figure(total), Cell::percent(total), Cell::figure(endings)];
-    std::iter::once(Cell::words("all files")).chain(figures).chain(last).collect()
+    std::iter::once(Cell::words(language.said("all files"))).chain(figures).chain(last).collect()
 }
 
 /// The rows with columns of one width; the first column stands left, the others right.
@@ -100,17 +102,18 @@ fn grid(rows: &[Vec<Cell>], paint: &Paint) -> String {
 
 /// What never ran: of things inside one another the outermost, with how many stand in it.
 fn missed(coverage: &Coverage, paint: &Paint) -> String {
+    let language = paint.language;
     let mut lines: Vec<(String, String)> = Vec::new();
     for covered in coverage.files() {
         for item in &covered.outline.items {
-            list(covered, item, &mut lines);
+            list(covered, item, language, &mut lines);
         }
     }
     if lines.is_empty() {
-        return format!("\n{}\n", paint.with(GREEN, "Everything that was written ran."));
+        return format!("\n{}\n", paint.with(GREEN, &language.said("Everything that was written ran.")));
     }
     let width = lines.iter().map(|(place, _)| place.width()).max().unwrap_or(0);
-    let mut text = format!("\n{}\n", paint.with(BOLD, "Never ran"));
+    let mut text = format!("\n{}\n", paint.with(BOLD, &language.said("Never ran")));
     for (place, words) in lines {
         let space = " ".repeat(width.saturating_sub(place.width()));
         text += &format!("  {}{space}  {words}\n", paint.with(DIM, &place));
@@ -118,13 +121,13 @@ fn missed(coverage: &Coverage, paint: &Paint) -> String {
     text
 }
 
-fn list(covered: &Covered, item: &Item, lines: &mut Vec<(String, String)>) {
+fn list(covered: &Covered, item: &Item, language: Language, lines: &mut Vec<(String, String)>) {
     let tally = covered.tally(item);
     if tally.ran > 0 {
-        item.children.iter().for_each(|child| list(covered, child, lines));
+        item.children.iter().for_each(|child| list(covered, child, language, lines));
         return;
     }
-    let mut words = item.key.words();
+    let mut words = language.said(&item.key.words()).into_owned();
     if let Some(about) = &item.about {
         words += &format!(" ({})", visible_line(about));
     }
@@ -133,12 +136,12 @@ fn list(covered: &Covered, item: &Item, lines: &mut Vec<(String, String)>) {
     let ran = item.all().iter().filter(|inner| covered.tally(inner).ran > 0).count();
     match (inside - ran.min(inside), ran) {
         (0, 0) => {}
-        (1, 0) => words += ", and what is in it",
-        (more, 0) => words += &format!(", and the {more} parts in it"),
-        (more, _) => words += &format!(", and {more} of the {inside} parts in it"),
+        (1, 0) => words += &language.said(", and what is in it"),
+        (more, 0) => words += &language.said(&format!(", and the {more} parts in it")),
+        (more, _) => words += &language.said(&format!(", and {more} of the {inside} parts in it")),
     }
     if tally.skipped > 0 {
-        words += &format!(" – passed over {}", times(tally.skipped));
+        words += &language.said(&format!(" – passed over {}", times(tally.skipped)));
     }
     lines.push((format!("{}:{}", visible_line(covered.outline.file.name()), item.line), words));
 }
@@ -154,6 +157,7 @@ pub(crate) fn times(count: u64) -> String {
 
 struct Paint {
     color: bool,
+    language: Language,
 }
 
 impl Paint {
@@ -207,7 +211,7 @@ mod tests {
         let name = coverage.files().next().unwrap().outline.file.name().to_owned();
         let folder = name.strip_suffix("script.yaml").unwrap().to_owned();
         // A folder's name has a width that the columns have, so the example is put into a folder of no name.
-        table(&coverage.renamed(|name| name.replace(&folder, "")), color)
+        table(&coverage.renamed(|name| name.replace(&folder, "")), color, Language::English)
     }
 
     #[test]
@@ -228,6 +232,6 @@ mod tests {
 
     #[test]
     fn nothing_run_is_nothing_told() {
-        assert_eq!(table(&Coverage::default(), false), "");
+        assert_eq!(table(&Coverage::default(), false, Language::English), "");
     }
 }

@@ -427,5 +427,8 @@ fn the_page_of_our_own_scripts() {
     let shown = coverage.renamed(|name| name.rsplit("/scripts/").next().map(|end| format!("scripts/{end}")).unwrap());
     let place = std::env::var("COVERAGE_PAGE").unwrap();
     std::fs::write(place, html(&shown)).unwrap();
-    println!("{}", crate::engine::trial::coverage::table::table(&shown, false));
+    println!(
+        "{}",
+        crate::engine::trial::coverage::table::table(&shown, false, crate::words::language::Language::English)
+    );
 }

@@ -1,0 +1,187 @@
+//! The help of `--help`, and what is wrong with arguments, in the language of the person.
+
+use std::ffi::OsString;
+
+use clap::builder::StyledStr;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{Arg, ArgAction, Command, CommandFactory, Error, FromArgMatches, Parser};
+
+use crate::cli::arguments::Arguments;
+use crate::words::language::Language;
+
+/// Reads the arguments. Help and errors are in `language`.
+///
+/// # Errors
+/// What clap says of them; `--help` and `--version` are such errors too.
+pub fn read(arguments: &[OsString], language: Language) -> Result<Arguments, Error> {
+    if language == Language::English {
+        return Arguments::try_parse_from(arguments);
+    }
+    let mut matches = command(language).try_get_matches_from(arguments)?;
+    Arguments::from_arg_matches_mut(&mut matches)
+}
+
+/// The command as `--help`, manual pages and completions tell it, in `language`.
+pub fn command(language: Language) -> Command {
+    let command = Arguments::command();
+    if language == Language::English {
+        return command;
+    }
+    let mut command = command;
+    // Adds `--help`, `--version` and the command `help`, which have texts too.
+    command.build();
+    told(command, language)
+}
+
+fn told(mut command: Command, language: Language) -> Command {
+    let texts = (command.get_about().cloned(), command.get_long_about().cloned());
+    if let (Some(about), _) = &texts {
+        command = command.about(said(about, language));
+    }
+    if let (_, Some(about)) = &texts {
+        command = command.long_about(said(about, language));
+    }
+    for help in
+        [command.get_after_help().cloned(), command.get_after_long_help().cloned()].into_iter().flatten().take(1)
+    {
+        command = command.after_help(said(&help, language));
+    }
+    let usage = language.said("Usage:");
+    let heading = language.said("Commands").into_owned();
+    let commands = if command.has_subcommands() { format!("\n\n{heading}：\n{{subcommands}}") } else { String::new() };
+    let positionals = if command.get_positionals().any(|argument| !argument.is_hide_set()) {
+        format!("\n\n{}：\n{{positionals}}", language.said("Arguments"))
+    } else {
+        String::new()
+    };
+    let options = format!("\n\n{}：\n{{options}}", language.said("Options"));
+    command = command
+        .help_template(format!(
+            "{{before-help}}{{about-with-newline}}\n{usage}{{usage}}{commands}{positionals}{options}{{after-help}}"
+        ))
+        .mut_args(|argument| argument_told(argument, language));
+    let names: Vec<String> = command.get_subcommands().map(|inner| inner.get_name().to_owned()).collect();
+    for name in names {
+        command = command.mut_subcommand(name, |inner| told(inner, language));
+    }
+    command
+}
+
+/// An argument with its texts; what clap adds to them in English is added here.
+fn argument_told(mut argument: Arg, language: Language) -> Arg {
+    let added = added(&argument, language);
+    let long = argument.get_long_help().cloned();
+    if let Some(help) = argument.get_help().cloned() {
+        argument = argument.help(format!("{}{added}", said(&help, language)));
+    }
+    if let Some(help) = long {
+        argument = argument.long_help(format!("{}{added}", said(&help, language)));
+    }
+    argument.hide_default_value(true).hide_possible_values(true)
+}
+
+/// The default value, and what values there are.
+fn added(argument: &Arg, language: Language) -> String {
+    let mut added = String::new();
+    let takes = matches!(argument.get_action(), ArgAction::Set | ArgAction::Append);
+    if !takes {
+        return added;
+    }
+    let defaults: Vec<String> =
+        argument.get_default_values().iter().map(|value| value.to_string_lossy().into_owned()).collect();
+    if !defaults.is_empty() && !argument.is_hide_default_value_set() {
+        added.push_str(&language.filled(" [default: {values}]", &[("values", &defaults.join(", "))]));
+    }
+    let values = argument.get_possible_values();
+    let shown: Vec<String> = values
+        .iter()
+        .filter(|value| !value.is_hide_set())
+        .map(|value| match value.get_help() {
+            Some(help) => format!("{}（{}）", value.get_name(), said(help, language)),
+            None => value.get_name().to_owned(),
+        })
+        .collect();
+    if !shown.is_empty() && !argument.is_hide_possible_values_set() {
+        added.push_str(&language.filled(" [possible values: {values}]", &[("values", &shown.join(", "))]));
+    }
+    added
+}
+
+fn said(text: &StyledStr, language: Language) -> String {
+    let text = text.to_string();
+    language.said(&text).into_owned()
+}
+
+/// What is wrong with arguments, as text for standard error; none where clap says it itself.
+pub fn wrong(error: &Error, language: Language) -> Option<String> {
+    if language == Language::English {
+        return None;
+    }
+    let told = what(error, language)?;
+    let mut text = language.filled("error: {error}", &[("error", &told)]);
+    let list = |kind| match error.get(kind) {
+        Some(ContextValue::String(one)) => vec![one.clone()],
+        Some(ContextValue::Strings(several)) => several.clone(),
+        _ => Vec::new(),
+    };
+    for kind in [ContextKind::SuggestedSubcommand, ContextKind::SuggestedArg, ContextKind::SuggestedValue] {
+        for near in list(kind) {
+            text.push_str("\n\n  ");
+            text.push_str(&language.filled("help: did you mean `{near}`?", &[("near", &near)]));
+        }
+    }
+    if let Some(ContextValue::StyledStr(usage)) = error.get(ContextKind::Usage) {
+        let usage = usage.to_string();
+        let usage = usage.strip_prefix("Usage: ").unwrap_or(&usage).to_owned();
+        text.push_str(&format!("\n\n{}{usage}", language.said("Usage:")));
+    }
+    text.push_str(&format!("\n\n{}\n", language.said("`--help` tells more.")));
+    Some(text)
+}
+
+fn what(error: &Error, language: Language) -> Option<String> {
+    let of = |kind| match error.get(kind) {
+        Some(ContextValue::String(one)) => one.clone(),
+        Some(ContextValue::Strings(several)) => several.join(", "),
+        Some(ContextValue::Number(number)) => number.to_string(),
+        _ => String::new(),
+    };
+    let argument = of(ContextKind::InvalidArg);
+    let values = [
+        ("argument", argument.as_str()),
+        ("value", &of(ContextKind::InvalidValue)),
+        ("command", &of(ContextKind::InvalidSubcommand)),
+        ("other", &of(ContextKind::PriorArg)),
+        ("valid", &of(ContextKind::ValidValue)),
+        ("least", &of(ContextKind::MinValues)),
+        ("found", &of(ContextKind::ActualNumValues)),
+    ];
+    let filled = |literal: &str| Some(language.filled(literal, &values));
+    match error.kind() {
+        ErrorKind::UnknownArgument => filled("there is no argument `{argument}` here"),
+        ErrorKind::InvalidSubcommand => filled("there is no command `{command}`"),
+        ErrorKind::MissingSubcommand => filled("a command is missing"),
+        ErrorKind::MissingRequiredArgument => filled("these arguments are missing: {argument}"),
+        ErrorKind::ArgumentConflict
+            if of(ContextKind::PriorArg).is_empty() || of(ContextKind::PriorArg) == argument =>
+        {
+            filled("`{argument}` is given more than once")
+        }
+        ErrorKind::ArgumentConflict => filled("`{argument}` cannot be given together with `{other}`"),
+        ErrorKind::InvalidValue if of(ContextKind::InvalidValue).is_empty() => filled("`{argument}` needs a value"),
+        ErrorKind::InvalidValue if of(ContextKind::ValidValue).is_empty() => {
+            filled("`{value}` is no value for `{argument}`")
+        }
+        ErrorKind::InvalidValue => filled("`{value}` is no value for `{argument}`; there are {valid}"),
+        ErrorKind::ValueValidation => {
+            let why = std::error::Error::source(error).map(ToString::to_string).unwrap_or_default();
+            let told = filled("`{value}` is no value for `{argument}`")?;
+            Some(if why.is_empty() { told } else { format!("{told}（{}）", language.said(&why)) })
+        }
+        ErrorKind::TooFewValues => filled("`{argument}` needs {least} values, and has {found}"),
+        ErrorKind::NoEquals => filled("`{argument}` needs an equals sign before its value"),
+        ErrorKind::TooManyValues => filled("`{value}` is one value too many for `{argument}`"),
+        ErrorKind::InvalidUtf8 => filled("an argument is no text in UTF-8"),
+        _ => None,
+    }
+}

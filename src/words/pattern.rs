@@ -1,0 +1,218 @@
+//! One literal of the source as a pattern: its texts, and the places that something is written into.
+
+/// A part of a literal.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Piece {
+    /// Words that stand in every text made from it.
+    Text(String),
+    /// `{name}`. Inside backticks it holds data, such as the name of a file's key, which is the same in every language.
+    Place {
+        /// Its name; unnamed ones are `1`, `2`, … in their order.
+        name: String,
+        /// Whether it stands inside backticks.
+        code: bool,
+    },
+}
+
+/// The pieces of a format literal. `{{` and `}}` are braces, `{x:?}` is `{x}`, `{}` and `{:>3}` are `{1}`, `{2}`, …, and `{0}` is
+/// `{1}`. Braces with anything else between them are words.
+pub fn pieces(literal: &str) -> Vec<Piece> {
+    read(literal, true)
+}
+
+/// The pieces of a translation, in which numbers count from one.
+pub(crate) fn pieces_of_translation(text: &str) -> Vec<Piece> {
+    read(text, false)
+}
+
+fn read(literal: &str, from_zero: bool) -> Vec<Piece> {
+    let mut pieces = Vec::new();
+    let mut text = String::new();
+    let (mut code, mut unnamed) = (false, 0);
+    let mut rest = literal;
+    while let Some(c) = rest.chars().next() {
+        let after = rest.get(c.len_utf8()..).unwrap_or_default();
+        if (c == '{' && after.starts_with('{')) || (c == '}' && after.starts_with('}')) {
+            text.push(c);
+            rest = after.get(1..).unwrap_or_default();
+            continue;
+        }
+        if c == '{'
+            && let Some((inside, behind)) = after.split_once('}')
+            && let Some(name) = name(inside, from_zero, &mut unnamed)
+        {
+            if !text.is_empty() {
+                pieces.push(Piece::Text(std::mem::take(&mut text)));
+            }
+            pieces.push(Piece::Place { name, code });
+            rest = behind;
+            continue;
+        }
+        code ^= c == '`';
+        text.push(c);
+        rest = after;
+    }
+    if !text.is_empty() {
+        pieces.push(Piece::Text(text));
+    }
+    pieces
+}
+
+/// The name of what stands between braces; none when that is no place.
+fn name(inside: &str, from_zero: bool, unnamed: &mut usize) -> Option<String> {
+    let name = inside.split_once(':').map_or(inside, |(name, _)| name);
+    if name.is_empty() {
+        *unnamed += 1;
+        return Some(unnamed.to_string());
+    }
+    if let Ok(number) = name.parse::<usize>() {
+        return Some((number + usize::from(from_zero)).to_string());
+    }
+    let letters = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    (name.chars().all(letters) && !name.starts_with(|c: char| c.is_ascii_digit())).then(|| name.to_owned())
+}
+
+/// `template` with `values` in its places; a place without a value stays as it is written.
+pub fn fill(template: &str, values: &[(&str, &str)]) -> String {
+    let written = pieces_of_translation(template).into_iter().map(|piece| match piece {
+        Piece::Text(text) => text,
+        Piece::Place { name, .. } => match values.iter().find(|(of, _)| *of == name) {
+            Some((_, value)) => (*value).to_owned(),
+            None => format!("{{{name}}}"),
+        },
+    });
+    written.collect()
+}
+
+/// What stands in one place of a text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Captured<'p, 't> {
+    /// The name of the place.
+    pub name: &'p str,
+    /// Whether it is data.
+    pub code: bool,
+    /// The words.
+    pub text: &'t str,
+}
+
+/// A literal with places, and its translation.
+#[derive(Clone, Debug)]
+pub struct Pattern {
+    english: Vec<Piece>,
+    translation: Vec<Piece>,
+    /// How many characters of it are words; of two patterns that fit, the one with more of them is meant.
+    pub weight: usize,
+    /// How many of these are letters.
+    pub letters: usize,
+}
+
+impl Pattern {
+    /// The pattern of a literal and its translation.
+    pub fn new(english: &str, translation: &str) -> Self {
+        let english = pieces(english);
+        let words = || english.iter().filter_map(|piece| if let Piece::Text(text) = piece { Some(text) } else { None });
+        let weight = words().map(|text| text.chars().count()).sum();
+        let letters = words().flat_map(|text| text.chars()).filter(|c| c.is_alphabetic()).count();
+        Self { translation: pieces_of_translation(translation), weight, letters, english }
+    }
+
+    /// How many places it has.
+    pub fn places(&self) -> usize {
+        self.english.iter().filter(|piece| matches!(piece, Piece::Place { .. })).count()
+    }
+
+    /// The ASCII words that stand in every text made from it, whole.
+    pub fn words(&self) -> Vec<&str> {
+        let mut found = Vec::new();
+        for (number, piece) in self.english.iter().enumerate() {
+            let Piece::Text(text) = piece else { continue };
+            // A word beside a place may be a part of a longer one.
+            let (open, shut) = (number > 0, number + 1 < self.english.len());
+            let glued = |start: usize, end: usize| (open && start == 0) || (shut && end == text.len());
+            found.extend(runs(text).filter(|(start, word)| !glued(*start, start + word.len())).map(|(_, word)| word));
+        }
+        found
+    }
+
+    /// What stands in the places of `text`, when it can be made from this. Each place takes as little as it can, from left to
+    /// right; of two places with nothing between them the first takes all. When not `loose`, no place tears a pair of backticks
+    /// apart, and one that stands twice holds the same words twice.
+    pub fn captured<'t>(&self, text: &'t str, loose: bool) -> Option<Vec<Captured<'_, 't>>> {
+        let mut captured: Vec<Captured<'_, 't>> = Vec::new();
+        let mut rest = text;
+        // The places that wait for the words behind them.
+        let mut open: Vec<(&str, bool)> = Vec::new();
+        for (number, piece) in self.english.iter().enumerate() {
+            match piece {
+                Piece::Place { name, code } => open.push((name, *code)),
+                Piece::Text(words) => {
+                    let at = match (open.is_empty(), number + 1 == self.english.len()) {
+                        (true, true) => (rest == words).then_some(0)?,
+                        (true, false) => rest.starts_with(words.as_str()).then_some(0)?,
+                        (false, true) => rest.strip_suffix(words.as_str())?.len(),
+                        (false, false) => rest.find(words.as_str())?,
+                    };
+                    close(&mut open, rest.get(..at)?, &mut captured);
+                    rest = rest.get(at + words.len()..)?;
+                }
+            }
+        }
+        if open.is_empty() && !rest.is_empty() {
+            return None;
+        }
+        close(&mut open, rest, &mut captured);
+        (loose || whole(&captured)).then_some(captured)
+    }
+
+    /// The translation, with what `said` makes of each place.
+    pub fn translated<'t>(
+        &self,
+        captured: &[Captured<'_, 't>],
+        mut said: impl FnMut(&Captured<'_, 't>) -> String,
+    ) -> String {
+        let mut out = String::new();
+        for piece in &self.translation {
+            match piece {
+                Piece::Text(text) => out.push_str(text),
+                Piece::Place { name, .. } => {
+                    if let Some(of) = captured.iter().find(|captured| captured.name == name) {
+                        out.push_str(&said(of));
+                    }
+                }
+            }
+        }
+        out
+    }
+}
+
+fn close<'p, 't>(open: &mut Vec<(&'p str, bool)>, mut text: &'t str, captured: &mut Vec<Captured<'p, 't>>) {
+    for (name, code) in open.drain(..) {
+        captured.push(Captured { name, code, text: std::mem::take(&mut text) });
+    }
+}
+
+fn whole(captured: &[Captured<'_, '_>]) -> bool {
+    let ticks = |text: &str| text.bytes().filter(|byte| *byte == b'`').count();
+    captured.iter().enumerate().all(|(number, one)| {
+        let paired = if one.code { ticks(one.text) == 0 } else { ticks(one.text) % 2 == 0 };
+        paired && captured.iter().take(number).all(|before| before.name != one.name || before.text == one.text)
+    })
+}
+
+/// The runs of ASCII letters and digits of a text.
+pub fn words(text: &str) -> impl Iterator<Item = &str> {
+    runs(text).map(|(_, word)| word)
+}
+
+/// The same, each with where it begins.
+fn runs(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        let rest = text.get(at..)?;
+        let start = at + rest.find(|c: char| c.is_ascii_alphanumeric())?;
+        let word = text.get(start..)?;
+        let length = word.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(word.len());
+        at = start + length;
+        Some((start, word.get(..length)?))
+    })
+}

@@ -1,0 +1,131 @@
+//! The string literals of a Rust file, as Rust reads them: those that may reach a person.
+
+use std::ops::Range;
+
+use crate::rust_source::{
+    block_comment, is_character, quoted, raw_string, test_items, without_comments_and_literals,
+};
+
+/// A literal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Literal {
+    pub(crate) line: usize,
+    pub(crate) text: String,
+}
+
+/// The literals outside of comments, test code, logs and attributes. Of attributes, `#[error("…")]` is a message.
+pub(crate) fn literals(text: &str) -> Vec<Literal> {
+    let code = without_comments_and_literals(text);
+    let (mut hidden, _) = test_items(&code);
+    hidden.extend(between(&code, "#[", b'[', b']').into_iter().filter(|range| !code[range.clone()].starts_with("#[error(")));
+    for log in ["trace!(", "debug!(", "info!(", "warn!(", "error!("] {
+        hidden.extend(between(&code, log, b'(', b')'));
+    }
+    let mut found = all(text);
+    found.retain(|(at, _)| !hidden.iter().any(|range| range.contains(at)));
+    let line = |at: usize| text[..at].matches('\n').count() + 1;
+    found.into_iter().map(|(at, text)| Literal { line: line(at), text }).collect()
+}
+
+/// Whether a literal is words for people: two words at least, or one beside a place that something is written into. What stands
+/// in backticks is code.
+pub(crate) fn is_prose(text: &str) -> bool {
+    let mut bare = String::new();
+    let (mut code, mut depth) = (false, 0_usize);
+    for c in text.trim().chars() {
+        match c {
+            '`' => code = !code,
+            '{' => depth += 1,
+            '}' => depth = depth.saturating_sub(1),
+            c if !code && depth == 0 => bare.push(c),
+            _ => {}
+        }
+    }
+    let is_word = |word: &str| {
+        let word = word.trim_matches(|c: char| c.is_ascii_punctuation() || "…–「」".contains(c));
+        word.len() > 2 && word.chars().all(|c| c.is_ascii_alphabetic() || matches!(c, '-' | '\''))
+    };
+    text.trim().contains([' ', '\n']) && bare.split_whitespace().any(is_word)
+}
+
+/// Every literal with the place where it begins.
+fn all(text: &str) -> Vec<(usize, String)> {
+    let bytes = text.as_bytes();
+    let mut found = Vec::new();
+    let mut at = 0;
+    while at < bytes.len() {
+        let rest = &bytes[at..];
+        if rest.starts_with(b"//") {
+            at += rest.iter().position(|byte| *byte == b'\n').unwrap_or(rest.len());
+        } else if rest.starts_with(b"/*") {
+            at += block_comment(rest);
+        } else if let Some(hashes) = raw_string(bytes, at) {
+            let open = at + 2 + hashes;
+            let close = format!("\"{}", "#".repeat(hashes));
+            let end = text[open..].find(&close).map_or(text.len(), |length| open + length);
+            found.push((at, text[open..end].to_owned()));
+            at = end + close.len();
+        } else if rest[0] == b'"' {
+            let end = at + quoted(rest, b'"');
+            if at == 0 || bytes[at - 1] != b'b' {
+                found.push((at, unescaped(&text[at + 1..end - 1])));
+            }
+            at = end;
+        } else if rest[0] == b'\'' && is_character(text, at) {
+            at += quoted(rest, b'\'');
+        } else {
+            at += 1;
+        }
+    }
+    found
+}
+
+/// What is written between quotes, as Rust reads it.
+fn unescaped(written: &str) -> String {
+    let mut text = String::new();
+    let mut rest = written.chars();
+    while let Some(c) = rest.next() {
+        if c != '\\' {
+            text.push(c);
+            continue;
+        }
+        match rest.next() {
+            Some('n') => text.push('\n'),
+            Some('t') => text.push('\t'),
+            Some('r') => text.push('\r'),
+            Some('0') => text.push('\0'),
+            Some('x') => {
+                let code: String = rest.by_ref().take(2).collect();
+                text.extend(u8::from_str_radix(&code, 16).ok().map(char::from));
+            }
+            Some('u') => {
+                let code: String = rest.by_ref().skip(1).take_while(|c| *c != '}').filter(|c| *c != '_').collect();
+                text.extend(u32::from_str_radix(&code, 16).ok().and_then(char::from_u32));
+            }
+            // A line that goes on in the next, behind its indent.
+            Some('\n') => rest = rest.as_str().trim_start().chars(),
+            Some(other) => text.push(other),
+            None => {}
+        }
+    }
+    text
+}
+
+/// The ranges that begin with `mark`, whose last byte opens them, up to where they close.
+fn between(code: &str, mark: &str, open: u8, close: u8) -> Vec<Range<usize>> {
+    let ranges = code.match_indices(mark).map(|(start, _)| {
+        let mut depth = 0_usize;
+        for (at, byte) in code.bytes().enumerate().skip(start) {
+            if byte == open {
+                depth += 1;
+            } else if byte == close {
+                depth -= 1;
+                if depth == 0 {
+                    return start..at + 1;
+                }
+            }
+        }
+        start..code.len()
+    });
+    ranges.collect()
+}
