@@ -276,7 +276,7 @@ fn the_front_matter_of_a_template_has_the_keys_and_the_limits_of_its_reader() {
 }
 
 fn run(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_bcc-script")).arg("schema").args(arguments).output().unwrap()
+    Command::new(env!("CARGO_BIN_EXE_bcc-script")).env_clear().arg("schema").args(arguments).output().unwrap()
 }
 
 #[test]

@@ -7,32 +7,25 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use crate::cli::completions::Completions;
 use crate::cli::doctor::Doctor;
 use crate::cli::graph::Graph;
-use crate::cli::init::Init;
+use crate::cli::init::{Init, language};
 use crate::cli::man::Man;
 use crate::cli::migrate::Migrate;
 use crate::cli::new::New;
 use crate::cli::templates::Templates;
 use crate::cli::version::LONG;
+use crate::words::language::Language;
 
 /// Checks and runs declarative YAML scripts of model-driven conversations.
 #[derive(Debug, Parser)]
 #[command(name = "bcc-script", version, long_version = LONG.as_str(), about, arg_required_else_help = true)]
 pub struct Arguments {
     /// The language of what is said at the terminal [default: that of BCC_LANG, LC_ALL, LC_MESSAGES or LANG]
-    #[arg(long, global = true, value_enum, value_name = "LANGUAGE")]
-    pub lang: Option<Lang>,
+    // It is looked for before the arguments are read (cli/language.rs); here it is checked.
+    #[arg(long, global = true, value_name = "en|zh", value_parser = language)]
+    pub lang: Option<Language>,
     /// What to do.
     #[command(subcommand)]
     pub command: Command,
-}
-
-/// What `--lang` takes. It is looked for before the arguments are read (cli/language.rs).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Lang {
-    /// English
-    En,
-    /// 中文
-    Zh,
 }
 
 /// The subcommands.

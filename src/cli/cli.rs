@@ -11,7 +11,6 @@ use crate::cli::{
 };
 use crate::engine::environment::Environment;
 use crate::engine::error::EngineError;
-use crate::words::language::Language;
 
 /// Runs the program with these arguments (the first is its name) and gives its exit code.
 pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
@@ -38,8 +37,8 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
         Command::Schema(options) => schema::schema(&options),
         Command::Migrate(options) => migrate::migrate(&options, &environment),
         Command::Templates(options) => templates::templates(&options, &environment),
-        Command::Init(options) => init::init(&options, Language::default(), &environment),
-        Command::New(options) => new::new(&options, Language::default(), &environment),
+        Command::Init(options) => init::init(&options, language, &environment),
+        Command::New(options) => new::new(&options, language, &environment),
         Command::Graph(options) => graph::graph(&options, &environment),
         Command::Doctor(options) => doctor::doctor(&options, &environment),
         Command::Completions(options) => completions::completions(&options),

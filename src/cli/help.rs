@@ -83,6 +83,7 @@ fn argument_told(mut argument: Arg, language: Language) -> Arg {
 /// The default value, and what values there are.
 fn added(argument: &Arg, language: Language) -> String {
     let mut added = String::new();
+    let comma = language.filled(", ", &[]);
     let takes = matches!(argument.get_action(), ArgAction::Set | ArgAction::Append);
     if !takes {
         return added;
@@ -90,7 +91,7 @@ fn added(argument: &Arg, language: Language) -> String {
     let defaults: Vec<String> =
         argument.get_default_values().iter().map(|value| value.to_string_lossy().into_owned()).collect();
     if !defaults.is_empty() && !argument.is_hide_default_value_set() {
-        added.push_str(&language.filled(" [default: {values}]", &[("values", &defaults.join(", "))]));
+        added.push_str(&language.filled(" [default: {values}]", &[("values", &defaults.join(&comma))]));
     }
     let values = argument.get_possible_values();
     let shown: Vec<String> = values
@@ -102,7 +103,7 @@ fn added(argument: &Arg, language: Language) -> String {
         })
         .collect();
     if !shown.is_empty() && !argument.is_hide_possible_values_set() {
-        added.push_str(&language.filled(" [possible values: {values}]", &[("values", &shown.join(", "))]));
+        added.push_str(&language.filled(" [possible values: {values}]", &[("values", &shown.join(&comma))]));
     }
     added
 }

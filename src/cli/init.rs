@@ -6,7 +6,7 @@ use clap::Args;
 
 use crate::cli::exit::Exit;
 use crate::cli::report;
-use crate::cli::sessions::print;
+use crate::cli::sessions::{print, tell};
 use crate::engine::begin::init::{Begun, InitRequest, init as begin};
 use crate::engine::environment::Environment;
 use crate::engine::error::EngineError;
@@ -49,16 +49,16 @@ pub fn init(options: &Init, usual: Language, environment: &Environment) -> Resul
         InitRequest { directory: &directory, language, scheme: options.scheme.as_deref(), nested: options.nested };
     let begun = begin(&request, environment)?;
     for line in written(&begun) {
-        print(&line)?;
+        tell(&line)?;
     }
     if let Some(why) = &begun.untrusted {
         report::note(&format!("note: {why}, so the project is not trusted yet; `bcc-script trust` does that later"));
     }
     print("")?;
     if options.directory.is_some() && begun.directory != here() {
-        print(&format!("Now go there with   cd {}   and try:", quoted(&directory.display().to_string())))?;
+        tell(&format!("Now go there with   cd {}   and try:", quoted(&directory.display().to_string())))?;
     } else {
-        print("Now try:")?;
+        tell("Now try:")?;
     }
     print("  bcc-script run scripts/first_talk.yaml")?;
     print("  bcc-script validate")?;

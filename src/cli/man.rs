@@ -7,7 +7,7 @@ use clap::{Args, Command, CommandFactory};
 
 use crate::cli::arguments::Arguments;
 use crate::cli::exit::Exit;
-use crate::cli::sessions::print;
+use crate::cli::sessions::tell;
 use crate::engine::error::EngineError;
 use crate::engine::files::replace;
 
@@ -42,7 +42,7 @@ pub fn man(options: &Man) -> Result<Exit, EngineError> {
         return Err(EngineError::usage(format!("{} is a file, and the pages need a directory", directory.display())));
     }
     let written = all(&whole, directory)?;
-    print(&format!("{written} pages in {}", directory.display()))?;
+    tell(&format!("{written} pages in {}", directory.display()))?;
     Ok(Exit::Done)
 }
 

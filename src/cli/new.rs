@@ -7,7 +7,7 @@ use clap::{Args, Subcommand};
 use crate::cli::exit::Exit;
 use crate::cli::init::language;
 use crate::cli::report;
-use crate::cli::sessions::print;
+use crate::cli::sessions::{print, tell};
 use crate::engine::begin::new::{built_in_scheme, language as language_of, project, script, skill};
 use crate::engine::begin::test::test;
 use crate::engine::environment::Environment;
@@ -126,7 +126,7 @@ fn told(path: &str, command: &str) -> Result<Exit, EngineError> {
 }
 
 fn next(command: &str) -> Result<Exit, EngineError> {
-    print(&format!("Now try: {command}"))?;
+    tell(&format!("Now try: {command}"))?;
     Ok(Exit::Done)
 }
 

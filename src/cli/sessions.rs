@@ -191,6 +191,14 @@ async fn prune(older_than: &str, store: &Store, environment: &Environment) -> Re
     Ok(Exit::Done)
 }
 
+/// Writes a sentence of this program to standard output, in the language of the person.
+///
+/// # Errors
+/// As [`print`].
+pub fn tell(text: &str) -> Result<(), EngineError> {
+    print(&said(text))
+}
+
 /// Writes to standard output. A reader that has gone away (`| head`) is no failure; a disk that is full is.
 pub fn print(text: &str) -> Result<(), EngineError> {
     let mut output = std::io::stdout().lock();

@@ -7,8 +7,9 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use crate::cli::exit::Exit;
+use crate::cli::language::said;
 use crate::cli::report;
-use crate::cli::sessions::print;
+use crate::cli::sessions::{print, tell};
 use crate::cli::table::table;
 use crate::cli::terminal::plain;
 use crate::engine::environment::Environment;
@@ -82,8 +83,8 @@ fn many(schemes: &[SchemeListed]) -> Result<(), EngineError> {
             by_name.entry(key).or_default().insert(&scheme.name, template);
         }
     }
-    let head = ["TEMPLATE", "VERSION"].into_iter().chain(schemes.iter().map(|scheme| scheme.name.as_str()));
-    let mut rows = vec![head.map(str::to_owned).collect::<Vec<_>>()];
+    let head = ["TEMPLATE", "VERSION"].into_iter().map(word).chain(schemes.iter().map(|scheme| scheme.name.clone()));
+    let mut rows = vec![head.collect::<Vec<_>>()];
     for ((_, name, version), in_schemes) in &by_name {
         let mut row = vec![(*name).to_owned(), number(*version)];
         let cell = |scheme: &SchemeListed| in_schemes.get(scheme.name.as_str()).map_or(NOTHING, |it| layer(it, scheme));
@@ -92,18 +93,16 @@ fn many(schemes: &[SchemeListed]) -> Result<(), EngineError> {
     }
     print(&plain(&table(&rows)))?;
     print("")?;
-    print(
-        "own: a file of the project for this scheme; built-in: the binary's; default: what the scheme `default` has",
-    )?;
+    tell("own: a file of the project for this scheme; built-in: the binary's; default: what the scheme `default` has")?;
     print("")?;
     let own = schemes.iter().flat_map(|scheme| scheme.templates.iter().filter(|it| layer(it, scheme) == OWN));
-    let head = ["FILE", "OVERRIDES", "DESCRIPTION"].map(str::to_owned).to_vec();
+    let head = ["FILE", "OVERRIDES", "DESCRIPTION"].map(word).to_vec();
     let row = |it: &TemplateListed| vec![it.path.clone(), overrides(it), description(it)];
     let rows: Vec<Vec<String>> = std::iter::once(head).chain(own.map(row)).collect();
     if rows.len() > 1 {
         print(&plain(&table(&rows)))
     } else {
-        print(
+        tell(
             "The project has no templates of its own. `bcc-script templates new SCHEME` copies those of the binary into it.",
         )
     }
@@ -122,7 +121,7 @@ fn layer(template: &TemplateListed, scheme: &SchemeListed) -> &'static str {
 
 /// The templates of one scheme.
 fn one(scheme: &SchemeListed) -> String {
-    let head = ["TEMPLATE", "VERSION", "FILE", "OVERRIDES", "DESCRIPTION"].map(str::to_owned).to_vec();
+    let head = ["TEMPLATE", "VERSION", "FILE", "OVERRIDES", "DESCRIPTION"].map(word).to_vec();
     let row = |it: &TemplateListed| {
         vec![it.name.clone(), number(it.version), it.path.clone(), overrides(it), description(it)]
     };
@@ -130,6 +129,10 @@ fn one(scheme: &SchemeListed) -> String {
     templates.sort_by_key(|it| (it.version.is_none(), it.name.as_str(), it.version));
     let rows: Vec<Vec<String>> = std::iter::once(head).chain(templates.into_iter().map(row)).collect();
     table(&rows)
+}
+
+fn word(text: &str) -> String {
+    said(text).into_owned()
 }
 
 fn number(version: Option<u32>) -> String {
@@ -147,8 +150,8 @@ fn overrides(template: &TemplateListed) -> String {
 }
 
 fn description(template: &TemplateListed) -> String {
-    let unreadable = template.fault.as_ref().map(|_| "cannot be read".to_owned());
-    let part = (!template.pulled_by.is_empty()).then(|| format!("part of {}", template.pulled_by.join(", ")));
+    let unreadable = template.fault.as_ref().map(|_| word("cannot be read"));
+    let part = (!template.pulled_by.is_empty()).then(|| word(&format!("part of {}", template.pulled_by.join(", "))));
     let parts: Vec<String> = [unreadable, template.description.clone(), part].into_iter().flatten().collect();
     if parts.is_empty() { NOTHING.to_owned() } else { parts.join("; ") }
 }
@@ -173,8 +176,8 @@ fn unused(listing: &Listing, only: bool) -> Result<(), EngineError> {
         return Ok(());
     }
     print("")?;
-    print("UNUSED")?;
-    lines.iter().try_for_each(|line| print(&plain(line)))
+    tell("UNUSED")?;
+    lines.iter().try_for_each(|line| tell(&plain(line)))
 }
 
 fn document(listing: &Listing, chosen: Option<&str>) -> Value {

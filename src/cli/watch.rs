@@ -10,6 +10,7 @@ use notify::{EventKind, RecommendedWatcher, RecursiveMode, Watcher};
 
 use crate::cli::arguments::{Findings, Validate};
 use crate::cli::exit::Exit;
+use crate::cli::language::filled;
 use crate::cli::report;
 use crate::cli::signals::Signals;
 use crate::cli::validate::write;
@@ -150,7 +151,8 @@ fn separate(options: &Validate) {
     }
     let time = jiff::Zoned::new(now(), jiff::tz::TimeZone::system()).strftime("%H:%M:%S").to_string();
     let clear = if std::io::stdout().is_terminal() { "\u{1b}[2J\u{1b}[3J\u{1b}[H" } else { "" };
-    let _ = write!(std::io::stdout().lock(), "{clear}── checked again at {time} ──\n\n");
+    let line = filled("── checked again at {time} ──", &[("time", &time)]);
+    let _ = write!(std::io::stdout().lock(), "{clear}{line}\n\n");
 }
 
 /// Waits for signals beside the watch.
