@@ -82,8 +82,8 @@ impl Catalogue {
         }
         self.by_pattern(text, depth)
             .or_else(|| self.by_line(text, depth))
-            .or_else(|| joined(text, &|part| self.found(part, depth - 1)))
             .or_else(|| enumeration(text))
+            .or_else(|| joined(text, &|part| self.found(part, depth - 1)))
     }
 
     /// Whether a pattern is to be looked for with the space around the text.

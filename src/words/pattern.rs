@@ -171,18 +171,43 @@ impl Pattern {
         mut said: impl FnMut(&Captured<'_, 't>) -> String,
     ) -> String {
         let mut out = String::new();
+        let mut seam = false;
         for piece in &self.translation {
             match piece {
+                Piece::Text(text) if seam => beside(&mut out, text),
                 Piece::Text(text) => out.push_str(text),
-                Piece::Place { name, .. } => {
+                Piece::Place { name, code } => {
                     if let Some(of) = captured.iter().find(|captured| captured.name == name) {
-                        out.push_str(&said(of));
+                        // A list of names may stand in backticks in the translation alone.
+                        let value = said(&Captured { code: of.code || *code, ..*of });
+                        if *code { out.push_str(&value) } else { beside(&mut out, &value) }
                     }
                 }
             }
+            seam = matches!(piece, Piece::Place { code: false, .. });
         }
         out
     }
+}
+
+/// Writes `next` behind what is there as Chinese is set: a space between a Chinese character and a Latin one or code, none between
+/// two Chinese ones. Which it is shows only when it is known what stands in a place.
+fn beside(out: &mut String, next: &str) {
+    let (trimmed, rest) = (out.trim_end_matches(' '), next.trim_start_matches(' '));
+    let (Some(before), Some(after)) = (trimmed.chars().next_back(), rest.chars().next()) else {
+        return out.push_str(next);
+    };
+    let han = |c: char| matches!(c, '\u{3400}'..='\u{9fff}' | '\u{f900}'..='\u{faff}' | '\u{20000}'..='\u{3ffff}');
+    let wide = |c: char| han(c) || matches!(c, '\u{3000}'..='\u{303f}' | '\u{ff00}'..='\u{ffef}');
+    let narrow = |c: char| c.is_ascii_alphanumeric() || c == '`';
+    let between = match () {
+        () if wide(before) && wide(after) => "",
+        () if (han(before) && narrow(after)) || (narrow(before) && han(after)) => " ",
+        () => return out.push_str(next),
+    };
+    out.truncate(trimmed.len());
+    out.push_str(between);
+    out.push_str(rest);
 }
 
 fn close<'p, 't>(open: &mut Vec<(&'p str, bool)>, mut text: &'t str, captured: &mut Vec<Captured<'p, 't>>) {

@@ -97,8 +97,8 @@ fn the_pattern_with_most_words_of_its_own_is_meant() {
         ("`{a}` and `{b}` are two spellings", "`{a}` 与 `{b}` 是两种写法"),
         ("`{a}` are two spellings", "`{a}` 是两种写法"),
     ]);
-    assert_eq!(said(&known, "the name of x is wrong"), "x的名称错了");
-    assert_eq!(said(&known, "x is wrong"), "x错了");
+    assert_eq!(said(&known, "the name of x is wrong"), "x 的名称错了");
+    assert_eq!(said(&known, "x is wrong"), "x 错了");
     assert_eq!(said(&known, "`x` and `y` are two spellings"), "`x` 与 `y` 是两种写法");
 }
 
@@ -128,7 +128,7 @@ fn what_stands_in_a_place_is_said_too_unless_it_is_code() {
     ]);
     assert_eq!(
         said(&known, "an item of `a list` must be a list, but here is 3"),
-        "`a list` 的一项必须是列表，这里却是3"
+        "`a list` 的一项必须是列表，这里却是 3"
     );
     assert_eq!(said(&known, "`a list` is unknown"), "不认识 `a list`");
 }
@@ -156,6 +156,7 @@ fn sentences_that_the_code_puts_together_are_said_one_by_one() {
         ("error: what nobody knows; remove it", "错误：what nobody knows；删除它"),
         ("2 errors, 1 warnings", "2 个错误，1 个警告"),
         ("kinds are `a`, `b` or `c`", "动作类型有 `a`、`b` 或 `c`"),
+        ("`a`, `b` and `c`", "`a`、`b` 和 `c`"),
         ("kinds are `a`, `b, c`", "动作类型有 `a`、`b, c`"),
         ("  remove it\n", "  删除它\n"),
         ("rock and roll", "rock and roll"),
@@ -170,7 +171,7 @@ fn a_pattern_of_few_words_does_not_take_prose_that_nobody_knows() {
     let known = catalogue(&[("{a} of {b}", "{b} 的 {a}"), ("a list", "列表")]);
     assert_eq!(said(&known, "the middle of the night is dark"), "the middle of the night is dark");
     assert_eq!(said(&known, "3 of 4"), "4 的 3");
-    assert_eq!(said(&known, "a list of `x y`"), "`x y` 的 列表");
+    assert_eq!(said(&known, "a list of `x y`"), "`x y` 的列表");
 }
 
 #[test]
@@ -183,11 +184,41 @@ fn braces_of_a_literal_that_is_no_format_stay() {
 }
 
 #[test]
+fn between_chinese_and_latin_stands_a_space_and_between_chinese_none() {
+    let known = catalogue(&[
+        ("{what} needs `{name}`", "{what} 缺少 `{name}`"),
+        ("{what} is given", "{what}已给出"),
+        ("a topic", "话题"),
+        ("it begins with {sign}", "它以 {sign} 开头"),
+        ("a backtick", "反引号"),
+    ]);
+    let table = [
+        ("a topic needs `用户`", "话题缺少 `用户`"),
+        ("`a` needs `b`", "`a` 缺少 `b`"),
+        ("`a` is given", "`a` 已给出"),
+        ("a topic is given", "话题已给出"),
+        ("it begins with a backtick", "它以反引号开头"),
+        ("it begins with >", "它以 > 开头"),
+        ("it begins with 3", "它以 3 开头"),
+    ];
+    for (text, expected) in table {
+        assert_eq!(said(&known, text), expected, "{text}");
+    }
+}
+
+#[test]
+fn names_that_stand_in_backticks_in_the_translation_alone_are_code_too() {
+    let known =
+        catalogue(&[("kinds are {}", "动作类型有 `{1}`"), ("a list", "列表"), ("set", "设置"), ("turns", "回合")]);
+    assert_eq!(said(&known, "kinds are set, turns"), "动作类型有 `set, turns`");
+}
+
+#[test]
 fn sentences_inside_sentences_end_somewhere() {
-    let known = catalogue(&[("again: {x}", "又：{x}")]);
-    let deep = "again: ".repeat(50) + "x";
+    let known = catalogue(&[("once again: {x}", "又：{x}")]);
+    let deep = "once again: ".repeat(50) + "x";
     assert!(said(&known, &deep).starts_with("又：又："));
-    let long = format!("again: {}", "a; b (c), ".repeat(2_000));
+    let long = format!("once again: {}", "a; b (c), ".repeat(2_000));
     assert!(said(&known, &long).starts_with("又："));
 }
 
