@@ -94,6 +94,8 @@ pub static DIAGNOSTICS: &[Page] = &[
     page!(Error "not-supported-yet"),
     page!(Error "not-text"),
     page!(Warning "nothing-to-resume"),
+    page!(Warning "older-skill-form"),
+    page!(Error "oldest-nesting"),
     page!(Error "out-of-range"),
     page!(Error "out-of-scope"),
     page!(Error lint "output-never-set"),

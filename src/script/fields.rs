@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::script::examples::example;
 use crate::script::findings::Findings;
-use crate::script::lines::{in_braces, own_lines};
+use crate::script::lines::{removal, renamed};
 use crate::script::numbers::whole_number;
 use crate::script::older::{is_older_output, todays_spelling};
 use crate::script::other_names::{is_other_name, meant_by, other_name_of};
@@ -98,11 +98,6 @@ impl<'a> Fields<'a> {
         self.span
     }
 
-    /// What is written in it.
-    pub fn entries(&self) -> &'a [Entry] {
-        self.entries
-    }
-
     /// What messages call this mapping.
     pub fn what(&self) -> &str {
         &self.what
@@ -173,10 +168,12 @@ impl<'a> Fields<'a> {
         if kept.value.to_json() == other.value.to_json() {
             let message = format!("`{}` says `{name}` again, with the same value", other.key.value);
             let diagnostic = Diagnostic::warning("deprecated-field", message, self.file, other.key.span);
-            let span = own_lines(self.file, other).or_else(|| in_braces(self.file, self.entries, other));
-            let fix = span.map(|span| Fix::sure("remove it", vec![Edit::replace(span, "")]));
-            let diagnostic = diagnostic.with_help("remove it").with_fixes(fix);
-            return self.findings.report(diagnostic.with_related("it is said here", self.file, kept.key.span));
+            let mut diagnostic = diagnostic.with_help("remove it");
+            if let Some(edit) = removal(self.file, self.span, other) {
+                diagnostic = diagnostic.with_sure_fix("remove it", vec![edit]);
+            }
+            self.findings.report(diagnostic.with_related("it is said here", self.file, kept.key.span));
+            return;
         }
         let message = format!(
             "`{}` and `{}` are two spellings of `{name}`, with different values",
@@ -192,10 +189,7 @@ impl<'a> Fields<'a> {
         self.findings.report(
             Diagnostic::warning("deprecated-field", message, self.file, entry.key.span)
                 .with_help(format!("write `{name}`"))
-                .with_sure_fix(
-                    format!("rename to `{name}`"),
-                    vec![Edit { span: entry.key.span, text: name.to_owned() }],
-                ),
+                .with_sure_fix(format!("rename to `{name}`"), vec![renamed(self.file, &entry.key, name)]),
         );
     }
 

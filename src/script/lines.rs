@@ -1,6 +1,7 @@
 //! The lines of an entry in the file: what an edit that removes or rewrites it has to know.
 
-use crate::source::span::Span;
+use crate::source::diagnostic::Edit;
+use crate::source::span::{Span, Spanned};
 use crate::source::text::SourceFile;
 use crate::source::yaml::Entry;
 
@@ -11,45 +12,77 @@ pub fn indent<'f>(file: &'f SourceFile, entry: &Entry) -> Option<&'f str> {
     before.trim_matches([' ', '\t']).is_empty().then_some(before)
 }
 
-/// The one line of an entry that has it for itself, with the line break behind it. `None` when the value goes on in other
-/// lines, or something else, such as a comment, stands in the line.
-pub fn own_line(file: &SourceFile, entry: &Entry) -> Option<Span> {
-    indent(file, entry)?;
-    let number = file.line(entry.key.span.start);
-    let end = entry.value.span.end;
-    let line = file.line_span(number).filter(|line| line.start <= end && end <= line.end)?;
-    let behind = file.slice(Span::new(end, line.end));
-    // A text block is one line only when it is empty, and then its header stands in the way.
-    behind.trim().is_empty().then_some(())?;
-    let next = file.line_span(number + 1).map_or(line.end, |next| next.start);
-    Some(Span::new(line.start, next))
+/// Whether the value is an alias: what it names stands above.
+pub fn is_alias(entry: &Entry) -> bool {
+    entry.value.span.start < entry.key.span.end
 }
 
-/// The lines of an entry that has them for itself, however many they are, with the line break behind the last.
-pub fn own_lines(file: &SourceFile, entry: &Entry) -> Option<Span> {
-    let before = indent(file, entry)?;
-    let start = entry.key.span.start - before.len();
-    // A text block ends with the line break behind its last line.
-    let block = file.slice(Span::new(start, entry.value.span.end)).ends_with('\n');
-    let last = file.line(entry.value.span.end) - usize::from(block);
-    let end = file.line_span(last)?.end;
-    let behind = file.slice(Span::new(entry.value.span.end, end));
-    let next = file.line_span(last + 1).map_or(end, |next| next.start);
-    behind.trim().is_empty().then(|| Span::new(start, next))
-}
-
-/// An entry between the braces of a mapping, with the comma that parts it from the one before it, or of the first from the one
-/// behind it. `None` when it is the only one, or more than white space stands beside the comma.
-pub fn in_braces(file: &SourceFile, entries: &[Entry], entry: &Entry) -> Option<Span> {
-    let at = entries.iter().position(|other| std::ptr::eq(other, entry))?;
-    let comma = |before: &Entry, behind: &Entry| {
-        file.slice(Span::new(before.value.span.end, behind.key.span.start)).trim_matches(' ') == ","
-    };
-    if let Some(before) = at.checked_sub(1).and_then(|at| entries.get(at)) {
-        return comma(before, entry).then(|| Span::new(before.value.span.end, entry.value.span.end));
+/// Where an entry ends in the file: behind its value, or behind the alias that stands for it.
+pub fn end(file: &SourceFile, entry: &Entry) -> usize {
+    if !is_alias(entry) {
+        return entry.value.span.end.max(entry.key.span.end);
     }
-    let behind = entries.get(at + 1)?;
-    comma(entry, behind).then(|| Span::new(entry.key.span.start, behind.key.span.start))
+    let behind = file.text().get(entry.key.span.end..).unwrap_or_default();
+    let Some(star) = behind.find('*') else { return entry.key.span.end };
+    let name = behind.get(star..).unwrap_or_default();
+    let length =
+        name.find(|c: char| c.is_whitespace() || matches!(c, ',' | '[' | ']' | '{' | '}')).unwrap_or(name.len());
+    entry.key.span.end + star + length
+}
+
+/// The edit that gives a key another name, in the quotes that it has.
+pub fn renamed(file: &SourceFile, key: &Spanned<String>, name: &str) -> Edit {
+    let text = match file.slice(key.span).chars().next() {
+        Some(quote @ ('"' | '\'')) => format!("{quote}{name}{quote}"),
+        _ => name.to_owned(),
+    };
+    Edit::replace(key.span, text)
+}
+
+/// What takes an entry out of the mapping at `mapping`: its lines, or what stands between its commas. Comments that stand in
+/// its lines stay. `None` where something else stands there too.
+pub fn removal(file: &SourceFile, mapping: Span, entry: &Entry) -> Option<Edit> {
+    let end = end(file, entry);
+    if file.slice(mapping).starts_with('{') {
+        return between_commas(file, Span::new(entry.key.span.start, end));
+    }
+    let indent = indent(file, entry)?;
+    let first = file.line_span(file.line(entry.key.span.start))?;
+    let last = file.line(end);
+    let line = file.line_span(last).filter(|line| end <= line.end)?;
+    let whole = Span::new(first.start, file.line_span(last + 1).map_or(line.end, |next| next.start));
+    let written = file.slice(Span::new(entry.value.span.start, end));
+    // A list or a mapping may hold comments; a text holds none, but one may stand before and one behind it.
+    (entry.value.as_scalar().is_some() || is_alias(entry) || !written.contains('#')).then_some(())?;
+    let before = if is_alias(entry) { "" } else { file.slice(Span::new(entry.key.span.end, entry.value.span.start)) };
+    let behind = file.slice(Span::new(end, line.end)).trim();
+    (behind.is_empty() || behind.starts_with('#')).then_some(())?;
+    let comments = before.lines().filter_map(|line| line.find('#').and_then(|hash| line.get(hash..))).chain([behind]);
+    let kept =
+        comments.filter(|comment| !comment.is_empty()).map(|comment| format!("{indent}{}\n", comment.trim_end()));
+    Some(Edit::replace(whole, kept.collect::<String>()))
+}
+
+/// What takes a field out of a mapping in braces, with one comma.
+fn between_commas(file: &SourceFile, field: Span) -> Option<Edit> {
+    let behind = file.text().get(field.end..)?;
+    let blank = |text: &str| text.len() - text.trim_start().len();
+    let next = blank(behind);
+    if behind.get(next..)?.starts_with(',') {
+        let rest = behind.get(next + 1..)?;
+        let spaces = rest.len() - rest.trim_start_matches([' ', '\t']).len();
+        return Some(Edit::replace(Span::new(field.start, field.end + next + 1 + spaces), ""));
+    }
+    let before = file.text().get(..field.start)?.trim_end();
+    let line = before.rsplit(['\n', '\r']).next().unwrap_or_default();
+    match behind.get(next..)?.starts_with('}') {
+        // A comma in a comment is none.
+        true if before.ends_with(',') && !line.contains('#') => {
+            Some(Edit::replace(Span::new(before.len() - 1, field.end), ""))
+        }
+        true if before.ends_with('{') => Some(Edit::replace(field, "")),
+        _ => None,
+    }
 }
 
 #[cfg(test)]
@@ -57,45 +90,48 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
+    use crate::source::edits::apply;
     use crate::source::yaml::parse;
 
-    #[test]
-    fn an_entry_has_its_line_for_itself_or_not() {
-        let text = "a: 1\nb: 2 # why\nc: |\n  text\nd: { e: 3 }\n  # end\nf: \"x\n  y\"\ng: 7";
+    /// The text after the entry `key` of the mapping at `path` was taken out, if it can be.
+    fn without(text: &str, path: Option<&str>, key: &str) -> Option<String> {
         let file = Arc::new(SourceFile::new("a.yaml", text));
         let root = parse(&file).root.unwrap();
-        let lines: Vec<Option<&str>> = root
-            .as_mapping()
-            .unwrap()
-            .iter()
-            .map(|entry| own_line(&file, entry).map(|span| file.slice(span)))
-            .collect();
-        assert_eq!(lines, [Some("a: 1\n"), None, None, Some("d: { e: 3 }\n"), None, Some("g: 7")]);
-        let all = |root: &crate::source::yaml::Node| -> Vec<Option<String>> {
-            let entries = root.as_mapping().unwrap().iter();
-            entries.map(|entry| own_lines(&file, entry).map(|span| file.slice(span).to_owned())).collect()
-        };
-        let expected = ["a: 1\n", "", "c: |\n  text\n", "d: { e: 3 }\n", "f: \"x\n  y\"\n", "g: 7"]
-            .map(|lines| Some(lines.to_owned()));
-        let expected: Vec<_> = expected.into_iter().map(|lines| lines.filter(|lines| !lines.is_empty())).collect();
-        assert_eq!(all(&root), expected);
-        let inner = &root.get("d").unwrap().as_mapping().unwrap()[0];
-        assert_eq!((indent(&file, inner), own_line(&file, inner)), (None, None));
+        let mapping = path.map_or(&root, |path| root.get(path).unwrap());
+        let entry = mapping.as_mapping().unwrap().iter().find(|entry| entry.key.value == key).unwrap();
+        apply(text, &[removal(&file, mapping.span, entry)?]).ok()
     }
 
     #[test]
-    fn an_entry_between_braces_goes_with_its_comma() {
-        for (text, expected) in [
-            ("{ a: 1, b: 2 , c: \"x, y\" }", [Some("a: 1, "), Some(", b: 2"), None]),
-            ("{a: 1,b: 2,c: 3}", [Some("a: 1,"), Some(",b: 2"), Some(",c: 3")]),
-            ("{ a: 1,\n  b: 2, # c\n  c: 3 }", [None, None, None]),
-        ] {
-            let file = Arc::new(SourceFile::new("a.yaml", text));
-            let root = parse(&file).root.unwrap();
-            let entries = root.as_mapping().unwrap();
-            let found: Vec<Option<&str>> =
-                entries.iter().map(|entry| in_braces(&file, entries, entry).map(|span| file.slice(span))).collect();
-            assert_eq!(found, expected, "{text}");
+    fn an_entry_is_taken_out_with_its_lines_and_leaves_its_comments() {
+        let text = "a: 1\nb: 2 # why\nc: | # how\n  text\n\n  # text\nd: { e: 3 }\nf: \"x\n  y\"\ng: [ 1, # no\n  2]\nh: &x 7\ni: *x";
+        let table = [
+            ("a", "a: 1\n", ""),
+            ("b", "b: 2 # why\n", "# why\n"),
+            ("c", "c: | # how\n  text\n\n  # text\n", "# how\n"),
+            ("d", "d: { e: 3 }\n", ""),
+            ("f", "f: \"x\n  y\"\n", ""),
+            ("i", "i: *x", ""),
+        ];
+        for (key, gone, left) in table {
+            assert_eq!(without(text, None, key), Some(text.replace(gone, left)), "{key}");
+        }
+        assert_eq!(without(text, None, "g"), None, "a comment stands inside");
+    }
+
+    #[test]
+    fn a_field_in_braces_is_taken_out_with_one_comma() {
+        let table = [
+            ("m: { a: 1, b: 2 }", "a", Some("m: { b: 2 }")),
+            ("m: { a: 1, b: 2 }", "b", Some("m: { a: 1 }")),
+            ("m: { b: \"2\" }", "b", Some("m: {  }")),
+            ("m: { a: 1,\n  b: [ 2 ],\n}", "b", Some("m: { a: 1,\n  \n}")),
+            ("m: { a: 1 # one,\n  , b: 2 }", "b", Some("m: { a: 1 # one,\n   }")),
+            ("m: { a: 1, # one,\n  b: 2 }", "b", None),
+            ("m: { a: 1, b: 2 # two\n }", "b", None),
+        ];
+        for (text, key, after) in table {
+            assert_eq!(without(text, Some("m"), key).as_deref(), after, "{text}");
         }
     }
 }

@@ -10,6 +10,7 @@ pub mod lost_root;
 pub mod misplaced;
 pub mod numbers;
 pub mod older;
+pub mod oldest;
 pub mod other_names;
 pub mod read;
 pub mod routes;

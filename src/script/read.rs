@@ -11,6 +11,8 @@ use crate::script::limits::{budget, for_each, spanned, strategy};
 use crate::script::lost_root::lost_root;
 use crate::script::misplaced::misplaced;
 use crate::script::older::todays_spelling;
+use crate::script::oldest::nesting::oldest_nesting;
+use crate::script::oldest::technique::older_skill_form;
 use crate::script::routes::{on_exit, triggers};
 use crate::script::script::{History, RawAction, Script, WrittenPhase, WrittenTopic};
 use crate::script::skill::{WrittenSkill, skill, skills, technique};
@@ -90,7 +92,7 @@ pub fn document(file: &Arc<SourceFile>, root: &Node, findings: &Findings) -> Opt
         }
         Some(_) => "a script",
         None => {
-            if let Some(diagnostic) = lost_root(file, root) {
+            if let Some(diagnostic) = oldest_nesting(file, root).or_else(|| lost_root(file, root)) {
                 findings.report(diagnostic);
                 return None;
             }
@@ -103,7 +105,10 @@ pub fn document(file: &Arc<SourceFile>, root: &Node, findings: &Findings) -> Opt
         Some("skill") => {
             fields.required("skill").and_then(|node| skill(node, &fields)).map(Box::new).map(Document::Skill)
         }
-        Some("technique_id") => technique(&fields).map(Box::new).map(Document::Skill),
+        Some("technique_id") => {
+            findings.extend(older_skill_form(file, root));
+            technique(&fields).map(Box::new).map(Document::Skill)
+        }
         Some("test") => test(root, &fields).map(Box::new).map(Document::Test),
         _ => fields
             .required("session")

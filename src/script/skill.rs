@@ -56,12 +56,6 @@ pub fn technique(fields: &Fields<'_>) -> Option<WrittenSkill> {
     }
     let mut inputs = declare_list(fields, "inputs");
     let outputs = outputs(fields);
-    if let Some(entry) = fields.entry("technique_id") {
-        let message = "`technique_id` with `topic` is the older form of a skill";
-        let help = "write `skill:`, and below it `skill_id`, `inputs`, `outputs` and `actions`";
-        let diagnostic = Diagnostic::warning("deprecated-field", message, fields.file(), entry.key.span);
-        fields.findings().report(diagnostic.with_help(help));
-    }
     let topic = fields.required("topic")?;
     let inner = Fields::of(topic, "`topic`", fields.file(), fields.findings())?;
     for name in ["topic_id", "topic_name", "topic_goal", "strategy"] {

@@ -8,10 +8,13 @@ use crate::program::output::Output;
 use crate::program::turn::Turn;
 use crate::script::declare::{choices, declared_type, variable_name};
 use crate::script::fields::Fields;
-use crate::script::lines::{in_braces, indent, own_line};
-use crate::source::diagnostic::{Diagnostic, Edit, Fix};
+use crate::script::lines::{is_alias, removal};
+use crate::script::oldest::output::as_output;
+use crate::source::diagnostic::{Diagnostic, Edit};
+use crate::source::edits::apply;
 use crate::source::span::{Span, Spanned};
-use crate::source::yaml::Entry;
+use crate::source::text::SourceFile;
+use crate::source::yaml::{Entry, Node, Scalar, ScalarStyle};
 use crate::value::mask::MASK;
 use crate::value::scopes::Scope;
 
@@ -144,47 +147,46 @@ fn older_target(target: &Entry, define: Option<&Entry>, fields: &Fields<'_>) -> 
         let define = define.map(|define| format!("\n{indent}    define: {}", written(define))).unwrap_or_default();
         format!("output:\n{indent}  - get: {}{define}", written(target))
     };
-    let one_line = |entry: &Entry| own_line(file, entry);
     let diagnostic = Diagnostic::warning("deprecated-field", message, file, target.key.span);
-    let free = fields.take("output").is_none();
-    let whole = free && define.is_none_or(|define| one_line(define).is_some());
-    if let Some((_, indent)) = one_line(target).zip(indent(file, target)).filter(|_| whole) {
-        let mut edits = vec![Edit::replace(target.key.span.join(target.value.span), lines(indent))];
-        edits.extend(define.and_then(one_line).map(|span| Edit::replace(span, "")));
-        let diagnostic = diagnostic.with_help(format!("write\n{}", lines("")));
-        return diagnostic.with_sure_fix("write `output:`", edits);
+    let edits = match fields.take("output") {
+        None => as_output(file, fields.span(), target, define),
+        Some(output) => said_again(file, fields.span(), output, target, define),
+    };
+    let of_one_line = fields.take("output").is_none() && [Some(target), define].into_iter().flatten().all(is_short);
+    let help = if of_one_line { lines("") } else { String::new() };
+    let diagnostic = match help.as_str() {
+        "" => diagnostic.with_help("write `output:` with an item `- get: …` and `define: …`"),
+        lines => diagnostic.with_help(format!("write\n{lines}")),
+    };
+    match edits {
+        Some(edits) => diagnostic.with_sure_fix("write `output:`", edits),
+        None => diagnostic,
     }
-    let diagnostic = diagnostic.with_help("write `output:` with an item `- get: …` and `define: …`");
-    let edits = free.then(|| in_place_of(define, target, fields).or_else(|| between_braces(target, define, fields)));
-    diagnostic.with_fixes(edits.flatten().map(|edits| Fix::sure("write `output:`", edits)))
 }
 
-/// The edits that make an item of `output` where a definition of several lines stands, and move its lines to the right.
-fn in_place_of(define: Option<&Entry>, target: &Entry, fields: &Fields<'_>) -> Option<Vec<Edit>> {
-    let (file, define) = (fields.file(), define?);
-    let (target_line, before) = (own_line(file, target)?, indent(file, define)?);
-    let item = format!("output:\n{before}  - get: {}\n{before}    define", file.slice(target.value.span));
-    let mut edits = vec![Edit::replace(target_line, ""), Edit::replace(define.key.span, item)];
-    let below = (file.line(define.key.span.start) + 1..).map_while(|line| file.line_span(line));
-    let below = below.take_while(|line| line.start < define.value.span.end);
-    let written = below.filter(|line| !file.slice(*line).trim().is_empty());
-    edits.extend(written.map(|line| Edit::insert(line.start, "    ")));
-    Some(edits)
+/// Whether its value can be shown as it is written.
+fn is_short(entry: &Entry) -> bool {
+    let quoted = |scalar: &Scalar| !matches!(scalar.style, ScalarStyle::Literal | ScalarStyle::Folded);
+    entry.value.as_scalar().is_some_and(|scalar| quoted(scalar) && !scalar.text.contains('\n')) && !is_alias(entry)
 }
 
-/// The edits that make a list of one item of what stands in a mapping with braces.
-fn between_braces(target: &Entry, define: Option<&Entry>, fields: &Fields<'_>) -> Option<Vec<Edit>> {
-    let (file, entries) = (fields.file(), fields.entries());
-    let here = target.key.span.join(target.value.span);
-    let removed = define.map(|define| in_braces(file, entries, define).ok_or(())).transpose().ok()?;
-    // Only between braces may the comma stand there, or the brace.
-    let begins = file.slice(Span::new(fields.span().start, here.start)).trim_end();
-    let between = file.slice(fields.span()).starts_with('{') && begins.ends_with(['{', ',']);
-    let define = define.map(|define| format!(", define: {}", file.slice(define.value.span))).unwrap_or_default();
-    let item = format!("output: [{{ get: {}{define} }}]", file.slice(target.value.span));
-    let mut edits = vec![Edit::replace(here, item)];
-    edits.extend(removed.map(|span| Edit::replace(span, "")));
-    between.then_some(edits)
+/// What takes both away where an item of `output` says the same: nothing is lost.
+fn said_again(
+    file: &SourceFile,
+    mapping: Span,
+    output: &Node,
+    target: &Entry,
+    define: Option<&Entry>,
+) -> Option<Vec<Edit>> {
+    let same = |item: &Node| {
+        let says =
+            |key: &str, entry: &Entry| item.get(key).is_some_and(|value| value.to_json() == entry.value.to_json());
+        says("get", target) && define.is_none_or(|define| says("define", define))
+    };
+    output.as_sequence()?.iter().any(|item| same(item)).then_some(())?;
+    let edits = [Some(target), define].into_iter().flatten().map(|entry| removal(file, mapping, entry));
+    // Beside each other in braces, both would take the comma between them.
+    edits.collect::<Option<Vec<Edit>>>().filter(|edits| apply(file.text(), edits).is_ok())
 }
 
 /// Writes what a reply extracted: null or missing never overwrites. Gives what was written, as it may be shown.

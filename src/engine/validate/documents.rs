@@ -14,6 +14,9 @@ const OWN_KEYS: [&str; 2] = ["phase_id", "topic_id"];
 /// What stands near to these below a mistyped root is a script's too.
 const DEEP_KEYS: [&str; 3] = ["phase_id", "topic_id", "action_type"];
 
+/// What stands below the root of a script in the oldest form.
+const OLDEST_KEYS: [&str; 4] = ["session", "phases", "phase", "topic"];
+
 /// Whether the file holds a key that makes it a document of the language, or one that is near to it with phases, topics or
 /// actions below. Looks at bytes, so that a file in a foreign encoding, a torn one or one with broken syntax is recognised as
 /// well.
@@ -27,7 +30,7 @@ pub fn seems_ours(bytes: &[u8]) -> bool {
         bytes
     };
     let braces = bytes.trim_ascii_start().first() == Some(&b'{');
-    let (mut mistyped, mut test, mut script) = (false, false, false);
+    let (mut mistyped, mut test, mut script, mut sessions) = (false, false, false, false);
     // A key stands at the start of a line, or behind what can stand before one on the same line.
     for piece in bytes.split(|byte| matches!(byte, b'\n' | b'\r' | b'{' | b',')) {
         let Some(Key { word, indented, value }) = key(piece) else { continue };
@@ -42,6 +45,11 @@ pub fn seems_ours(bytes: &[u8]) -> bool {
         if mistyped && (one_of(&DEEP_KEYS) || near(DEEP_KEYS)) {
             return true;
         }
+        // Other programs have sessions too; in the oldest form, each begins with its name.
+        if sessions && one_of(&OLDEST_KEYS) {
+            return true;
+        }
+        sessions |= at_root && word == b"sessions";
         mistyped |= !indented && !mistyped && near(["session", "skill", "skill"]);
         // Other programs have either at their roots; of a test, the second names a script.
         test |= at_root && word == b"test";
@@ -93,12 +101,14 @@ mod tests {
     #[test]
     fn documents_of_the_language_are_told_from_those_of_other_programs() {
         let utf16: Vec<u8> = [0xff, 0xfe].into_iter().chain(b"session:".iter().flat_map(|byte| [*byte, 0])).collect();
-        let ours: [&[u8]; 16] = [
+        let ours: [&[u8]; 18] = [
             b"session:\n  session_id: a\n",
             b"\xef\xbb\xbfsession:\n",
             b"# about\n---\n\"session\" : {}\n",
             b"{ \"session\" : {} }",
             b"sesion:\n  phases:\n    - phase_id: a\n",
+            b"# old\nsessions:\n  - session: a\n",
+            b"{ \"sessions\": [ { \"session\": 1 } ] }",
             b"skil:\n  actions:\n    - action_type: ai_say\n",
             b"skill:\n  skill_id: a\n",
             b"technique_id: a\ntopic: {}\n",
@@ -114,7 +124,7 @@ mod tests {
         for bytes in ours {
             assert!(seems_ours(bytes), "{}", String::from_utf8_lossy(bytes));
         }
-        let others: [&[u8]; 12] = [
+        let others: [&[u8]; 13] = [
             b"actions:\n  - action_type: ai_say\nexpect: []\n",
             b"spring:\n  session:\n    timeout: 5\n",
             b"",
@@ -124,6 +134,7 @@ mod tests {
             b"test: unit\nscript:\n  - make\n",
             b"test: unit\nscript: make test\n",
             b"sessions:\n  - id: a\n    timeout: 5\n",
+            b"web:\n  sessions:\n    - session: a\n",
             b"database: { session_timeout: 5 }\n",
             b"text: the session is over\n",
             b"\0\0\0\0",

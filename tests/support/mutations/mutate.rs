@@ -8,7 +8,7 @@ use crate::seeds::Seed;
 const MOST_BYTES: usize = 60_000;
 
 /// Words that were trouble somewhere, for the places of other words.
-const NASTY: [&str; 108] = [
+const NASTY: [&str; 115] = [
     "session",
     "session_id",
     "phases",
@@ -46,6 +46,13 @@ const NASTY: [&str; 108] = [
     "target_variable",
     "extraction_prompt",
     "technique_id",
+    "sessions",
+    "phase",
+    "steps",
+    "topic",
+    "type",
+    "name",
+    "goal",
     "scope",
     "global",
     "append",

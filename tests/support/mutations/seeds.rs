@@ -25,10 +25,11 @@ pub(crate) struct Seed {
 }
 
 /// Where scripts stand, with the ending of their names.
-const FOLDERS: [(&str, &str, Form); 10] = [
+const FOLDERS: [(&str, &str, Form); 11] = [
     ("tests/scripts/ok", "yaml", Form::Script),
     ("tests/scripts/err", "yaml", Form::Script),
     ("tests/scripts/validate", "yaml", Form::Script),
+    ("tests/oldest", "yaml", Form::Script),
     ("tests/people", "yaml", Form::Script),
     ("tests/replies", "yaml", Form::Reply),
     ("tests/fixtures/yaml", "txt", Form::Script),
