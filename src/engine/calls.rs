@@ -114,8 +114,10 @@ pub fn table(export: &Value, language: Language) -> String {
         cells.extend([seconds(Some(*ms)), dash(usage.cost_told())]);
         cells
     };
-    let mut sums: Vec<Vec<String>> =
-        by_action(calls).into_iter().map(|((action, purpose), sum)| usage(action, purpose, &sum)).collect();
+    let mut sums: Vec<Vec<String>> = by_action(calls)
+        .into_iter()
+        .map(|((action, purpose), sum)| usage(action, language.said(&purpose).into_owned(), &sum))
+        .collect();
     sums.push(usage(language.said("all").into_owned(), String::new(), &whole(calls)));
     let head = ["action", "for", "calls", "asked again", "tries", "in", "out", "total", "cost"];
     let _ = write!(told, "\n{}", columns(&head, language, &[2, 3, 4, 5, 6, 7], sums));
