@@ -12,8 +12,7 @@ pub const MOST_ARROWS: usize = 500;
 pub const MOST_CHARACTERS: usize = 50_000;
 
 /// The looks of boxes. Colours are pale, so that they can be read on white and printed, and text is always dark.
-const CLASSES: &str = "\
-  classDef place fill:#e8f0fe,stroke:#5b7db1,color:#1c2733
+const CLASSES: &str = "  classDef place fill:#e8f0fe,stroke:#5b7db1,color:#1c2733
   classDef act fill:#ffffff,stroke:#8793a3,color:#1c2733
   classDef choice fill:#fff4d6,stroke:#b58a1b,color:#1c2733
   classDef skill fill:#e6f4ea,stroke:#4f8a5f,color:#1c2733
@@ -44,7 +43,11 @@ fn write(text: &mut String, item: &Item, deep: usize) {
     match item {
         Item::Box(node) => line(text, deep, &boxed(node)),
         Item::Group(group) => {
-            line(text, deep, &format!("subgraph g{}[\"{}\"]", group.number, escaped(&group.lines)));
+            line(text, deep, &format!("subgraph g{}[\"{}\"]", group.number, one(&group.title)));
+            // The place of a title is one line high.
+            if !group.notes.is_empty() {
+                line(text, deep + 1, &format!("t{}[\"{}\"]:::table", group.number, escaped(&group.notes)));
+            }
             for item in &group.items {
                 write(text, item, deep + 1);
             }
@@ -64,6 +67,7 @@ fn boxed(node: &Node) -> String {
         Kind::Skill => ("[[", "]]", "skill"),
         Kind::Table => ("[", "]", "table"),
         Kind::Trigger => (">", "]", "trigger"),
+        Kind::Reference => ("([", "])", "table"),
     };
     format!("n{}{open}\"{label}\"{close}:::{class}", node.number)
 }
