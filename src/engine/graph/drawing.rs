@@ -72,6 +72,17 @@ pub struct Drawing {
 }
 
 impl Drawing {
+    /// Whether arrows end in names of other boxes, and nothing leads from frame to frame.
+    pub fn refers(&self) -> bool {
+        fn any(items: &[Item]) -> bool {
+            items.iter().any(|item| match item {
+                Item::Box(node) => node.kind == Kind::Reference,
+                Item::Group(group) => any(&group.items),
+            })
+        }
+        any(&self.items)
+    }
+
     /// The number of its boxes.
     pub fn boxes(&self) -> usize {
         fn count(items: &[Item]) -> usize {

@@ -24,7 +24,10 @@ const CLASSES: &str = "  classDef place fill:#e8f0fe,stroke:#5b7db1,color:#1c273
 /// Writes a drawing.
 pub fn mermaid(drawing: &Drawing) -> String {
     let mut text = String::from("flowchart TB\n");
-    for item in &drawing.items {
+    // Mermaid lays frames out from the last to the first where no arrow leads from one to another.
+    let (frames_apart, others): (Vec<&Item>, Vec<&Item>) =
+        drawing.items.iter().partition(|item| item.group().is_some() && drawing.refers());
+    for item in frames_apart.into_iter().rev().chain(others) {
         write(&mut text, item, 1);
     }
     for arrow in &drawing.arrows {
@@ -44,6 +47,8 @@ fn write(text: &mut String, item: &Item, deep: usize) {
         Item::Box(node) => line(text, deep, &boxed(node)),
         Item::Group(group) => {
             line(text, deep, &format!("subgraph g{}[\"{}\"]", group.number, one(&group.title)));
+            // Otherwise a frame that nothing leads out of lies on its side.
+            line(text, deep + 1, "direction TB");
             // The place of a title is one line high.
             if !group.notes.is_empty() {
                 line(text, deep + 1, &format!("t{}[\"{}\"]:::table", group.number, escaped(&group.notes)));
