@@ -59,11 +59,7 @@ pub async fn doctor(options: Doctor, environment: Environment) -> Result<Exit, E
         print(&text)?;
     } else {
         print(&plain(&shown(&found)))?;
-        report::note(&match problems {
-            0 => format!("no problems, {notes} notes"),
-            1 => format!("1 problem, {notes} notes"),
-            _ => format!("{problems} problems, {notes} notes"),
-        });
+        report::note(&format!("problems: {problems}, notes: {notes}"));
     }
     Ok(if problems == 0 { Exit::Done } else { Exit::Failed })
 }

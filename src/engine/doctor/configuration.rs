@@ -20,7 +20,7 @@ pub fn configuration(project: &Project) -> Vec<Finding> {
     }
     let (models, rules) = (project.config.models.len(), project.config.rules.len());
     let mut found =
-        vec![Finding::ok("configuration", format!("{CONFIG_FILE} can be read: {models} models, {rules} rules"))];
+        vec![Finding::ok("configuration", format!("{CONFIG_FILE} can be read (models: {models}, rules: {rules})"))];
     let path = project.directory.join(CONFIG_FILE);
     if mode(&path).is_some_and(|mode| mode & OTHERS_WRITE != 0) {
         let note = Finding::note("configuration", format!("others on this machine may write {CONFIG_FILE}"));

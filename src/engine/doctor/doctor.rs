@@ -33,13 +33,25 @@ pub struct DoctorRequest {
 pub async fn doctor(request: &DoctorRequest, environment: &Environment) -> Vec<Finding> {
     let mut found = vec![Finding::ok("release", format!("bcc-script {}", env!("CARGO_PKG_VERSION")))];
     let directory = directory(request, environment, &mut found);
-    let project = project(&directory, environment, &mut found);
-    found.extend(configuration::models(&project, environment));
-    found.extend(asked(request, &project, environment).await);
-    found.extend(prompts::schemes(&project));
-    found.extend(scripts(&project, environment));
-    found.extend(stores::store(&store_path(&project, environment, request.store.as_deref())));
-    found.extend(editors::editors(&project.directory));
+    match project(&directory, environment, &mut found) {
+        Some(project) => {
+            found.extend(configuration::models(&project, environment));
+            found.extend(asked(request, &project, environment).await);
+            found.extend(prompts::schemes(&project));
+        }
+        None => found.push(Finding::note("models", "what models there are is not known while it cannot be read")),
+    }
+    found.extend(scripts(&directory, environment));
+    // Where sessions lie does not depend on the configuration, which may be broken.
+    let bare = Project {
+        directory: directory.clone(),
+        config: Config::default(),
+        trusted: false,
+        trust_all: false,
+        has_config: false,
+    };
+    found.extend(stores::store(&store_path(&bare, environment, request.store.as_deref())));
+    found.extend(editors::editors(&directory));
     found.extend(surroundings::surroundings(&request.terminals, environment));
     found.push(Finding::note("kernels", "this release has no kernels built in: no script can run notebook cells yet"));
     found
@@ -74,22 +86,16 @@ fn directory(request: &DoctorRequest, environment: &Environment, found: &mut Vec
     directory
 }
 
-/// The project with what of its configuration can be read.
-fn project(directory: &Path, environment: &Environment, found: &mut Vec<Finding>) -> Project {
+/// The project with its configuration, when that can be read.
+fn project(directory: &Path, environment: &Environment, found: &mut Vec<Finding>) -> Option<Project> {
     match Project::in_directory(directory.to_path_buf(), false, environment) {
         Ok(project) => {
             found.extend(configuration::configuration(&project));
-            project
+            Some(project)
         }
         Err(error) => {
             found.push(Finding::problem("configuration", error.to_string()).with_any_help(error.help()));
-            Project {
-                directory: directory.to_path_buf(),
-                config: Config::default(),
-                trusted: false,
-                trust_all: false,
-                has_config: true,
-            }
+            None
         }
     }
 }
@@ -123,8 +129,8 @@ fn answer(checked: &Checked) -> Finding {
 }
 
 /// How many documents there are, and what `validate` says of them.
-fn scripts(project: &Project, environment: &Environment) -> Vec<Finding> {
-    let request = ValidateRequest { project: Some(project.directory.clone()), ..ValidateRequest::default() };
+fn scripts(directory: &Path, environment: &Environment) -> Vec<Finding> {
+    let request = ValidateRequest { project: Some(directory.to_path_buf()), ..ValidateRequest::default() };
     let report = match validate(&request, environment) {
         Ok(report) => report,
         Err(error) => return vec![Finding::note("scripts", error.to_string()).with_any_help(error.help())],
@@ -132,7 +138,7 @@ fn scripts(project: &Project, environment: &Environment) -> Vec<Finding> {
     let count = |severity| report.diagnostics.iter().filter(|found| found.severity == severity).count();
     let (errors, warnings) = (count(Severity::Error), count(Severity::Warning));
     let message = format!(
-        "{} files checked (scripts, skills, tests, templates): {errors} errors, {warnings} warnings",
+        "scripts, skills, tests and templates were checked (files: {}, errors: {errors}, warnings: {warnings})",
         report.files
     );
     let help = "`bcc-script validate` shows them";

@@ -40,7 +40,7 @@ fn told(path: &Path, seen: &Seen) -> Vec<Finding> {
     let by_status = if by_status.is_empty() { String::new() } else { format!(" ({})", by_status.join(", ")) };
     let size = size(seen.bytes + seen.log_bytes);
     let mut found =
-        vec![Finding::ok("store", format!("{shown}: layout {}, {size}, {total} sessions{by_status}", seen.layout))];
+        vec![Finding::ok("store", format!("{shown}: layout {}, {size}, sessions: {total}{by_status}", seen.layout))];
     if seen.layout != 0 && seen.layout < seen.newest {
         let message =
             format!("the store has the older layout {}: the next session brings it to {}", seen.layout, seen.newest);

@@ -118,7 +118,7 @@ fn one(line: &str) -> String {
             '_' | '-' => inside,
             // `1.` and `1)` begin a list.
             '.' | ')' => !last.is_ascii_digit(),
-            ' ' | ',' | ':' | '!' | '?' | '(' | '/' | '=' | '%' => true,
+            ' ' | ',' | ':' | '!' | '?' | '(' | '/' | '=' | '%' | '\'' => true,
             c => !c.is_ascii_punctuation(),
         };
         if plain {
