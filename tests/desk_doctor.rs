@@ -103,7 +103,7 @@ fn a_directory_without_a_project_is_no_problem_and_stays_empty() {
     report.has("store", &["ok: ", "is not there yet"]);
     report.has("kernels", &["no kernels built in"]);
     report.has("locale", &["ok: LC_ALL=C.UTF-8"]);
-    report.has("language", &["English, because LC_ALL=C.UTF-8"]);
+    report.has("language", &["English, because of LC_ALL=C.UTF-8"]);
     for about in ["release", "disk", "clock", "terminal"] {
         report.has(about, &["ok: "]);
     }
@@ -118,11 +118,15 @@ fn a_project_that_works_is_told_so_for_people_too() {
     report.has("configuration", &["ok: bcc-script.toml can be read (models: 0, rules: 1)"]);
     report
         .has("scripts", &["ok: scripts, skills, tests and templates were checked (files: 1, errors: 0, warnings: 0)"]);
-    report.has("language", &["Chinese, because BCC_LANG=zh"]);
+    report.has("language", &["Chinese, because of BCC_LANG=zh"]);
     let output = home.run(&["doctor", "--offline"], &[]);
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(text.lines().any(|line| line.starts_with("ok       project        ")), "{text}");
     assert!(String::from_utf8(output.stderr).unwrap().starts_with("problems: 0, "));
+    let output = home.run(&["doctor", "--lang", "zh"], &[]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("（`--lang`") || text.contains("`--lang`"), "{text}");
+    assert!(text.lines().any(|line| line.starts_with("正常")), "{text}");
     assert_eq!(home.run(&["doctor", "--offline", "--ask"], &[]).status.code(), Some(2));
 }
 

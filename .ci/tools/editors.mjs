@@ -26,10 +26,17 @@ const lay = (path, text) => {
   writeFileSync(join(workspace, path), text);
   return path;
 };
+// A project as a newcomer has it.
+execFileSync(program, ['init', workspace], { stdio: ['ignore', 'ignore', 'inherit'] });
+const all = (folder) =>
+  readdirSync(join(workspace, folder), { withFileTypes: true, recursive: true })
+    .filter((entry) => entry.isFile() && entry.name.endsWith('.yaml'))
+    .map((entry) => join(entry.parentPath ?? entry.path, entry.name).slice(join(workspace, '/').length));
+const begun = ['scripts', 'skills', 'tests'].flatMap(all);
 const schemas = {};
 for (const name of ['script', 'skill', 'test']) {
-  const text = execFileSync(program, ['schema', name], { encoding: 'utf8' });
-  lay(`schemas/${name}.schema.json`, text);
+  const text = readFileSync(join(workspace, `schemas/${name}.schema.json`), 'utf8');
+  check(`${name} has the schema that the program prints`, text === execFileSync(program, ['schema', name], { encoding: 'utf8' }));
   schemas[name] = JSON.parse(text);
 }
 const copied = (from, to) =>
@@ -40,7 +47,7 @@ const copied = (from, to) =>
       copyFileSync(join(repository, from, name), join(workspace, to, name));
       return `${to}/${name}`;
     });
-const good = [...copied('scripts', 'scripts'), ...copied('scripts/tests', 'tests')];
+const good = [...begun, ...copied('scripts', 'scripts'), ...copied('scripts/tests', 'tests')];
 good.push(lay('skills/breathe.yaml', `skill:
   skill_id: breathe
   skill_name: 呼吸
@@ -109,11 +116,14 @@ session:
 `),
 ];
 
-// What the documentation says that VS Code is told. Its page is the one place where this stands.
+// What VS Code is told in a new project, and what the documentation says that it be told: the same.
+const settings = JSON.parse(readFileSync(join(workspace, '.vscode/settings.json'), 'utf8'));
 const page = readFileSync(join(repository, 'docs/editors.md'), 'utf8');
-const told = [...page.matchAll(/```json\n([\s\S]*?)```/g)].map((block) => JSON.parse(block[1]));
-const settings = told.find((block) => block['yaml.schemas']);
-if (!settings) throw new Error('docs/editors.md no longer says how to map schemas to files');
+const blocks = [...page.matchAll(/```json\n([\s\S]*?)```/g)].map((block) => JSON.parse(block[1]));
+const told = blocks.find((block) => block['yaml.schemas']);
+for (const [key, value] of Object.entries(told ?? { 'docs/editors.md': null })) {
+  check(`a new project has the ${key} of docs/editors.md`, JSON.stringify(settings[key]) === JSON.stringify(value), settings[key]);
+}
 
 // ---- the server --------------------------------------------------------------------------------------------------------
 

@@ -8,8 +8,10 @@ use serde_json::{Value, json};
 use unicode_width::UnicodeWidthStr;
 
 use crate::cli::exit::Exit;
+use crate::cli::language::{chosen, said};
 use crate::cli::report;
 use crate::cli::sessions::print;
+use crate::cli::table::padded;
 use crate::cli::terminal::plain;
 use crate::engine::doctor::doctor::{DoctorRequest, doctor as look};
 use crate::engine::doctor::finding::{Finding, State};
@@ -47,6 +49,7 @@ pub async fn doctor(options: Doctor, environment: Environment) -> Result<Exit, E
         project: options.project,
         store: options.store,
         ask: options.ask && !options.offline,
+        language: chosen(),
         terminals: Terminals { input: std::io::stdin().is_terminal(), output: std::io::stdout().is_terminal() },
     };
     let found = look(&request, &environment).await;
@@ -66,13 +69,16 @@ pub async fn doctor(options: Doctor, environment: Environment) -> Result<Exit, E
 
 /// The findings for people, with what to do below each.
 fn shown(found: &[Finding]) -> String {
-    let widest = found.iter().map(|finding| finding.about.width()).max().unwrap_or_default();
+    let states = [State::Ok, State::Note, State::Problem].map(|state| said(state.name()).width());
+    let state_width = states.into_iter().max().unwrap_or_default();
+    let about_width = found.iter().map(|finding| finding.about.width()).max().unwrap_or_default();
+    let indent = " ".repeat(state_width + about_width + 4);
     let mut lines = Vec::new();
     for Finding { about, state, message, help } in found {
-        let indent = " ".repeat(State::Problem.name().len() + widest + 4);
-        let message = message.replace('\n', &format!("\n{indent}"));
-        lines.push(format!("{:<7}  {about:<widest$}  {message}", state.name()));
-        lines.extend(help.as_ref().map(|help| format!("{indent}help: {help}")));
+        let message = said(message).replace('\n', &format!("\n{indent}"));
+        let (state, about) = (padded(&said(state.name()), state_width), padded(about, about_width));
+        lines.push(format!("{state}  {about}  {message}"));
+        lines.extend(help.as_ref().map(|help| format!("{indent}{}", said(&format!("help: {help}")))));
     }
     lines.join("\n")
 }

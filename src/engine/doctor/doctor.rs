@@ -13,6 +13,7 @@ use crate::engine::project::{CONFIG_FILE, Project, absolute, given_directory, is
 use crate::engine::validate::request::ValidateRequest;
 use crate::engine::validate::validate::validate;
 use crate::source::diagnostic::Severity;
+use crate::words::language::Language;
 
 /// What is asked for.
 #[derive(Clone, Debug, Default)]
@@ -25,6 +26,8 @@ pub struct DoctorRequest {
     pub store: Option<PathBuf>,
     /// `--ask`: whether models are asked something.
     pub ask: bool,
+    /// The language that the person reads.
+    pub language: Language,
     /// Where the output goes.
     pub terminals: Terminals,
 }
@@ -52,22 +55,22 @@ pub async fn doctor(request: &DoctorRequest, environment: &Environment) -> Vec<F
     };
     found.extend(stores::store(&store_path(&bare, environment, request.store.as_deref())));
     found.extend(editors::editors(&directory));
-    found.extend(surroundings::surroundings(&request.terminals, environment));
+    found.extend(surroundings::surroundings(&request.terminals, request.language, environment));
     found.push(Finding::note("kernels", "this release has no kernels built in: no script can run notebook cells yet"));
     found
 }
 
 /// The project directory, and how it was found.
 fn directory(request: &DoctorRequest, environment: &Environment, found: &mut Vec<Finding>) -> PathBuf {
-    let by = if request.project.is_some() { "`--project`" } else { "`BCC_PROJECT`" };
+    let by = if request.project.is_some() { "--project" } else { "BCC_PROJECT" };
     match given_directory(request.project.as_deref(), environment) {
         Ok(Some(given)) => {
-            found.push(Finding::ok("project", format!("{}, as {by} says", given.display())));
+            found.push(Finding::ok("project", format!("{}, as `{by}` says", given.display())));
             return given;
         }
         Err(error) => found.push(
             Finding::problem("project", error.to_string())
-                .with_help(format!("mend {by}; this directory was looked at")),
+                .with_help(format!("mend `{by}`; this directory was looked at")),
         ),
         Ok(None) => {}
     }

@@ -5,6 +5,7 @@ use jiff::tz::TimeZone;
 use crate::engine::clock::{now, stamp};
 use crate::engine::doctor::finding::Finding;
 use crate::engine::environment::Environment;
+use crate::words::language::Language;
 
 /// The first second of 2025: a clock before it is wrong.
 const SINCE: i64 = 1_735_689_600;
@@ -19,8 +20,8 @@ pub struct Terminals {
 }
 
 /// Looks at the machine and the terminal.
-pub fn surroundings(terminals: &Terminals, environment: &Environment) -> Vec<Finding> {
-    vec![clock(), terminal(terminals, environment), encoding(environment), language(environment)]
+pub fn surroundings(terminals: &Terminals, language: Language, environment: &Environment) -> Vec<Finding> {
+    vec![clock(), terminal(terminals, environment), encoding(environment), spoken(language, environment)]
 }
 
 fn clock() -> Finding {
@@ -70,16 +71,18 @@ fn encoding(environment: &Environment) -> Finding {
     }
 }
 
-fn language(environment: &Environment) -> Finding {
-    let chosen = first(environment, &["BCC_LANG", "LC_ALL", "LC_MESSAGES", "LANG"]);
-    let name = |value: &str| if value.to_ascii_lowercase().starts_with("zh") { "Chinese" } else { "English" };
-    Finding::ok(
-        "language",
-        match chosen {
-            Some((variable, value)) => {
-                format!("{}, because {variable}={value}; `--lang en` or `--lang zh` says otherwise", name(value))
-            }
-            None => "English, because nothing says otherwise; `--lang zh` does".to_owned(),
-        },
-    )
+fn spoken(language: Language, environment: &Environment) -> Finding {
+    let name = match language {
+        Language::English => "English",
+        Language::Chinese => "Chinese",
+    };
+    let asked = Language::of_environment(|name| environment.get(name));
+    let message = match first(environment, &["BCC_LANG", "LC_ALL", "LC_MESSAGES", "LANG"]) {
+        _ if asked != language => format!("{name}, as `--lang` says"),
+        Some((variable, value)) => {
+            format!("{name}, because of {variable}={value}; `--lang en` or `--lang zh` chooses another")
+        }
+        None => format!("{name}, because nothing chooses another; `--lang zh` does"),
+    };
+    Finding::ok("language", message)
 }
