@@ -1,20 +1,84 @@
 //! `doctor`: look at configuration, trust, models and store: what works, what does not, and what to do.
 
+use std::io::IsTerminal;
+use std::path::PathBuf;
+
 use clap::Args;
+use serde_json::{Value, json};
+use unicode_width::UnicodeWidthStr;
 
 use crate::cli::exit::Exit;
+use crate::cli::language::{chosen, said};
+use crate::cli::report;
+use crate::cli::sessions::print;
+use crate::cli::table::padded;
+use crate::cli::terminal::plain;
+use crate::engine::doctor::doctor::{DoctorRequest, doctor as look};
+use crate::engine::doctor::finding::{Finding, State};
+use crate::engine::doctor::surroundings::Terminals;
 use crate::engine::environment::Environment;
 use crate::engine::error::EngineError;
 
 /// `doctor`.
 #[derive(Debug, Args)]
-pub struct Doctor {}
+pub struct Doctor {
+    /// Write one JSON document
+    #[arg(long)]
+    pub json: bool,
+    /// Ask nobody anything, as without `--ask`
+    #[arg(long, conflicts_with = "ask")]
+    pub offline: bool,
+    /// Ask every model for a word, to see whether it answers
+    #[arg(long)]
+    pub ask: bool,
+    /// The project directory [default: the project around this directory]
+    #[arg(long, value_name = "DIR")]
+    pub project: Option<PathBuf>,
+    /// The store [default: .bcc/sessions.db of the project]
+    #[arg(long, value_name = "PATH")]
+    pub store: Option<PathBuf>,
+}
 
 /// Runs the subcommand.
 ///
 /// # Errors
-/// Always, until it is built.
-pub fn doctor(options: &Doctor, environment: &Environment) -> Result<Exit, EngineError> {
-    let _ = (options, environment);
-    Err(EngineError::failed("`doctor` is not built yet"))
+/// When standard output cannot be written. Whatever else is wrong is told as a finding.
+pub async fn doctor(options: Doctor, environment: Environment) -> Result<Exit, EngineError> {
+    let request = DoctorRequest {
+        here: PathBuf::from("."),
+        project: options.project,
+        store: options.store,
+        ask: options.ask && !options.offline,
+        language: chosen(),
+        terminals: Terminals { input: std::io::stdin().is_terminal(), output: std::io::stdout().is_terminal() },
+    };
+    let found = look(&request, &environment).await;
+    let count = |state| found.iter().filter(|finding| finding.state == state).count();
+    let (problems, notes) = (count(State::Problem), count(State::Note));
+    if options.json {
+        let checks: Vec<Value> = found.iter().map(Finding::json).collect();
+        let document = json!({ "version": 1, "ok": problems == 0, "checks": checks });
+        let text = serde_json::to_string_pretty(&document).map_err(|error| EngineError::failed(error.to_string()))?;
+        print(&text)?;
+    } else {
+        print(&plain(&shown(&found)))?;
+        report::note(&format!("problems: {problems}, notes: {notes}"));
+    }
+    Ok(if problems == 0 { Exit::Done } else { Exit::Failed })
+}
+
+/// The findings for people, with what to do below each.
+fn shown(found: &[Finding]) -> String {
+    let states = [State::Ok, State::Note, State::Problem].map(|state| said(state.name()).width());
+    let state_width = states.into_iter().max().unwrap_or_default();
+    let about_width = found.iter().map(|finding| finding.about.width()).max().unwrap_or_default();
+    let indent = " ".repeat(state_width + about_width + 4);
+    let mut lines = Vec::new();
+    for Finding { about, state, message, help } in found {
+        let message = said(message).replace('\n', &format!("\n{indent}"));
+        let (state, about) = (padded(&said(state.name()), state_width), padded(about, about_width));
+        lines.push(format!("{state}  {about}  {message}"));
+        lines.extend(help.as_ref().map(|help| format!("{indent}{}", said(&format!("help: {help}")))));
+    }
+    lines.join("\n")
 }

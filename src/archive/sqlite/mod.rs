@@ -1,5 +1,6 @@
 //! The archive as one SQLite file.
 
+pub mod look;
 pub mod open;
 pub mod store;
 

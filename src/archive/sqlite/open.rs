@@ -71,7 +71,7 @@ pub(crate) fn open_with(path: &Path, steps: &[&str]) -> Result<SqliteArchive, Ar
 }
 
 /// The true path of the file at `path`, so that every process finds the same lock files; `None` when nothing is there.
-fn existing(path: &Path, store: &str) -> Result<Option<PathBuf>, ArchiveError> {
+pub(crate) fn existing(path: &Path, store: &str) -> Result<Option<PathBuf>, ArchiveError> {
     match fs::canonicalize(path) {
         Ok(file) if file.is_file() => Ok(Some(file)),
         Ok(_) => Err(ArchiveError::NotAFile { store: store.to_owned() }),
@@ -99,7 +99,7 @@ fn make(path: &Path) -> io::Result<PathBuf> {
 ///
 /// SQLite does the reading, because closing a file that this process has open a second time through anything else would
 /// drop the locks of the first.
-fn inspect(file: &Path, store: &str, steps: &[&str]) -> Result<bool, Failure> {
+pub(crate) fn inspect(file: &Path, store: &str, steps: &[&str]) -> Result<bool, Failure> {
     match fs::metadata(file).map_err(|error| fault::io(store, &error))?.len() {
         0 => return Ok(false),
         // SQLite would take a file of one byte for an empty one.
@@ -200,7 +200,7 @@ fn has_log(file: &Path) -> bool {
 }
 
 /// Opens an existing file. It may come from a stranger: its triggers and views do not run.
-fn connect(file: &Path, access: OpenFlags, query: &str) -> Result<Connection, Failure> {
+pub(crate) fn connect(file: &Path, access: OpenFlags, query: &str) -> Result<Connection, Failure> {
     let flags = access | OpenFlags::SQLITE_OPEN_URI | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(uri(file, query), flags)?;
     connection.busy_timeout(BUSY_TIMEOUT)?;

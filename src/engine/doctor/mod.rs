@@ -1,1 +1,9 @@
-//! A look at a project and its surroundings: what works, what does not, what to do.
+//! What works in a project and around it, what does not, and what to do about it. Nothing is made or written.
+
+pub mod configuration;
+pub mod doctor;
+pub mod editors;
+pub mod finding;
+pub mod prompts;
+pub mod stores;
+pub mod surroundings;

@@ -5,9 +5,6 @@ use std::fmt::Write as _;
 use crate::engine::graph::drawing::{Arrow, Drawing, Item, Node};
 use crate::engine::graph::parts::{Kind, Lead};
 
-/// From so many boxes on, phases stand side by side, each with its topics below one another: one column would be too long.
-const LONG: usize = 40;
-
 /// Writes a drawing.
 pub fn dot(drawing: &Drawing) -> String {
     let mut text = String::from(
@@ -19,9 +16,8 @@ pub fn dot(drawing: &Drawing) -> String {
     for item in &drawing.items {
         write(&mut text, item, 1);
     }
-    let columns = drawing.boxes() > LONG;
     for arrow in &drawing.arrows {
-        line(&mut text, 1, &written(arrow, columns));
+        line(&mut text, 1, &written(arrow));
     }
     text.push_str("}\n");
     text
@@ -41,7 +37,8 @@ fn write(text: &mut String, item: &Item, deep: usize) {
                 Kind::Topic => ("#fbfcfe", "#9db2d3"),
                 _ => ("#eef3fb", "#5b7db1"),
             };
-            let label = escaped(&group.lines, "\\l");
+            let lines: Vec<String> = std::iter::once(&group.title).chain(&group.notes).cloned().collect();
+            let label = escaped(&lines, "\\l");
             line(
                 text,
                 deep + 1,
@@ -69,13 +66,14 @@ fn boxed(node: &Node) -> String {
         Kind::Choice => "shape=hexagon, style=filled, fillcolor=\"#fff4d6\", color=\"#b58a1b\"",
         Kind::Skill => "fillcolor=\"#e6f4ea\", color=\"#4f8a5f\", peripheries=2",
         Kind::Table => "style=\"filled,rounded,dashed\", fillcolor=\"#f4f4f4\"",
+        Kind::Reference => "shape=plaintext, style=\"\", fontcolor=\"#5b7db1\"",
         Kind::Trigger => "shape=cds, style=filled, fillcolor=\"#fde7e4\", color=\"#b4534a\"",
     };
     let look = if look.is_empty() { String::new() } else { format!(", {look}") };
     format!("n{} [label=\"{label}\"{look}]", node.number)
 }
 
-fn written(arrow: &Arrow, columns: bool) -> String {
+fn written(arrow: &Arrow) -> String {
     let mut looks: Vec<String> = Vec::new();
     if !arrow.lines.is_empty() {
         looks.push(format!("label=\"{}\"", escaped(&arrow.lines, "\\n")));
@@ -85,9 +83,6 @@ fn written(arrow: &Arrow, columns: bool) -> String {
         Lead::Case => looks.push("color=\"#b58a1b\"".to_owned()),
         Lead::Route => looks.push("color=\"#b4534a\", penwidth=1.4".to_owned()),
         Lead::Call => looks.push("color=\"#4f8a5f\", style=dashed".to_owned()),
-    }
-    if columns && arrow.between_phases {
-        looks.push("constraint=false".to_owned());
     }
     let looks = if looks.is_empty() { String::new() } else { format!(" [{}]", looks.join(", ")) };
     format!("n{} -> n{}{looks}", arrow.from, arrow.to)

@@ -11,6 +11,16 @@ pub enum Item {
     Group(Group),
 }
 
+impl Item {
+    /// The number of a frame.
+    pub fn group(&self) -> Option<usize> {
+        match self {
+            Self::Group(group) => Some(group.number),
+            Self::Box(_) => None,
+        }
+    }
+}
+
 /// A box.
 #[derive(Clone, Debug)]
 pub struct Node {
@@ -31,8 +41,10 @@ pub struct Group {
     pub number: usize,
     /// What it shows.
     pub kind: Kind,
-    /// Its text, line by line.
-    pub lines: Vec<String>,
+    /// Its name, in one line.
+    pub title: String,
+    /// What else is told of it, line by line.
+    pub notes: Vec<String>,
     /// What stands in it; never empty.
     pub items: Vec<Item>,
 }
@@ -48,8 +60,6 @@ pub struct Arrow {
     pub lead: Lead,
     /// Its text, line by line; none for the order of the script.
     pub lines: Vec<String>,
-    /// Whether it goes from one phase to another.
-    pub between_phases: bool,
 }
 
 /// A drawing.
@@ -62,6 +72,17 @@ pub struct Drawing {
 }
 
 impl Drawing {
+    /// Whether arrows end in names of other boxes, and nothing leads from frame to frame.
+    pub fn refers(&self) -> bool {
+        fn any(items: &[Item]) -> bool {
+            items.iter().any(|item| match item {
+                Item::Box(node) => node.kind == Kind::Reference,
+                Item::Group(group) => any(&group.items),
+            })
+        }
+        any(&self.items)
+    }
+
     /// The number of its boxes.
     pub fn boxes(&self) -> usize {
         fn count(items: &[Item]) -> usize {

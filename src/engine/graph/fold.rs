@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::engine::graph::drawing::{Arrow, Drawing, Group, Item, Node};
 use crate::engine::graph::label::cut;
 use crate::engine::graph::parts::{Kind, Lead, Link, Part, Whole};
+use crate::engine::graph::refer::refer;
 use crate::engine::graph::runs::runs;
 
 /// The most texts on one arrow, and the most lines in one box; the rest is counted.
@@ -54,7 +55,7 @@ impl Folding<'_> {
             })
         };
         let items = whole.inside(None).filter(shown).map(|number| self.item(number)).collect();
-        Drawing { items, arrows }
+        refer(Drawing { items, arrows }, whole)
     }
 
     /// Whether what a part holds is drawn.
@@ -101,7 +102,8 @@ impl Folding<'_> {
                 whole.inside(Some(number)).filter(|inner| self.runs.get(inner).is_none_or(|head| head == inner));
             let items: Vec<Item> = inside.map(|inner| self.item(inner)).collect();
             if !items.is_empty() {
-                return Item::Group(Group { number, kind, lines: self.head(number), items });
+                let (title, notes) = self.title(number);
+                return Item::Group(Group { number, kind, title, notes, items });
             }
         }
         let mut lines = self.head(number);
@@ -131,12 +133,29 @@ impl Folding<'_> {
             Kind::Trigger => vec![cut(&format!("trigger {}", part.id))],
             Kind::End => vec!["end".to_owned()],
             Kind::Fail => vec!["fail".to_owned()],
+            Kind::Reference => vec![],
         };
+        lines.extend(self.notes(part));
+        lines
+    }
+
+    /// What else is told of a part.
+    fn notes(&self, part: &Part) -> Vec<String> {
         let more = part.notes.len().saturating_sub(MOST_LINES);
         let kept = if more > 1 { MOST_LINES - 1 } else { MOST_LINES };
-        lines.extend(part.notes.iter().take(kept).map(|note| cut(note)));
-        lines.extend((more > 1).then(|| format!("and {} more", part.notes.len() - kept)));
-        lines
+        let notes = part.notes.iter().take(kept).map(|note| cut(note));
+        notes.chain((more > 1).then(|| format!("and {} more", part.notes.len() - kept))).collect()
+    }
+
+    /// The name of a frame, and what else is told of what it shows.
+    fn title(&self, number: usize) -> (String, Vec<String>) {
+        let Some(part) = self.part(number) else { return (String::new(), vec![]) };
+        let title = match (part.kind, part.name.as_deref().filter(|name| *name != part.id)) {
+            (Kind::Skill, _) => format!("skill {}", part.id),
+            (_, Some(name)) => format!("{name} ({})", part.id),
+            (_, None) => part.id.clone(),
+        };
+        (cut(&title), self.notes(part))
     }
 
     /// How much is folded into a part.
@@ -168,14 +187,6 @@ impl Folding<'_> {
         kinds.into_iter().map(|(kind, count)| format!("{count} × {kind}")).collect()
     }
 
-    fn phase(&self, number: usize) -> Option<usize> {
-        let mut at = number;
-        while let Some(holder) = self.part(at).and_then(|part| part.holder) {
-            at = holder;
-        }
-        self.is(at, Kind::Phase).then_some(at)
-    }
-
     /// The arrows, with those that lead from one box to the same other as one.
     fn arrows(&self) -> Vec<Arrow> {
         let mut order: Vec<(usize, usize, Lead)> = Vec::new();
@@ -187,7 +198,10 @@ impl Folding<'_> {
             if inner {
                 continue;
             }
-            let lead = if from != link.from && link.lead == Lead::Case { Lead::Route } else { link.lead };
+            let lead = match link.lead {
+                Lead::Case if from != link.from => Lead::Route,
+                lead => lead,
+            };
             let links = merged.entry((from, to, lead)).or_default();
             if links.is_empty() {
                 order.push((from, to, lead));
@@ -197,8 +211,7 @@ impl Folding<'_> {
         let arrow = |key: (usize, usize, Lead)| {
             let links = merged.get(&key).map(Vec::as_slice).unwrap_or_default();
             let (from, to, lead) = key;
-            let between_phases = self.phase(from) != self.phase(to);
-            Arrow { from, to, lead, lines: texts(links), between_phases }
+            Arrow { from, to, lead, lines: texts(links) }
         };
         order.into_iter().map(arrow).collect()
     }

@@ -12,8 +12,7 @@ pub const MOST_ARROWS: usize = 500;
 pub const MOST_CHARACTERS: usize = 50_000;
 
 /// The looks of boxes. Colours are pale, so that they can be read on white and printed, and text is always dark.
-const CLASSES: &str = "\
-  classDef place fill:#e8f0fe,stroke:#5b7db1,color:#1c2733
+const CLASSES: &str = "  classDef place fill:#e8f0fe,stroke:#5b7db1,color:#1c2733
   classDef act fill:#ffffff,stroke:#8793a3,color:#1c2733
   classDef choice fill:#fff4d6,stroke:#b58a1b,color:#1c2733
   classDef skill fill:#e6f4ea,stroke:#4f8a5f,color:#1c2733
@@ -25,7 +24,10 @@ const CLASSES: &str = "\
 /// Writes a drawing.
 pub fn mermaid(drawing: &Drawing) -> String {
     let mut text = String::from("flowchart TB\n");
-    for item in &drawing.items {
+    // Mermaid lays frames out from the last to the first where no arrow leads from one to another.
+    let (frames_apart, others): (Vec<&Item>, Vec<&Item>) =
+        drawing.items.iter().partition(|item| item.group().is_some() && drawing.refers());
+    for item in frames_apart.into_iter().rev().chain(others) {
         write(&mut text, item, 1);
     }
     for arrow in &drawing.arrows {
@@ -44,7 +46,13 @@ fn write(text: &mut String, item: &Item, deep: usize) {
     match item {
         Item::Box(node) => line(text, deep, &boxed(node)),
         Item::Group(group) => {
-            line(text, deep, &format!("subgraph g{}[\"{}\"]", group.number, escaped(&group.lines)));
+            line(text, deep, &format!("subgraph g{}[\"{}\"]", group.number, one(&group.title)));
+            // Otherwise a frame that nothing leads out of lies on its side.
+            line(text, deep + 1, "direction TB");
+            // The place of a title is one line high.
+            if !group.notes.is_empty() {
+                line(text, deep + 1, &format!("t{}[\"{}\"]:::table", group.number, escaped(&group.notes)));
+            }
             for item in &group.items {
                 write(text, item, deep + 1);
             }
@@ -64,6 +72,7 @@ fn boxed(node: &Node) -> String {
         Kind::Skill => ("[[", "]]", "skill"),
         Kind::Table => ("[", "]", "table"),
         Kind::Trigger => (">", "]", "trigger"),
+        Kind::Reference => ("([", "])", "table"),
     };
     format!("n{}{open}\"{label}\"{close}:::{class}", node.number)
 }
@@ -109,7 +118,7 @@ fn one(line: &str) -> String {
             '_' | '-' => inside,
             // `1.` and `1)` begin a list.
             '.' | ')' => !last.is_ascii_digit(),
-            ' ' | ',' | ':' | '!' | '?' | '(' | '/' | '=' | '%' => true,
+            ' ' | ',' | ':' | '!' | '?' | '(' | '/' | '=' | '%' | '\'' => true,
             c => !c.is_ascii_punctuation(),
         };
         if plain {

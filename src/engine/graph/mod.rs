@@ -8,5 +8,6 @@ pub mod gather;
 pub mod label;
 pub mod mermaid;
 pub mod parts;
+pub mod refer;
 pub mod routes;
 pub mod runs;

@@ -19,6 +19,8 @@ pub enum Kind {
     Table,
     /// A trigger.
     Trigger,
+    /// A name of another box, where an arrow to it would be long.
+    Reference,
     /// Where the session is completed.
     End,
     /// Where the session fails.

@@ -1,0 +1,51 @@
+//! The schemes of templates: whether each can be read and rendered.
+
+use crate::engine::doctor::finding::Finding;
+use crate::engine::files::TemplateFolders;
+use crate::engine::project::Project;
+use crate::prompt::fault::TemplateError;
+use crate::prompt::layers::{Source, collect};
+use crate::prompt::templates::Templates;
+
+/// The most problems of one scheme that are told one by one.
+const MOST: usize = 5;
+
+/// The default templates, and each scheme of the project.
+pub fn schemes(project: &Project) -> Vec<Finding> {
+    let folders = TemplateFolders::of(&project.directory);
+    let schemes = folders.schemes();
+    let mut found: Vec<Finding> = one(&folders, None);
+    for scheme in &schemes {
+        found.extend(one(&folders, Some(scheme)));
+    }
+    let chosen = project.config.project.scheme.as_ref().filter(|chosen| !schemes.contains(chosen));
+    if let Some(chosen) = chosen {
+        // One that is built in is no folder of the project.
+        found.extend(one(&folders, Some(chosen)));
+    }
+    found
+}
+
+fn one(folders: &TemplateFolders, scheme: Option<&str>) -> Vec<Finding> {
+    let about = scheme.map_or_else(|| "the default templates".to_owned(), |scheme| format!("the scheme `{scheme}`"));
+    let mark = uuid::Uuid::now_v7().simple().to_string();
+    let templates = collect(folders, scheme).and_then(|files| Templates::new(&files, &mark));
+    let templates = match templates {
+        Ok(templates) => templates,
+        Err(error) => return vec![problem(&about, &error)],
+    };
+    let problems = templates.problems();
+    if problems.is_empty() {
+        return vec![Finding::ok("templates", format!("{about} can be rendered"))];
+    }
+    let mut found: Vec<Finding> = problems.iter().take(MOST).map(|error| problem(&about, error)).collect();
+    if problems.len() > MOST {
+        let message = format!("{about} has {} more problems", problems.len() - MOST);
+        found.push(Finding::problem("templates", message).with_help("`bcc-script validate` shows them"));
+    }
+    found
+}
+
+fn problem(about: &str, error: &TemplateError) -> Finding {
+    Finding::problem("templates", format!("{about}: {error}")).with_any_help(error.help.as_deref())
+}
