@@ -7,7 +7,8 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use crate::cli::completions::Completions;
 use crate::cli::doctor::Doctor;
 use crate::cli::graph::Graph;
-use crate::cli::init::{Init, language};
+use crate::cli::init::Init;
+use crate::cli::language::of_option;
 use crate::cli::man::Man;
 use crate::cli::migrate::Migrate;
 use crate::cli::new::New;
@@ -21,7 +22,7 @@ use crate::words::language::Language;
 pub struct Arguments {
     /// The language of what is said at the terminal [default: that of BCC_LANG, LC_ALL, LC_MESSAGES or LANG]
     // It is looked for before the arguments are read (cli/language.rs); here it is checked.
-    #[arg(long, global = true, value_name = "en|zh", value_parser = language)]
+    #[arg(long, global = true, value_name = "en|zh", value_parser = of_option)]
     pub lang: Option<Language>,
     /// What to do.
     #[command(subcommand)]

@@ -3,12 +3,13 @@
 use std::io::Write;
 
 use clap::builder::PossibleValuesParser;
-use clap::{Args, Command, CommandFactory, ValueHint};
+use clap::{Args, Command, ValueHint};
 use clap_complete::{Shell, generate};
 
 use crate::check::diagnostics::DIAGNOSTICS;
-use crate::cli::arguments::Arguments;
 use crate::cli::exit::Exit;
+use crate::cli::help;
+use crate::cli::language::chosen;
 use crate::engine::error::EngineError;
 use crate::engine::schemas;
 
@@ -51,7 +52,7 @@ fn command() -> Command {
             command.mut_arg(name, |argument| argument.value_parser(PossibleValuesParser::new(values)))
         }
     };
-    let whole = Arguments::command()
+    let whole = help::command(chosen())
         .mut_subcommand("schema", offered("name", schemas))
         .mut_subcommand("explain", offered("name", findings));
     without_files(whole)

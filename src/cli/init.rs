@@ -12,6 +12,9 @@ use crate::engine::environment::Environment;
 use crate::engine::error::EngineError;
 use crate::words::language::Language;
 
+/// What to try first in a new project.
+const NEXT: [&str; 3] = ["bcc-script run scripts/first_talk.yaml", "bcc-script validate", "bcc-script test"];
+
 /// `init`.
 #[derive(Debug, Args)]
 pub struct Init {
@@ -24,27 +27,14 @@ pub struct Init {
     /// Begin it even inside of another project
     #[arg(long)]
     pub nested: bool,
-    /// The language of what is written [default: that of the terminal]
-    #[arg(long, value_name = "en|zh", value_parser = language)]
-    pub lang: Option<Language>,
 }
 
-/// Reads `--lang`.
-pub fn language(given: &str) -> Result<Language, String> {
-    match given {
-        "en" => Ok(Language::English),
-        "zh" => Ok(Language::Chinese),
-        _ => Err("there are `en` and `zh`".to_owned()),
-    }
-}
-
-/// Runs the subcommand. What is written is in the language `usual` where `--lang` says nothing.
+/// Runs the subcommand. What is written is in `language`.
 ///
 /// # Errors
 /// As [`begin`].
-pub fn init(options: &Init, usual: Language, environment: &Environment) -> Result<Exit, EngineError> {
+pub fn init(options: &Init, language: Language, environment: &Environment) -> Result<Exit, EngineError> {
     let directory = options.directory.clone().unwrap_or_else(|| PathBuf::from("."));
-    let language = options.lang.unwrap_or(usual);
     let request =
         InitRequest { directory: &directory, language, scheme: options.scheme.as_deref(), nested: options.nested };
     let begun = begin(&request, environment)?;
@@ -60,9 +50,9 @@ pub fn init(options: &Init, usual: Language, environment: &Environment) -> Resul
     } else {
         tell("Now try:")?;
     }
-    print("  bcc-script run scripts/first_talk.yaml")?;
-    print("  bcc-script validate")?;
-    print("  bcc-script test")?;
+    for command in NEXT {
+        print(&format!("  {command}"))?;
+    }
     Ok(Exit::Done)
 }
 

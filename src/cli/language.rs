@@ -29,6 +29,18 @@ pub fn asked(arguments: &[OsString], environment: &Environment) -> Language {
     asked.unwrap_or_else(|| Language::of_environment(|name| environment.get(name)))
 }
 
+/// Reads the value of `--lang`.
+///
+/// # Errors
+/// What there is, when it is none of it.
+pub fn of_option(given: &str) -> Result<Language, String> {
+    match given {
+        "en" => Ok(Language::English),
+        "zh" => Ok(Language::Chinese),
+        _ => Err("there are `en` and `zh`".to_owned()),
+    }
+}
+
 /// From here on, people are talked to in this language.
 pub fn choose(language: Language) {
     CHINESE.store(language == Language::Chinese, Ordering::Relaxed);

@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Subcommand};
 
 use crate::cli::exit::Exit;
-use crate::cli::init::language;
 use crate::cli::report;
 use crate::cli::sessions::{print, tell};
 use crate::engine::begin::new::{built_in_scheme, language as language_of, project, script, skill};
@@ -61,19 +60,22 @@ pub struct Named {
     /// The project directory [default: the project around this directory]
     #[arg(long, value_name = "DIR")]
     pub project: Option<PathBuf>,
-    /// The language of what is written [default: that of the project's prompts, else that of the terminal]
-    #[arg(long, value_name = "en|zh", value_parser = language)]
-    pub lang: Option<Language>,
 }
 
-/// Runs the subcommand. What is written is in the language of `--lang`, else in that of the project's prompts, else in `usual`.
+/// Runs the subcommand. What is written is in the language `asked` (`--lang`), else in that of the project's prompts, else in
+/// `usual`.
 ///
 /// # Errors
 /// As the functions of `engine::begin`, and [`new_scheme`].
-pub fn new(options: &New, usual: Language, environment: &Environment) -> Result<Exit, EngineError> {
+pub fn new(
+    options: &New,
+    asked: Option<Language>,
+    usual: Language,
+    environment: &Environment,
+) -> Result<Exit, EngineError> {
     let named = options.what.named();
     let project = project(named.project.as_deref(), environment)?;
-    let language = language_of(&project, named.lang, usual);
+    let language = language_of(&project, asked, usual);
     let names = Names::seen_from(here()?);
     let shown = |path: &Path| names.shown(path);
     match &options.what {

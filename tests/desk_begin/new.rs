@@ -129,7 +129,7 @@ fn a_script_that_no_test_can_be_about_is_refused_with_the_reason() {
     let before = tree(&project);
     let table: [(&[&str], &[&str]); 7] = [
         (&["t"], &["which script `t` tests", "--script"]),
-        (&["t", "--script", "scripts/nowhere.yaml"], &["scripts/nowhere.yaml is not there"]),
+        (&["t", "--script", "scripts/nowhere.yaml"], &["there is no file scripts/nowhere.yaml"]),
         (&["t", "--script", "scripts"], &["scripts is a folder"]),
         (&["t", "--script", "../outside.yaml"], &["outside of the project"]),
         (&["t", "--script", "scripts/broken.yaml"], &["error", "scripts/broken.yaml:"]),

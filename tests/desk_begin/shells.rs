@@ -9,8 +9,9 @@ fn offered(home: &Home, words: &[&str]) -> Vec<String> {
     let script = home.file("completions.bash", &home.finish(["completions", "bash"], "").out);
     let last = words.len() - 1;
     let quoted: Vec<String> = words.iter().map(|word| format!("'{word}'")).collect();
+    // `compopt` works in a shell that somebody types into, and sets nothing but how files are shown.
     let ask = format!(
-        "source '{}'; COMP_WORDS=({}); COMP_CWORD={last}; _bcc__script bcc-script '{}' '{}'; printf '%s\\n' \"${{COMPREPLY[@]}}\"",
+        "compopt() {{ :; }}; source '{}'; COMP_WORDS=({}); COMP_CWORD={last}; _bcc__script bcc-script '{}' '{}'; printf '%s\\n' \"${{COMPREPLY[@]}}\"",
         script.display(),
         quoted.join(" "),
         words[last],

@@ -16,6 +16,9 @@ use crate::engine::validate::names::Names;
 use crate::engine::validate::roots::here;
 use crate::words::language::Language;
 
+/// How the line begins that stands for the person's answer.
+const ANSWER: &str = "  # - user:";
+
 /// Writes `tests/<name>.yaml` about the script at `script`, else about the project's `scripts/<name>.yaml`.
 ///
 /// # Errors
@@ -41,8 +44,11 @@ pub async fn test(
     let names = Names::seen_from(here()?);
     let shown = names.shown(&script);
     if !script.is_file() {
-        let what = if script.is_dir() { "is a folder, and a test is about one script" } else { "is not there" };
-        return Err(EngineError::usage(format!("{shown} {what}")).with_help("`--script` takes the file of a script"));
+        let message = match script.is_dir() {
+            true => format!("{shown} is a folder, and a test is about one script"),
+            false => format!("there is no file {shown}"),
+        };
+        return Err(EngineError::usage(message).with_help("`--script` takes the file of a script"));
     }
     let real = absolute(&script);
     let base = absolute(&project.directory);
@@ -77,24 +83,22 @@ fn from_tests(script: &Path, base: &Path) -> String {
 
 /// The test.
 fn text(language: Language, name: &str, script: &str, opening: &Opening) -> Result<String, EngineError> {
-    let title = match language {
-        Language::English => format!("{name} begins as it is written"),
-        Language::Chinese => format!("{name} 的开场和脚本里写的一样"),
-    };
     let status = if opening.waits { "waiting_input" } else { "completed" };
-    let mut head = yaml(&json!({ "test": title, "script": script }))?;
     let said: Vec<_> = opening.said.iter().map(|text| json!({ "ai": text })).collect();
-    if !said.is_empty() {
-        let items: String = yaml(&said)?.lines().map(|line| indented(line)).collect();
-        head = format!("{head}dialogue:\n{items}");
+    let said: String = match said.as_slice() {
+        [] => String::new(),
+        said => yaml(&said)?.lines().map(indented).collect(),
+    };
+    let mut text = texts(language).new_test.replace("@NAME@", name).replace("@STATUS@", status);
+    if !opening.waits {
+        // Nobody is asked anything.
+        text = text.lines().filter(|line| !line.starts_with(ANSWER)).map(|line| format!("{line}\n")).collect();
     }
-    if opening.waits {
-        head.push_str(match language {
-            Language::English => "  # - user: what the person answers\n",
-            Language::Chinese => "  # - user: 对方的回答\n",
-        });
+    if said.is_empty() {
+        text = text.replace("dialogue:\n@SAID@\n", "");
     }
-    Ok(format!("{}{head}expect: {{ status: {status} }}\n", texts(language).new_test))
+    // Last, because what stands in them may look like a place.
+    Ok(text.replace("@SCRIPT@", yaml(&script)?.trim_end()).replace("@SAID@\n", &said))
 }
 
 fn indented(line: &str) -> String {

@@ -22,7 +22,7 @@ pub struct Texts {
     pub new_script: &'static str,
     /// A skill that asks one thing; `@ID@` stands for its name.
     pub new_skill: &'static str,
-    /// What a new test says above its first line.
+    /// A test; `@NAME@`, `@SCRIPT@`, `@SAID@` and `@STATUS@` stand for what it is about.
     pub new_test: &'static str,
 }
 
