@@ -270,10 +270,15 @@ fn show_gives_every_byte_and_says_beside_it_where_they_come_from() {
     let odd = "\u{feff}---\r\ndescription: 奇\r\n---\r\n{{ task }}\r\nno end";
     put(&home, "_system/config/custom/gentle/ai_ask_v1.md", odd);
     put(&home, "_system/config/custom/gentle/safety.md", "be safe");
-    let finished = run(&home, "show ai_ask --scheme gentle");
-    assert_eq!((finished.code, finished.out.as_str()), (Some(0), odd));
+    let shown = |name: &str| {
+        let arguments = ["templates", "show"].into_iter().chain(name.split_whitespace());
+        let output = home.command(arguments).output().unwrap();
+        (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap())
+    };
+    let (text, note) = shown("ai_ask --scheme gentle");
+    assert_eq!(text, odd);
     assert_eq!(
-        finished.err,
+        note,
         "_system/config/custom/gentle/ai_ask_v1.md, as the scheme `gentle` is served it; it overrides built-in \
          _system/config/default/ai_ask_v1.md\n"
     );
@@ -286,7 +291,7 @@ fn show_gives_every_byte_and_says_beside_it_where_they_come_from() {
         ("safety --scheme gentle", "be safe"),
         ("safety.md --scheme gentle", "be safe"),
     ] {
-        assert_eq!(run(&home, &format!("show {name}")).out, text, "{name}");
+        assert_eq!(shown(name).0, text, "{name}");
     }
     for (name, help) in [
         ("ai_aks", "did you mean `ai_ask`?"),
@@ -342,14 +347,7 @@ fn diff_ends_as_diff_does_and_its_output_is_a_patch() {
 fn diff_tells_what_the_other_scheme_asks_for_and_this_one_does_not() {
     let home = Home::new();
     let file = "_system/config/custom/gentle/ai_ask_v1.md";
-    let lines = ENGLISH_ASK.lines().filter(|line| !line.contains("\"BRIEF\"") && !line.contains("topic_goal"));
-    let cut: String = lines.map(|line| format!("{line}\n")).collect();
-    let balanced = if cut.matches("{% if").count() + cut.matches("{%- if").count() == cut.matches("endif").count() {
-        cut
-    } else {
-        ENGLISH_ASK.replace("\"BRIEF\"", "\"BREIF\"").replace("topic_goal", "phase_goal")
-    };
-    put(&home, file, balanced);
+    put(&home, file, ENGLISH_ASK.replace("BRIEF", "SHORT").replace("topic_goal", "phase_goal"));
     let told = run(&home, "diff ai_ask --scheme gentle --against english").err;
     assert!(told.contains("these fields of the reply, and `gentle` does not: `BRIEF`"), "{told}");
     assert!(told.contains("uses these names, and `gentle` does not: `topic_goal`"), "{told}");
