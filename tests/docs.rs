@@ -338,6 +338,8 @@ fn shop() -> tempfile::TempDir {
     fs::write(shop.path().join("hello.yaml"), hello).unwrap();
     fs::write(shop.path().join("typo.yaml"), hello.replace("{ content:", "{ contnet:")).unwrap();
     fs::write(shop.path().join("replies.yaml"), replies).unwrap();
+    let migrate = Page::of("docs/migrate.md");
+    fs::write(shop.path().join("old.yaml"), &migrate.blocks_in(&["text"]).next().unwrap().text).unwrap();
     shop
 }
 
@@ -374,7 +376,7 @@ fn what_the_pages_show_as_printed_is_printed() {
             }
         }
     }
-    assert_eq!(count, 4);
+    assert!(count >= 5, "only {count} commands are shown with what they print");
 }
 
 /// Whether every field of `shown` stands in `real`.

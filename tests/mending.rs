@@ -72,7 +72,7 @@ fn run(home: &Home, arguments: &[&str]) -> Finished {
 }
 
 fn request(folder: &Path) -> ValidateRequest {
-    let project = Some(folder.to_path_buf());
+    let project = Some(if folder.is_dir() { folder } else { folder.parent().unwrap() }.to_path_buf());
     ValidateRequest { paths: vec![folder.to_path_buf()], project, ..ValidateRequest::default() }
 }
 
@@ -183,7 +183,7 @@ proptest! {
         text.replace_range(start..end, instead);
         let home = tempfile::tempdir().unwrap();
         fs::write(home.path().join("a.yaml"), &text).unwrap();
-        let found = found(home.path());
+        let found = found(&home.path().join("a.yaml"));
         let mut chosen: Vec<&Fix> = Vec::new();
         let fixes = found.iter().filter(|found| found.file.text() == text).flat_map(|found| &found.fixes);
         for (number, fix) in fixes.enumerate() {
