@@ -253,6 +253,24 @@ fn the_chinese_page_of_the_language_has_the_parts_and_the_words_of_the_english_o
     }
 }
 
+#[test]
+fn the_chinese_readme_has_the_parts_and_the_commands_of_the_english_one() {
+    let (english, chinese) = (Page::of("README.md"), Page::of("README.zh.md"));
+    assert_eq!(skeleton(&english).0, skeleton(&chinese).0, "the headings of the two pages");
+    let commands = |page: &Page| -> Vec<String> {
+        let lines = page.blocks_in(&["sh"]).flat_map(|block| block.text.lines().map(str::to_owned).collect::<Vec<_>>());
+        lines.map(|line| line.split(" #").next().unwrap().trim_end().to_owned()).collect()
+    };
+    assert_eq!(commands(&english), commands(&chinese), "the commands of the two pages");
+    for link in chinese.links().iter().filter(|link| !link.contains("://")) {
+        assert!(leads_somewhere(&chinese, link), "README.zh.md: {link}");
+    }
+    for block in chinese.blocks_in(&["yaml"]).filter(|block| !block.text.starts_with("test:")) {
+        let found = findings(&root(), &whole_script(block).unwrap(), &[]);
+        assert!(found.is_empty(), "README.zh.md:{}:\n{}", block.line, told(&found));
+    }
+}
+
 /// The words of a shell command, quotes taken off.
 fn words(command: &str) -> Vec<String> {
     let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);

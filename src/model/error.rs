@@ -14,8 +14,8 @@ use crate::model::reply::PassedOver;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ModelError {
     /// No connection, or one that broke before any answer.
-    #[error("cannot reach the model at {host} ({reason}){}: check that the server runs and that `base_url` is right",
-        tries(.attempts))]
+    #[error("cannot reach the model at {host} {}: check that the server runs and that `base_url` is right",
+        because(.reason, .attempts))]
     Unreachable {
         /// Where it was looked for.
         host: String,
@@ -244,6 +244,11 @@ fn answered(status: &u16, message: &str, attempts: &u32) -> String {
         (false, false) => format!("{status} ({message})"),
         (false, true) => format!("{status} ({message}) after {attempts} attempts"),
     }
+}
+
+/// Why there was no connection, and after how many requests.
+fn because(reason: &str, attempts: &u32) -> String {
+    if *attempts > 1 { format!("({reason}) after {attempts} attempts") } else { format!("({reason})") }
 }
 
 /// Which limit was reached, and after how many requests.
