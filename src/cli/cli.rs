@@ -56,7 +56,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
 }
 
 /// Drives what talks to models and stores; the rest needs no runtime.
-fn wait_for(work: impl Future<Output = Result<Exit, EngineError>>) -> Result<Exit, EngineError> {
+pub(crate) fn wait_for(work: impl Future<Output = Result<Exit, EngineError>>) -> Result<Exit, EngineError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.map_err(|error| EngineError::failed(format!("the runtime cannot be started: {error}")))?.block_on(work)
 }
