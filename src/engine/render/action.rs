@@ -74,13 +74,11 @@ pub async fn of_action(
         None => scene.asked(request.round, &request.answers, &marks).await?,
         Some(name) => beside::asked(&mut scene, name, request, &marks).await?,
     };
-    let model = heard.model.clone();
     let template = marks.template().and_then(|file| program.templates.number(&file));
     let loaded = template.and_then(|number| program.templates.files().get(number));
     let loaded = loaded.ok_or_else(|| EngineError::failed("no template was rendered"))?;
     let masker = masker(&scene.scopes);
     let mut prompt = Prompt::heard(heard, loaded, &masker);
-    prompt.model = model;
     prompt.action = Some((found.step.id.clone(), found.step.kind.to_owned()));
     prompt.notes = notes(&scene, request);
     lacking::note(&mut prompt, &program.templates, &marks);
@@ -104,6 +102,10 @@ fn notes(scene: &Scene<'_>, request: &RenderRequest) -> Vec<String> {
             "`{}` stands in the skill `{}`: the goals are those of the topic `{}`, and the inputs are those that `--var` gives",
             step.id, skill.id, topic.id
         ));
+    }
+    let first = actions(scene.program).first().is_some_and(|first| first.step.id == step.id);
+    if !first {
+        notes.push(format!("what is said before `{}` is not known here: the talk begins with it", step.id));
     }
     if step.condition.is_some() {
         notes.push(format!("whether `{}` would run at all is not looked at: it has a `condition`", step.id));
@@ -245,6 +247,25 @@ impl Scene<'_> {
             error
         } else {
             error.with_help(format!("actions that may ask one are {}", listed(&asking)))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kind_stands_in_the_name_of_a_template() {
+        for (name, kind) in [
+            ("ai_ask", "ai_ask"),
+            ("ai_ask_v2", "ai_ask"),
+            ("ai_ask_v12.md", "ai_ask"),
+            ("my_very", "my_very"),
+            ("ai_v_x", "ai_v_x"),
+            ("x_v", "x_v"),
+        ] {
+            assert_eq!(kind_of(name), kind, "{name}");
         }
     }
 }

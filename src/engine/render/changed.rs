@@ -16,7 +16,7 @@ use crate::engine::render::lacking;
 use crate::engine::render::prompt::{Prompt, as_value, masked};
 use crate::engine::render::repeat::{Repeat, Repeated, Wanted};
 use crate::engine::render::request::SentRequest;
-use crate::engine::render::sent::{SentCall, SentTurn, Step, steps};
+use crate::engine::render::sent::{SentCall, SentTurn, Step, steps, unmask};
 use crate::engine::settings::Settings;
 use crate::model::message::Message;
 use crate::prompt::layers::collect;
@@ -64,7 +64,8 @@ pub async fn changed(archive: &dyn Archive, project: &Project, request: &SentReq
         EngineError::usage(format!("there is no session `{id}` in this store"))
             .with_help("`bcc-script sessions list` shows what there is")
     })?;
-    let steps = steps(archive, id).await?;
+    let mut steps = steps(archive, id).await?;
+    unmask(&mut steps, &archive.variables(id).await?);
     let (wanted, turn, which) = chosen(&steps, request)?;
     let kept = turn.calls.get(wanted.call).cloned().unwrap_or_default();
     let SentCall { at, prompt: Some(then), .. } = kept else {
@@ -111,13 +112,10 @@ pub async fn changed(archive: &dyn Archive, project: &Project, request: &SentReq
             }
             changed.now = now.map(|heard| {
                 let number = marks.template().and_then(|file| places.number(&file));
-                let model = heard.model.clone();
                 let mut prompt = match number.and_then(|number| places.files().get(number)) {
                     Some(loaded) => Prompt::heard(heard, loaded, &masker),
                     None => Prompt { messages: shown(&heard.request.messages), ..Prompt::default() },
                 };
-                prompt.model = model;
-                prompt.action = Some((turn.action.clone(), prompt.schema.clone()));
                 lacking::note(&mut prompt, &places, &marks);
                 prompt
             });

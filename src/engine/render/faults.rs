@@ -8,6 +8,9 @@ use crate::engine::validate::request::ValidateRequest;
 use crate::engine::validate::validate::validate;
 use crate::source::diagnostic::{Diagnostic, sort};
 
+/// Where the templates of a project lie.
+const SYSTEM: &str = "_system/config/";
+
 /// The same error, with what `validate` finds in the templates of the project, where that is why.
 pub fn explained(
     error: EngineError,
@@ -29,8 +32,8 @@ pub fn explained(
     let found: Vec<Diagnostic> = report.diagnostics.into_iter().filter(Diagnostic::is_error).collect();
     let about = |message: &str| -> Vec<Diagnostic> {
         let named = |found: &&Diagnostic| {
-            let file = found.file.name().rsplit(['/', '\\']).next().unwrap_or_default();
-            !file.is_empty() && message.contains(file)
+            let name = found.file.name();
+            name.find(SYSTEM).and_then(|start| name.get(start..)).is_some_and(|file| message.contains(file))
         };
         found.iter().filter(named).cloned().collect()
     };
@@ -44,7 +47,8 @@ pub fn explained(
             }
             EngineError::Invalid(all)
         }
-        EngineError::Usage { message, help } | EngineError::Failed { message, help } if !found.is_empty() => {
+        // What names a file of a template is about what stands in it.
+        EngineError::Usage { message, help } | EngineError::Failed { message, help } if message.contains(SYSTEM) => {
             match about(&message) {
                 none if none.is_empty() => EngineError::Failed { message, help },
                 found => EngineError::Invalid(found),

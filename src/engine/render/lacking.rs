@@ -53,12 +53,14 @@ pub fn note(prompt: &mut Prompt, templates: &Templates, marks: &Marks) {
     let names = marks.names();
     let (reached_unknown, reached_empty) = (marks.unknown(), marks.empty());
     let (mut unknown, mut empty) = (BTreeSet::new(), BTreeSet::new());
+    let mut placed: BTreeSet<String> = BTreeSet::new();
     visit(templates, root, &mut HashSet::new(), &mut |member| {
         let Some(loaded) = templates.files().get(member.template) else { return };
         for (number, used) in member.names() {
             let name = used.name.as_str();
             // The member's ranges are those of the template without its front matter.
             let Some(whole) = loaded.names().get(number).filter(|_| !FUNCTIONS.contains(&name)) else { continue };
+            placed.insert(name.to_owned());
             let (into, reached) = match names.get(name) {
                 None if used.optional => continue,
                 None => (&mut unknown, reached_unknown.contains(name)),
@@ -72,7 +74,6 @@ pub fn note(prompt: &mut Prompt, templates: &Templates, marks: &Marks) {
     });
     // What a text of the author looked up, or a template whose name is computed.
     let elsewhere = |names: &BTreeSet<String>, into: &mut BTreeSet<Lack>| {
-        let placed: BTreeSet<String> = into.iter().map(|lack| lack.name.clone()).collect();
         for name in names.difference(&placed) {
             into.insert(Lack { name: name.clone(), file: None, line: 0, column: 0, reached: true });
         }

@@ -50,7 +50,8 @@ impl Prompt {
         let Heard { model, request: ModelRequest { messages, temperature, max_tokens, task, .. } } = heard;
         let messages = messages.into_iter().map(|said| masked(said, masker)).collect();
         let round = task.round;
-        Self { model, temperature, max_tokens, messages, round, answer: task.answer, ..Self::of(loaded) }
+        let action = Some((task.action_id, task.kind));
+        Self { model, temperature, max_tokens, messages, round, action, answer: task.answer, ..Self::of(loaded) }
     }
 
     /// What the file of a template says of its prompts, without any message.

@@ -389,3 +389,24 @@ impl Provider for Voice {
         self.player.reply(self.model.as_deref(), request)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_turn_began_after_what_was_before_it_and_as_long_before_its_end_as_it_took() {
+        let call = |before: &str, ms| SentCall {
+            before: before.into(),
+            at: "2026-11-22T00:01:02Z".into(),
+            ms,
+            ..SentCall::default()
+        };
+        let turn = |calls| SentTurn { calls, ..SentTurn::default() };
+        let told = |turn: &SentTurn| moments(turn).iter().map(ToString::to_string).collect::<Vec<_>>();
+        let both = turn(vec![call("2026-11-22T00:00:01Z", 1_000), call("x", 2_000)]);
+        assert_eq!(told(&both), ["2026-11-22T00:00:01Z", "2026-11-22T00:00:59Z"]);
+        assert_eq!(told(&turn(vec![call("", 0)])), ["2026-11-22T00:01:02Z"]);
+        assert!(moments(&turn(vec![])).is_empty());
+    }
+}
