@@ -271,8 +271,8 @@ fn undefined_names_are_marked_at_their_place_and_those_without_a_value_are_told_
             "undefined: `用户命` at _system/config/default/ai_ask_v1.md:4:6",
             "undefined: `later` at _system/config/default/ai_ask_v1.md:5:53 (not reached this time)",
             "undefined: `部分` at _system/config/default/part.md:2:4",
-            "empty: `name` at _system/config/default/ai_ask_v1.md:4:16: it is known and has no value yet",
-            "empty: `pin` at _system/config/default/ai_ask_v1.md:4:26: it is known and has no value yet",
+            "empty: `name` at _system/config/default/ai_ask_v1.md:4:16 is known and has no value yet",
+            "empty: `pin` at _system/config/default/ai_ask_v1.md:4:26 is known and has no value yet",
         ]
     );
     let json = desk.action("ask_name", &["--var", "name=小林"]);

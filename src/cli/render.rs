@@ -173,7 +173,7 @@ async fn of_session(
     } else {
         report::quiet(&rendered::head_of_sent(&changed));
         for note in &changed.notes {
-            report::note(&format!("note: {note}"));
+            report::quiet(&format!("note: {note}"));
         }
         write(&rendered::changed(&changed, color()))?;
         if let Ok(now) = &changed.now {

@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use crate::cli::language::said;
 use crate::cli::terminal::plain;
 use crate::engine::render::changed::Changed;
 use crate::engine::render::prompt::{Prompt, role, tokens};
@@ -19,25 +20,31 @@ const OFF: &str = "\u{1b}[0m";
 
 /// What is known of a prompt besides its messages, on one line.
 pub fn head(prompt: &Prompt) -> String {
-    let mut head = prompt.file.clone();
+    let (file, schema, round, count, tokens) =
+        (&prompt.file, &prompt.schema, prompt.round, prompt.messages.len(), prompt.tokens());
+    let mut parts = vec![said(file).into_owned()];
+    let mut add = |part: &str| parts.push(said(part).into_owned());
     if let Some((id, kind)) = &prompt.action {
-        let _ = write!(head, " · {kind} `{id}`, round {}", prompt.round);
-        head.push_str(if prompt.answer.is_some() { ", judging an answer" } else { "" });
+        add(&match prompt.answer {
+            None => format!("{kind} `{id}`, round {round}"),
+            Some(_) => format!("{kind} `{id}`, round {round}, judging an answer"),
+        });
     }
-    let _ = write!(head, " · reply schema {}", prompt.schema);
+    add(&format!("reply schema {schema}"));
     if let Some(model) = &prompt.model {
-        let _ = write!(head, " · model {model}");
+        add(&format!("model {model}"));
     }
     if let Some(temperature) = prompt.temperature {
-        let _ = write!(head, " · temperature {temperature}");
+        add(&format!("temperature {temperature}"));
     }
     if let Some(most) = prompt.max_tokens {
-        let _ = write!(head, " · at most {most} tokens of reply");
+        add(&format!("at most {most} tokens of reply"));
     }
-    let count = prompt.messages.len();
-    let messages = if count == 1 { "message" } else { "messages" };
-    let _ = write!(head, " · {count} {messages}, about {} tokens", prompt.tokens());
-    head
+    add(&match count {
+        1 => format!("1 message, about {tokens} tokens"),
+        _ => format!("{count} messages, about {tokens} tokens"),
+    });
+    parts.join(" · ")
 }
 
 /// The messages. At a terminal, what would move a cursor is left out, and the marks of the `unknown` names are coloured.
@@ -47,7 +54,8 @@ pub fn messages(messages: &[Message], unknown: &[&str], color: bool) -> String {
         if number > 0 {
             text.push_str("\n\n");
         }
-        let head = format!("── {} · {} · about {} tokens ──", number + 1, role(message.role), tokens(message));
+        let (number, role, tokens) = (number + 1, role(message.role), tokens(message));
+        let head = said(&format!("── {number} · {role} · about {tokens} tokens ──"));
         let content = if color { marked(&plain(&message.content), unknown) } else { message.content.clone() };
         let _ = if color { write!(text, "{BOLD}{head}{OFF}\n{content}") } else { write!(text, "{head}\n{content}") };
     }
@@ -69,13 +77,16 @@ fn marked(content: &str, unknown: &[&str]) -> String {
 pub fn lacks(prompt: &Prompt) -> Vec<String> {
     let mut lines = Vec::new();
     for lack in prompt.unknown.iter().take(MOST_PLACES) {
-        lines.push(format!("undefined: {}", lack.told()));
+        let told = lack.told();
+        lines.push(format!("undefined: {told}"));
     }
     if prompt.unknown.len() > MOST_PLACES {
-        lines.push(format!("{} more places use undefined names", prompt.unknown.len() - MOST_PLACES));
+        let more = prompt.unknown.len() - MOST_PLACES;
+        lines.push(format!("{more} more places use undefined names"));
     }
     for lack in prompt.empty.iter().filter(|lack| lack.reached).take(MOST_PLACES) {
-        lines.push(format!("empty: {}: it is known and has no value yet", lack.told()));
+        let told = lack.told();
+        lines.push(format!("empty: {told} is known and has no value yet"));
     }
     lines
 }
@@ -83,9 +94,13 @@ pub fn lacks(prompt: &Prompt) -> Vec<String> {
 /// What was sent then, on one line.
 pub fn head_of_sent(changed: &Changed) -> String {
     let Changed { session, action, round, call, calls, at, .. } = changed;
-    let which = if *calls > 1 { format!(", call {call} of {calls}") } else { String::new() };
     let at = at.get(..19).unwrap_or(at).replace('T', " ");
-    format!("session `{session}` · `{action}`, round {round}{which} · sent {at} (UTC)")
+    let mut parts = vec![format!("session `{session}`"), format!("`{action}`, round {round}")];
+    if *calls > 1 {
+        parts.push(format!("call {call} of {calls}"));
+    }
+    parts.push(format!("sent {at} (UTC)"));
+    parts.iter().map(|part| said(part)).collect::<Vec<_>>().join(" · ")
 }
 
 /// What was sent then, with the differences of what would be sent now, message by message.
@@ -94,12 +109,13 @@ pub fn changed(changed: &Changed, color: bool) -> String {
         Ok(now) => now,
         Err(why) => {
             let then = messages(&changed.then, &[], color);
-            let why = if color { format!("{RED}{}{OFF}", plain(why)) } else { why.clone() };
-            return format!("{then}\n\n── now ──\nthere is no such prompt now: {why}");
+            let why = said(why);
+            let why = if color { format!("{RED}{}{OFF}", plain(&why)) } else { why.into_owned() };
+            return format!("{then}\n\n{}\n{} {why}", said("── now ──"), said("there is no such prompt now:"));
         }
     };
     if changed.same {
-        return format!("{}\n\n── now ──\nthe same", messages(&changed.then, &[], color));
+        return format!("{}\n\n{}\n{}", messages(&changed.then, &[], color), said("── now ──"), said("the same"));
     }
     let mut text = String::new();
     let differences = changed.differences();
@@ -111,18 +127,29 @@ pub fn changed(changed: &Changed, color: bool) -> String {
         let head = match (then, now) {
             (Some(then), Some(now)) if then.role == now.role => {
                 let (before, after) = (tokens(then), tokens(now));
-                format!("── {} · {} · about {before} tokens then, {after} now ──", number + 1, role(now.role))
+                let (number, role) = (number + 1, role(now.role));
+                format!("── {number} · {role} · about {before} tokens then, {after} now ──")
             }
             (Some(then), Some(now)) => {
-                format!("── {} · {} then, {} now ──", number + 1, role(then.role), role(now.role))
+                let (number, before, after) = (number + 1, role(then.role), role(now.role));
+                format!("── {number} · {before} then, {after} now ──")
             }
-            (Some(then), None) => format!("── {} · {} · only then ──", number + 1, role(then.role)),
-            (None, Some(now)) => format!("── {} · {} · only now ──", number + 1, role(now.role)),
+            (Some(then), None) => {
+                let (number, role) = (number + 1, role(then.role));
+                format!("── {number} · {role} · only then ──")
+            }
+            (None, Some(now)) => {
+                let (number, role) = (number + 1, role(now.role));
+                format!("── {number} · {role} · only now ──")
+            }
             (None, None) => String::new(),
         };
+        let head = said(&head);
         let _ = if color { writeln!(text, "{BOLD}{head}{OFF}") } else { writeln!(text, "{head}") };
         let difference = differences.get(number).map(String::as_str).unwrap_or_default();
-        text.push_str(if difference.is_empty() { "the same\n" } else { "" });
+        if difference.is_empty() {
+            let _ = writeln!(text, "{}", said("the same"));
+        }
         for line in difference.lines() {
             let shade = match line.chars().next() {
                 Some('-') => RED,

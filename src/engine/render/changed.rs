@@ -188,14 +188,12 @@ async fn masker(archive: &dyn Archive, id: &str, user: &str) -> Result<Masker, E
 
 /// What is said when the repetition does not give what was sent.
 fn unlike(masker: &Masker) -> String {
-    let mut why = "the session was repeated from what is kept of it, and with its own templates that does not give quite what was sent then; \
-                   part of the difference may come from that"
-        .to_owned();
-    why.push_str(match masker.is_empty() {
-        false => ": sensitive values are masked in what is kept",
-        true => ": a variable of its user or of its command line was changed since, time ran short, or a monitor came at another moment",
-    });
-    why
+    let why = if masker.is_empty() {
+        "repeated with its own templates, the session does not give quite what was sent then (a variable of its user or of its command line was changed since, time ran short, or a monitor came at another moment); part of the difference may come from that"
+    } else {
+        "repeated with its own templates, the session does not give quite what was sent then (sensitive values are kept masked); part of the difference may come from that"
+    };
+    why.to_owned()
 }
 
 impl Changed {

@@ -39,10 +39,10 @@ impl Lack {
     /// The name with its place, for people.
     pub fn told(&self) -> String {
         let Self { name, file, line, column, reached } = self;
-        let unreached = if *reached { "" } else { " (not reached this time)" };
         match file {
-            Some(file) => format!("`{name}` at {file}:{line}:{column}{unreached}"),
-            None => format!("`{name}` in a text of the script{unreached}"),
+            Some(file) if *reached => format!("`{name}` at {file}:{line}:{column}"),
+            Some(file) => format!("`{name}` at {file}:{line}:{column} (not reached this time)"),
+            None => format!("`{name}` in a text of the script"),
         }
     }
 }
