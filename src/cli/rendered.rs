@@ -55,7 +55,8 @@ pub fn messages(messages: &[Message], unknown: &[&str], color: bool) -> String {
             text.push_str("\n\n");
         }
         let (number, role, tokens) = (number + 1, role(message.role), tokens(message));
-        let head = said(&format!("── {number} · {role} · about {tokens} tokens ──"));
+        let head = format!("── {number} · {role} · about {tokens} tokens ──");
+        let head = said(&head);
         let content = if color { marked(&plain(&message.content), unknown) } else { message.content.clone() };
         let _ = if color { write!(text, "{BOLD}{head}{OFF}\n{content}") } else { write!(text, "{head}\n{content}") };
     }
