@@ -29,7 +29,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
             return if error.use_stderr() { Exit::Usage.code() } else { Exit::Done.code() };
         }
     };
-    log(&environment, matches!(arguments.command, Command::Test(_)));
+    log(&environment, matches!(arguments.command, Command::Test(_) | Command::Templates(_)));
     let result = match arguments.command {
         Command::Validate(options) => validate::validate(&options, &environment),
         Command::Test(options) => test::test(&options, &environment),
@@ -55,16 +55,17 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
 }
 
 /// Drives what talks to models and stores; the rest needs no runtime.
-fn wait_for(work: impl Future<Output = Result<Exit, EngineError>>) -> Result<Exit, EngineError> {
+pub(crate) fn wait_for(work: impl Future<Output = Result<Exit, EngineError>>) -> Result<Exit, EngineError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.map_err(|error| EngineError::failed(format!("the runtime cannot be started: {error}")))?.block_on(work)
 }
 
 /// Logs go to standard error. At a terminal they would stand between the words of a conversation, where `/why` tells the
 /// same, so there they are off until `BCC_LOG` asks for them.
-/// Tests bring the faults of models about on purpose, and tell them themselves.
-fn log(environment: &Environment, tests: bool) {
-    let quiet = if tests || std::io::stderr().is_terminal() { "off" } else { "bcc_script=warn" };
+/// Tests bring the faults of models about on purpose, and templates are shown with replies that were read before: both tell
+/// themselves what there is to tell.
+fn log(environment: &Environment, quiet: bool) {
+    let quiet = if quiet || std::io::stderr().is_terminal() { "off" } else { "bcc_script=warn" };
     let filter = environment.get("BCC_LOG").unwrap_or(quiet);
     if filter == "off" {
         return;

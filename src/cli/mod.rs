@@ -23,6 +23,7 @@ pub mod models;
 pub mod new;
 pub mod piped;
 pub mod render;
+pub mod rendered;
 pub mod report;
 pub mod run;
 pub mod schema;

@@ -1,20 +1,202 @@
 //! `templates render`: the messages that would be sent, without sending them.
 
+use std::io::{IsTerminal, Write};
+use std::path::{Path, PathBuf};
+
 use clap::Args;
 
+use crate::cli::cli::wait_for;
 use crate::cli::exit::Exit;
+use crate::cli::rendered;
+use crate::cli::report;
+use crate::engine::engine::store_path;
 use crate::engine::environment::Environment;
 use crate::engine::error::EngineError;
+use crate::engine::project::{Project, absolute};
+use crate::engine::render::action::of_action;
+use crate::engine::render::alone::{looks_like_a_script, of_template};
+use crate::engine::render::changed::changed;
+use crate::engine::render::faults::explained;
+use crate::engine::render::prompt::Prompt;
+use crate::engine::render::request::{RenderRequest, SentRequest};
 
 /// `templates render`.
 #[derive(Debug, Args)]
-pub struct Render {}
+#[command(after_help = AFTER)]
+pub struct Render {
+    /// The template: `ai_ask`, `ai_ask_v2`; with --action, also `ai_ask_monitor` or `topic_orchestrator`
+    /// [default with --action: the template of the action]
+    #[arg(value_name = "NAME", required_unless_present = "action")]
+    pub name: Option<String>,
+    /// Use the templates of this scheme
+    #[arg(long, value_name = "S")]
+    pub scheme: Option<String>,
+    /// The script whose action would ask
+    #[arg(long, value_name = "FILE", requires = "action", conflicts_with = "session")]
+    pub script: Option<PathBuf>,
+    /// The action, wherever it stands: in a topic, inside of another action, in a skill
+    #[arg(long, value_name = "ID")]
+    pub action: Option<String>,
+    /// Give a variable its value; may be repeated
+    #[arg(long = "var", value_name = "NAME=VALUE", conflicts_with = "session")]
+    pub variables: Vec<String>,
+    /// Give variables the values of a JSON or YAML file; without --script, the template gets these names and no others
+    #[arg(long = "vars", value_name = "FILE", conflicts_with = "session")]
+    pub variables_file: Option<PathBuf>,
+    /// The call of this round: 1 is the opening; a later one judges the answer of that round [default: 1; with --session,
+    /// the last round]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=50))]
+    pub round: Option<u32>,
+    /// What the person answered in that round; given more than once, the earlier ones belong to the rounds before
+    #[arg(long = "answer", value_name = "TEXT", requires = "script")]
+    pub answers: Vec<String>,
+    /// Let it be this moment
+    #[arg(long, value_name = "RFC3339", requires = "script")]
+    pub clock: Option<String>,
+    /// Show what was sent in this kept session, beside what today's templates would send
+    #[arg(long, value_name = "ID", requires = "action", conflicts_with = "name")]
+    pub session: Option<String>,
+    /// With --session: which call of the round, where there are several [default: the last]
+    #[arg(long, value_name = "N", requires = "session", value_parser = clap::value_parser!(u16).range(1..))]
+    pub call: Option<u16>,
+    /// Where sessions are kept [default: .bcc/sessions.db of the project]
+    #[arg(long, value_name = "PATH", requires = "session")]
+    pub store: Option<PathBuf>,
+    /// The project directory [default: the nearest above the script, or above this directory]
+    #[arg(long, value_name = "DIR")]
+    pub project: Option<PathBuf>,
+    /// Write one JSON object, for programs
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// What the help says about rounds.
+const AFTER: &str = "Rounds: a round is one message of ours and one answer. `--round 1` is the opening, which has no answer yet; \
+`--round 1 --answer TEXT` is the call that judges TEXT as the answer to it, and `--round N` the call that judges the answer of \
+round N. Answers that are not given, and replies of the model, are shown as ⟦answer of round 1⟧ and ⟦reply of round 1⟧.";
 
 /// Runs the subcommand.
 ///
 /// # Errors
-/// Always, until it is built.
+/// As [`EngineError`] sorts them.
 pub fn render(options: &Render, environment: &Environment) -> Result<Exit, EngineError> {
-    let _ = (options, environment);
-    Err(EngineError::failed("`templates render` is not built yet"))
+    let start = options.script.as_deref().unwrap_or(Path::new("."));
+    let project = Project::of(start, options.project.as_deref(), false, environment)?;
+    let scheme = options.scheme.as_deref();
+    let done = match &options.session {
+        Some(session) => wait_for(of_session(options, session, &project, environment)),
+        None => wait_for(of_now(options, &project)),
+    };
+    match done.map_err(|error| explained(error, &project, scheme, environment)) {
+        // A template that cannot be rendered is what was asked about, not a wrong way of asking.
+        Err(EngineError::Invalid(found)) => {
+            report::diagnostics(&found);
+            Ok(Exit::Failed)
+        }
+        done => done,
+    }
+}
+
+async fn of_now(options: &Render, project: &Project) -> Result<Exit, EngineError> {
+    let request = RenderRequest {
+        name: options.name.clone(),
+        scheme: options.scheme.clone(),
+        script: options.script.clone(),
+        action: options.action.clone(),
+        variables: options.variables.clone(),
+        variables_file: options.variables_file.clone(),
+        round: options.round.unwrap_or(1),
+        answers: options.answers.clone(),
+        clock: options.clock.clone(),
+    };
+    let prompt = match (&request.script, &request.action, &request.name) {
+        (Some(script), Some(action), _) => of_action(project, &request, script, action).await?,
+        (None, None, Some(name)) if looks_like_a_script(name) => {
+            return Err(EngineError::usage(format!("`{name}` is no name of a template"))
+                .with_help("a script is named with `--script`, its action with `--action`"));
+        }
+        (None, None, Some(name)) if request.round == 1 => of_template(project, &request, name)?,
+        _ => {
+            return Err(EngineError::usage("an action or a round needs a script or a session")
+                .with_help("say which with `--script FILE` or `--session ID`"));
+        }
+    };
+    show(&prompt, options.json)?;
+    Ok(Exit::Done)
+}
+
+fn show(prompt: &Prompt, json: bool) -> Result<(), EngineError> {
+    if json {
+        let text = serde_json::to_string_pretty(&prompt.as_value());
+        return write(&text.map_err(|error| EngineError::failed(error.to_string()))?);
+    }
+    report::quiet(&rendered::head(prompt));
+    for note in &prompt.notes {
+        report::quiet(&format!("note: {note}"));
+    }
+    let unknown: Vec<&str> = prompt.unknown.iter().map(|lack| lack.name.as_str()).collect();
+    write(&rendered::messages(&prompt.messages, &unknown, color()))?;
+    for line in rendered::lacks(prompt) {
+        report::note(&line);
+    }
+    Ok(())
+}
+
+async fn of_session(
+    options: &Render,
+    session: &str,
+    project: &Project,
+    environment: &Environment,
+) -> Result<Exit, EngineError> {
+    let path = match &options.store {
+        Some(path) => absolute(path),
+        None => store_path(project, environment, None),
+    };
+    if !path.exists() {
+        return Err(EngineError::usage(format!("there is no store {}", path.display()))
+            .with_help("run a script first, or say where the store is with `--store`"));
+    }
+    // Nothing is written, and no session is held: one that runs goes on undisturbed.
+    let archive = crate::archive::sqlite::open::open_read_only(&path)?;
+    let request = SentRequest {
+        session: session.to_owned(),
+        action: options.action.clone().unwrap_or_default(),
+        round: options.round,
+        call: options.call.map(usize::from),
+        scheme: options.scheme.clone(),
+        here: options.project.is_some(),
+    };
+    let changed = changed(&archive, project, &request).await?;
+    if options.json {
+        let text = serde_json::to_string_pretty(&changed.as_value());
+        write(&text.map_err(|error| EngineError::failed(error.to_string()))?)?;
+    } else {
+        report::quiet(&rendered::head_of_sent(&changed));
+        for note in &changed.notes {
+            report::quiet(&format!("note: {note}"));
+        }
+        write(&rendered::changed(&changed, color()))?;
+        if let Ok(now) = &changed.now {
+            for line in rendered::lacks(now) {
+                report::note(&line);
+            }
+        }
+    }
+    Ok(if changed.now.is_ok() { Exit::Done } else { Exit::Failed })
+}
+
+/// Whether standard output may be coloured.
+fn color() -> bool {
+    std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+}
+
+/// Writes to standard output, whose colours stand in `text` already. A reader that has gone away is no failure.
+fn write(text: &str) -> Result<(), EngineError> {
+    let mut output = std::io::stdout().lock();
+    match writeln!(output, "{text}").and_then(|()| output.flush()) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+            Err(EngineError::failed(format!("standard output cannot be written: {error}")))
+        }
+        _ => Ok(()),
+    }
 }

@@ -1,5 +1,7 @@
 //! The two clocks: the machine's, and one that stands where it is told and moves with the events (LANGUAGE.md section 11).
 
+use std::sync::{Mutex, PoisonError};
+
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 
@@ -74,6 +76,44 @@ impl Clock for FixedClock {
 
     fn words(&self, seq: u64) -> String {
         in_words(self.moment(seq), TimeZone::UTC)
+    }
+}
+
+/// A clock that stands still until it is set: of a session that is repeated.
+#[derive(Debug)]
+pub struct SetClock {
+    moment: Mutex<Timestamp>,
+    zone: TimeZone,
+}
+
+impl SetClock {
+    /// A clock whose words are those of the machine's own zone, or of UTC as with [`FixedClock`].
+    pub fn new(utc: bool) -> Self {
+        let zone = if utc { TimeZone::UTC } else { TimeZone::system() };
+        Self { moment: Mutex::new(Timestamp::UNIX_EPOCH), zone }
+    }
+
+    /// From here on it is this moment.
+    pub fn set(&self, moment: Timestamp) {
+        *self.moment.lock().unwrap_or_else(PoisonError::into_inner) = moment;
+    }
+
+    fn moment(&self) -> Timestamp {
+        *self.moment.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Clock for SetClock {
+    fn at(&self, _seq: u64) -> String {
+        stamp(self.moment())
+    }
+
+    fn elapsed_ms(&self) -> u64 {
+        0
+    }
+
+    fn words(&self, _seq: u64) -> String {
+        in_words(self.moment(), self.zone.clone())
     }
 }
 

@@ -31,6 +31,7 @@ use crate::program::program::Program;
 use crate::program::recorder::Recorder;
 use crate::program::services::{Models, Services};
 use crate::prompt::layers::{collect, own_scheme};
+use crate::prompt::marks::Marks;
 use crate::run::head::Status;
 use crate::run::session::Session;
 use crate::run::start::{Birth, Parts};
@@ -371,6 +372,14 @@ impl Loaded {
     /// # Errors
     /// `Invalid` with all findings when the script is not sound; `Usage` when it or its templates cannot be read.
     pub fn of(project: &Project, request: &RunRequest) -> Result<Self, EngineError> {
+        Self::noting(project, request, None)
+    }
+
+    /// [`Loaded::of`], to be looked at: what prompts and texts lack is noted in `marks` and fails nothing.
+    ///
+    /// # Errors
+    /// As [`Loaded::of`].
+    pub fn noting(project: &Project, request: &RunRequest, marks: Option<&Arc<Marks>>) -> Result<Self, EngineError> {
         let file = script(&request.file)?;
         // The scheme must be known before the templates are, and the templates before the check.
         let parsed = parse(&file);
@@ -389,7 +398,15 @@ impl Loaded {
         };
         let library = skills(project, &request.file, parsed.root.as_deref())?;
         let mut pinned = Pinned::new(file, templates, reply_schemas(&project.directory)?);
-        let (program, mut diagnostics) = pinned.check_with(parsed, &library)?;
+        let compiled = pinned.compiled()?;
+        let compiled = match marks {
+            Some(marks) => compiled.marking(Arc::clone(marks)),
+            None => compiled,
+        };
+        let (mut program, mut diagnostics) = pinned.check_against(compiled, parsed, &library)?;
+        if let (Some(program), Some(marks)) = (&mut program, marks) {
+            program.texts.note_in(Arc::clone(marks));
+        }
         if let Some(wrong_scheme) = wrong_scheme {
             diagnostics.push(wrong_scheme);
             sort(&mut diagnostics);

@@ -27,13 +27,22 @@ pub fn given(program: &Program, file: Option<&Path>, pairs: &[String]) -> Result
         }
     }
     for pair in pairs {
-        let (name, text) = pair.split_once('=').ok_or_else(|| {
-            EngineError::usage(format!("`--var {pair}` has no `=`")).with_help("write `--var NAME=VALUE`")
-        })?;
-        let declaration = declaration(program, name.trim())?;
-        values.push((name.trim().to_owned(), fitting(declaration, Value::from(text), true)?));
+        let (name, text) = pair_of(pair)?;
+        let declaration = declaration(program, name)?;
+        values.push((name.to_owned(), fitting(declaration, Value::from(text), true)?));
     }
     Ok(values)
+}
+
+/// The two sides of `--var NAME=VALUE`.
+///
+/// # Errors
+/// When there is no `=`.
+pub fn pair_of(pair: &str) -> Result<(&str, &str), EngineError> {
+    let (name, text) = pair.split_once('=').ok_or_else(|| {
+        EngineError::usage(format!("`--var {pair}` has no `=`")).with_help("write `--var NAME=VALUE`")
+    })?;
+    Ok((name.trim(), text))
 }
 
 /// A value for a variable of `program`, as its declaration wants it.
@@ -44,7 +53,11 @@ pub fn given_value(program: &Program, name: &str, value: Value) -> Result<Value,
     fitting(declaration(program, name)?, value, false)
 }
 
-fn from_file(path: &Path) -> Result<serde_json::Map<String, Value>, EngineError> {
+/// What stands in a `--vars` file: a mapping of names to values, as JSON or YAML.
+///
+/// # Errors
+/// When it cannot be read, is too large, or is none.
+pub fn from_file(path: &Path) -> Result<serde_json::Map<String, Value>, EngineError> {
     let shown = path.display();
     let bytes = read_bounded(path, MOST_BYTES)
         .map_err(|error| EngineError::usage(format!("the variables {shown} cannot be read: {error}")))?;
@@ -70,7 +83,10 @@ fn declaration<'p>(program: &'p Program, name: &str) -> Result<&'p Declaration, 
 }
 
 /// `value` as its declaration wants it. What was typed is text; a list or an object is then read as JSON.
-fn fitting(declaration: &Declaration, value: Value, typed: bool) -> Result<Value, EngineError> {
+///
+/// # Errors
+/// When the value does not fit the declared type, or is none of the declared choices.
+pub fn fitting(declaration: &Declaration, value: Value, typed: bool) -> Result<Value, EngineError> {
     let name = &declaration.name;
     let mut value = value;
     if let Some(declared) = declaration.declared.filter(|_| !value.is_null()) {

@@ -160,9 +160,30 @@ impl Pinned {
         parsed: Parsed,
         library: &Library,
     ) -> Result<(Option<Program>, Vec<Diagnostic>), EngineError> {
+        self.check_against(self.compiled()?, parsed, library)
+    }
+
+    /// The templates, ready to be rendered.
+    ///
+    /// # Errors
+    /// When one of them can be none.
+    pub fn compiled(&self) -> Result<Templates, EngineError> {
         // Nobody can write a line that is taken for a role marker without knowing this.
         let mark = uuid::Uuid::now_v7().simple().to_string();
-        let templates = Arc::new(Templates::new(&self.templates, &mark)?);
+        Ok(Templates::new(&self.templates, &mark)?)
+    }
+
+    /// [`Pinned::check_with`] against templates that were compiled before.
+    ///
+    /// # Errors
+    /// When a schema cannot be read at all.
+    pub fn check_against(
+        &self,
+        templates: Templates,
+        parsed: Parsed,
+        library: &Library,
+    ) -> Result<(Option<Program>, Vec<Diagnostic>), EngineError> {
+        let templates = Arc::new(templates);
         let mut reply_schemas: BTreeMap<String, Value> = BTreeMap::new();
         for (kind, text) in &self.schemas {
             let schema = serde_json::from_str(text).map_err(|error| {

@@ -19,6 +19,7 @@ use minijinja::value::{Rest, Value, ValueKind};
 use minijinja::{AutoEscape, Environment, Error, ErrorKind, Output, State, UndefinedBehavior};
 
 use crate::prompt::expr::operators::{Operator, compare};
+use crate::prompt::marks::{is_unknown, marked};
 use crate::prompt::pattern::Patterns;
 
 /// How many steps (instructions of minijinja) one rendering may take.
@@ -173,6 +174,9 @@ pub fn environment(undefined: UndefinedBehavior) -> Environment<'static> {
     environment.add_filter("default", default);
     environment.add_filter("d", default);
     environment.add_test("divisibleby", divisible);
+    // As minijinja has them; a name that is only marked is none either.
+    environment.add_test("defined", |value: &Value| !value.is_undefined() && !is_unknown(value));
+    environment.add_test("undefined", |value: &Value| value.is_undefined() || is_unknown(value));
     let patterns = Patterns::default();
     environment.add_test("regex", move |value: &Value, pattern: &str| patterns.found(value, pattern));
     for (name, operator) in COMPARING_TESTS {
@@ -222,7 +226,7 @@ fn default(value: &Value, arguments: Rest<Value>) -> Result<Value, Error> {
         return Err(Error::from(ErrorKind::TooManyArguments));
     }
     let falsy_too = arguments.get(1).is_some_and(Value::is_true);
-    if value.is_undefined() || value.is_none() || (falsy_too && !value.is_true()) {
+    if value.is_undefined() || value.is_none() || is_unknown(value) || (falsy_too && !value.is_true()) {
         return Ok(arguments.first().cloned().unwrap_or_else(|| Value::from("")));
     }
     Ok(value.clone())
@@ -245,6 +249,10 @@ fn write_value(out: &mut Output<'_>, state: &mut State<'_, '_>, value: &Value) -
             out.write_str(text)?;
         }
         ValueKind::Seq | ValueKind::Map | ValueKind::Iterable => {
+            if let Some(mark) = marked(value) {
+                out.write_str(&mark)?;
+                return Ok(());
+            }
             let mut bounded = Bounded::new(room);
             if serde_json::to_writer(&mut bounded, value).is_err() {
                 if bounded.overflowed() {

@@ -8,6 +8,7 @@ pub mod front;
 pub mod guard;
 pub mod layers;
 pub mod loaded;
+pub mod marks;
 pub mod mentions;
 pub mod names;
 pub mod near;

@@ -112,6 +112,11 @@ impl Names {
         }
     }
 
+    /// Whether the engine gives a value under `name`, so that no variable of that name is seen.
+    pub fn is_given(&self, name: &str) -> bool {
+        self.given.contains_key(name)
+    }
+
     /// As [`look_up`](Self::look_up); a value that is too long comes as an invalid one, which fails where it is used.
     pub fn get(&self, name: &str) -> Option<Value> {
         self.look_up(name).map(|looked_up| {

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use minijinja::Error;
-use minijinja::value::Value;
 
 use crate::prompt::environment::{Bounded, MAX_OUTPUT};
 use crate::prompt::fault::{Fault, TemplateError, fault};
 use crate::prompt::front::Front;
 use crate::prompt::loaded::Loaded;
+use crate::prompt::marks::{InPlace, as_value};
 use crate::prompt::names::Names;
 use crate::prompt::near::did_you_mean;
 use crate::prompt::roles::Rendered;
@@ -78,10 +78,14 @@ impl<'a> Template<'a> {
     /// [`environment`](crate::prompt::environment), each with its line.
     pub fn render(&self, names: &Names) -> Result<Vec<Rendered>, TemplateError> {
         let mut bounded = Bounded::new(MAX_OUTPUT);
+        if let Some(marks) = &self.templates.marks {
+            marks.renders(&self.loaded.name, names);
+        }
+        let seen = as_value(names, self.templates.marks.as_ref(), InPlace::Marked);
         self.templates
             .environment
             .get_template(&self.loaded.key)
-            .and_then(|template| template.render_captured_to(Value::from_object(names.clone()), &mut bounded).map(drop))
+            .and_then(|template| template.render_captured_to(seen, &mut bounded).map(drop))
             .map_err(|error| self.told(&error, names))?;
         Ok(self.templates.sentinels.split(&bounded.text()))
     }

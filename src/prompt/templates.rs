@@ -10,6 +10,7 @@ use crate::prompt::environment::environment;
 use crate::prompt::fault::{MistakeKind, TemplateError};
 use crate::prompt::layers::{Layer, MAX_FILE_BYTES, MAX_FILES, TemplateFile, is_template_name, order, shown};
 use crate::prompt::loaded::{DEFAULT_PREFIX, Loaded, is_outside, outside};
+use crate::prompt::marks::Marks;
 use crate::prompt::mentions::{Library, mentioned};
 use crate::prompt::near::did_you_mean;
 use crate::prompt::roles::{MIN_MARK_BYTES, Sentinels};
@@ -29,6 +30,8 @@ pub struct Templates {
     /// As templates name each other: `ai_ask_v1.md`, `default:ai_ask_v1.md`.
     by_name: HashMap<String, usize>,
     places: Vec<String>,
+    /// Where what a rendering lacks is noted, when it is to be looked at and not to be sent.
+    pub(crate) marks: Option<Arc<Marks>>,
 }
 
 impl Templates {
@@ -50,6 +53,7 @@ impl Templates {
             loaded: Vec::with_capacity(files.len()),
             by_name: HashMap::new(),
             places: Vec::new(),
+            marks: None,
         };
         for (layer, file) in in_order(files)? {
             let loaded = Loaded::of(file, &mut templates.environment, &templates.sentinels);
@@ -66,6 +70,15 @@ impl Templates {
         templates.places = order(scheme);
         templates.connect();
         Ok(templates)
+    }
+
+    /// The same templates to be looked at instead of sent: a name that is unknown fails nothing, is marked at its place and
+    /// noted in `marks`, where the variables that have no value are noted too. A check against them asks for no name either.
+    #[must_use]
+    pub fn marking(mut self, marks: Arc<Marks>) -> Self {
+        self.marks = Some(marks);
+        self.loaded.iter_mut().flat_map(|loaded| loaded.mentioned.values_mut()).for_each(|needed| *needed = false);
+        self
     }
 
     /// Lets the templates find each other, and finds what cannot be found.

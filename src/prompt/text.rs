@@ -7,12 +7,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use minijinja::machinery::parse;
 use minijinja::syntax::SyntaxConfig;
-use minijinja::value::Value;
 use minijinja::{Environment, UndefinedBehavior};
 
 use crate::prompt::environment::{Bounded, MAX_OUTPUT, Named, environment};
 use crate::prompt::fault::{Fault, fault};
 use crate::prompt::guard::{Refused, admit};
+use crate::prompt::marks::{InPlace, Marks, as_value};
 use crate::prompt::names::Names;
 use crate::prompt::unknown::Repair;
 use crate::prompt::uses::{NameUse, Pull, find};
@@ -89,6 +89,8 @@ pub struct Texts {
     read: HashMap<String, Text>,
     /// The templates by their names, compiled when they are first rendered: a check renders none.
     sources: Arc<Mutex<HashMap<String, Text>>>,
+    /// Where what a text lacks is noted, when prompts are looked at and not sent.
+    marks: Option<Arc<Marks>>,
 }
 
 impl Default for Texts {
@@ -107,7 +109,13 @@ impl Texts {
             let known = known.lock().unwrap_or_else(PoisonError::into_inner);
             Ok(known.get(name).map(|text| text.0.source.clone()))
         });
-        Self { environment, read: HashMap::new(), sources }
+        Self { environment, read: HashMap::new(), sources, marks: None }
+    }
+
+    /// From here on, names that a text does not get and variables without a value are noted in `marks`. The texts stay what
+    /// they are.
+    pub fn note_in(&mut self, marks: Arc<Marks>) {
+        self.marks = Some(marks);
     }
 
     /// Reads a text. The same text again gives the same [`Text`].
@@ -179,8 +187,9 @@ impl Texts {
             }
         };
         let mut bounded = Bounded::new(MAX_OUTPUT);
+        let seen = as_value(names, self.marks.as_ref(), InPlace::Nothing);
         template
-            .and_then(|template| template.render_captured_to(Value::from_object(names.clone()), &mut bounded).map(drop))
+            .and_then(|template| template.render_captured_to(seen, &mut bounded).map(drop))
             .map_err(|error| fallen(TextErrorKind::Rendering, fault(&error).within(&text.0.source)))?;
         Ok(bounded.text().into_owned())
     }

@@ -14,6 +14,7 @@ pub mod moves;
 pub mod orchestrate;
 pub mod planner;
 pub mod position;
+pub mod rehearse;
 pub mod routes;
 pub mod session;
 pub mod start;

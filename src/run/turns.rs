@@ -5,9 +5,10 @@ use std::sync::Arc;
 use crate::model::error::ModelError;
 use crate::program::action::{ActionError, Block, Call, Flow, For};
 use crate::program::event::{Event, Speaker};
-use crate::program::outcome::Outcome;
+use crate::program::outcome::{ExitReason, Outcome};
 use crate::program::place::Place;
 use crate::program::program::Program;
+use crate::program::services::Services;
 use crate::program::turn::{Lent, Turn};
 use crate::program::work::Work;
 use crate::run::draft::Draft;
@@ -16,7 +17,7 @@ use crate::run::frames::{At, Frame, Insertion, block_component, child, told};
 use crate::run::head::Status;
 use crate::run::mailbox::Arrival;
 use crate::run::moves::{Arrived, Lost};
-use crate::run::position::last_of;
+use crate::run::position::{Position, last_of};
 use crate::run::session::{Pause, Session, next_answer_id};
 use crate::run::triggers::Look;
 use crate::script::routes::Go;
@@ -62,26 +63,62 @@ impl Session {
         }
     }
 
-    async fn one_turn(&mut self) -> Result<(), RunError> {
+    /// Lets the triggers look at an answer that they have not seen. Gives whether that was all that can be done now.
+    pub(crate) async fn look_at_answer(&mut self, program: &Arc<Program>) -> Result<bool, RunError> {
+        if self.pending.is_none() || self.looked {
+            return Ok(false);
+        }
+        self.looked = true;
+        // A message is looked at before any action sees it, when nothing is known of it but its words.
+        let mut draft = Draft::default();
+        let place = self.place();
+        let look = Look { place: &place, unjudged: true, failure: None };
+        match self.look_at_triggers(program, look, &mut draft) {
+            Ok(false) => return Ok(false),
+            Ok(true) => self.walk_on(&place, &mut draft),
+            Err(lost) => self.failed(&place, lost, &mut draft),
+        }
+        self.commit(draft).await?;
+        Ok(true)
+    }
+
+    /// What is lent to the turn of the action with the frame `key`.
+    pub(crate) fn lent<'a>(
+        &'a self,
+        (program, services): (&'a Program, &'a Services),
+        (key, frame): (&str, &'a Frame),
+        position: &Position<'a>,
+        place: &'a Place,
+        routed: &'a [ExitReason],
+    ) -> Lent<'a> {
+        let advice = self.frames.get(&position.home).and_then(|home| home.advice.as_ref());
+        let advice = advice.map(|advice| advice.text.as_str());
+        Lent {
+            program,
+            phase: position.phase,
+            topic: position.topic,
+            place,
+            session_id: &self.id,
+            kind: position.step.kind,
+            state: &frame.state,
+            answer: self.pending.as_deref().or(frame.held.as_deref()),
+            entered: frame.last.as_deref(),
+            recent: &self.recent,
+            services,
+            routed,
+            resumed: frame.resumed,
+            advice: advice.filter(|_| position.step.action.takes_advice()),
+            most_rounds: self.most_rounds(key),
+            calls_before: frame.calls,
+            last_seq: self.last_seq,
+        }
+    }
+
+    pub(crate) async fn one_turn(&mut self) -> Result<(), RunError> {
         self.must_be_whole()?;
         let program = Arc::clone(&self.program);
-        if self.pending.is_some() && !self.looked {
-            self.looked = true;
-            // A message is looked at before any action sees it, when nothing is known of it but its words.
-            let mut draft = Draft::default();
-            let place = self.place();
-            let look = Look { place: &place, unjudged: true, failure: None };
-            match self.look_at_triggers(&program, look, &mut draft) {
-                Ok(false) => {}
-                Ok(true) => {
-                    self.walk_on(&place, &mut draft);
-                    return self.commit(draft).await;
-                }
-                Err(lost) => {
-                    self.failed(&place, lost, &mut draft);
-                    return self.commit(draft).await;
-                }
-            }
+        if self.look_at_answer(&program).await? {
+            return Ok(());
         }
         let mut draft = Draft::default();
         if self.budget_decides(&mut draft) {
@@ -96,27 +133,7 @@ impl Session {
         let place = self.place_of(&key);
         let kind = position.step.kind;
         let routed = position.routed(&program);
-        let advice = self.frames.get(&position.home).and_then(|home| home.advice.as_ref());
-        let advice = advice.map(|advice| advice.text.as_str());
-        let lent = Lent {
-            program: &program,
-            phase: position.phase,
-            topic: position.topic,
-            place: &place,
-            session_id: &self.id,
-            kind,
-            state: &frame.state,
-            answer: self.pending.as_deref().or(frame.held.as_deref()),
-            entered: frame.last.as_deref(),
-            recent: &self.recent,
-            services: &self.services,
-            routed: &routed,
-            resumed: frame.resumed,
-            advice: advice.filter(|_| position.step.action.takes_advice()),
-            most_rounds: self.most_rounds(&key),
-            calls_before: frame.calls,
-            last_seq: self.last_seq,
-        };
+        let lent = self.lent((&program, &self.services), (&key, frame), &position, &place, &routed);
         let answered = lent.answer.is_some();
         let turn = Turn::new(lent, self.scopes.clone());
         let result = position.step.action.turn(&turn).await;

@@ -141,6 +141,11 @@ impl Layer {
         self.declarations.get(name).is_some_and(|declaration| !declaration.implied)
     }
 
+    /// What is declared in this layer.
+    pub fn declarations(&self) -> &Declarations {
+        &self.declarations
+    }
+
     /// The declaration of `name` in this layer.
     pub fn declaration(&self, name: &str) -> Option<&Declaration> {
         self.declarations.get(name)

@@ -1,0 +1,271 @@
+//! The prompt of an action of a script: the action takes its own turns, and the model that it asks only listens.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::actions::KINDS;
+use crate::engine::clock::{FixedClock, SystemClock};
+use crate::engine::engine::{Loaded, RunRequest};
+use crate::engine::error::EngineError;
+use crate::engine::project::Project;
+use crate::engine::recheck::PinnedScript;
+use crate::engine::render::beside;
+use crate::engine::render::found::{Found, actions, find, listed};
+use crate::engine::render::lacking;
+use crate::engine::render::listening::{Heard, Listening, Unobserved, answer_of};
+use crate::engine::render::prompt::Prompt;
+use crate::engine::render::request::RenderRequest;
+use crate::engine::render::scene::{masker, scopes};
+use crate::program::action::{ActionError, Flow, For};
+use crate::program::clock::Clock;
+use crate::program::event::{Event, Speaker};
+use crate::program::place::Place;
+use crate::program::program::Program;
+use crate::program::recent::{Recent, Said};
+use crate::program::services::Services;
+use crate::program::turn::{Lent, Turn};
+use crate::prompt::marks::Marks;
+use crate::value::scopes::Scopes;
+
+/// An action that is about to ask, and what is around it.
+pub(crate) struct Scene<'p> {
+    pub(crate) program: &'p Arc<Program>,
+    pub(crate) found: Found<'p>,
+    pub(crate) services: Services,
+    pub(crate) listening: Listening,
+    pub(crate) scopes: Scopes,
+    pub(crate) recent: Recent,
+    /// What the action keeps from turn to turn.
+    state: Value,
+    calls: u32,
+}
+
+/// The prompt of `script`, as its action would be asked with it.
+///
+/// # Errors
+/// `Invalid` when the script or its templates are not sound; `Usage` when there is no such action, round or variable, or
+/// when it asks no model there; `Failed` when the prompt cannot be made.
+pub async fn of_action(
+    project: &Project,
+    request: &RenderRequest,
+    script: &Path,
+    action: &str,
+) -> Result<Prompt, EngineError> {
+    let marks = Arc::new(Marks::default());
+    let run = RunRequest { file: script.to_path_buf(), scheme: request.scheme.clone(), ..RunRequest::default() };
+    let (pinned, program) = Loaded::noting(project, &run, Some(&marks))?.into_parts();
+    let program = Arc::new(program);
+    let found = find(&program, action)?;
+    let listening = Listening::default();
+    let services = Services {
+        models: Arc::new(listening.clone()),
+        clock: clock(request.clock.as_deref())?,
+        observer: Arc::new(Unobserved),
+        recheck: Arc::new(PinnedScript::new(Arc::new(pinned))),
+        recorder: None,
+    };
+    let scopes = scopes(&program, &found, request.variables_file.as_deref(), &request.variables)?;
+    let recent = Recent::new(program.history_messages, program.history_chars);
+    let mut scene =
+        Scene { program: &program, found, services, listening, scopes, recent, state: Value::Null, calls: 0 };
+    let heard = match request.name.as_deref().map(kind_of).filter(|name| *name != found.step.kind) {
+        None => scene.asked(request.round, &request.answers, &marks).await?,
+        Some(name) => beside::asked(&mut scene, name, request, &marks).await?,
+    };
+    let template = marks.template().and_then(|file| program.templates.number(&file));
+    let loaded = template.and_then(|number| program.templates.files().get(number));
+    let loaded = loaded.ok_or_else(|| EngineError::failed("no template was rendered"))?;
+    let masker = masker(&scene.scopes);
+    let mut prompt = Prompt::heard(heard, loaded, &masker);
+    prompt.action = Some((found.step.id.clone(), found.step.kind.to_owned()));
+    prompt.notes = notes(&scene, request);
+    lacking::note(&mut prompt, &program.templates, &marks);
+    Ok(prompt)
+}
+
+/// The kind in the name of a template: `ai_ask` in `ai_ask_v2.md`.
+pub(crate) fn kind_of(name: &str) -> &str {
+    let name = name.strip_suffix(".md").unwrap_or(name);
+    match name.rsplit_once("_v") {
+        Some((kind, version)) if !version.is_empty() && version.bytes().all(|byte| byte.is_ascii_digit()) => kind,
+        _ => name,
+    }
+}
+
+fn notes(scene: &Scene<'_>, request: &RenderRequest) -> Vec<String> {
+    let Found { step, skill, topic, .. } = scene.found;
+    let mut notes = Vec::new();
+    if let Some(skill) = skill {
+        notes.push(format!(
+            "`{}` stands in the skill `{}`: the goals are those of the topic `{}`, and the inputs are those that `--var` gives",
+            step.id, skill.id, topic.id
+        ));
+    }
+    let first = actions(scene.program).first().is_some_and(|first| first.step.id == step.id);
+    if !first {
+        notes.push(format!("what is said before `{}` is not known here: the talk begins with it", step.id));
+    }
+    if step.condition.is_some() {
+        notes.push(format!("whether `{}` would run at all is not looked at: it has a `condition`", step.id));
+    }
+    if request.name.as_deref().is_some_and(|name| name != kind_of(name)) {
+        notes.push("the version of a template is the action's own (`version` in its config)".to_owned());
+    }
+    notes
+}
+
+fn clock(start: Option<&str>) -> Result<Arc<dyn Clock>, EngineError> {
+    let Some(start) = start else { return Ok(Arc::new(SystemClock::new())) };
+    let moment = start.parse::<jiff::Timestamp>().map_err(|_| {
+        EngineError::usage(format!("`--clock {start}` is no time")).with_help("write it like 2026-11-21T20:00:00Z")
+    })?;
+    Ok(Arc::new(FixedClock::new(moment)))
+}
+
+impl Scene<'_> {
+    /// The call of round `round`: the opening, or that which judges the answer of this round.
+    pub(crate) async fn asked(&mut self, round: u32, answers: &[String], marks: &Marks) -> Result<Heard, EngineError> {
+        let id = &self.found.step.id;
+        let most = round.max(1);
+        if answers.len() > most as usize {
+            return Err(EngineError::usage(format!("{} answers are too many for round {most}", answers.len()))
+                .with_help(
+                    "the last `--answer` is that of the wanted round, the one before it that of the round before",
+                ));
+        }
+        let flow = self.turn(None, marks).await?;
+        let opening = self.listening.take().pop();
+        if most == 1 && answers.is_empty() {
+            return opening.ok_or_else(|| self.asks_nobody(&flow));
+        }
+        let mut flow = flow;
+        for number in 1..=most {
+            if flow != Flow::Wait(For::Input) {
+                let what = format!("`{id}` waits for no answer in round {number}, so there is no such call");
+                let help = if number == 1 {
+                    "leave `--round` and `--answer` out".to_owned()
+                } else {
+                    format!("it has at most {} rounds (`max_rounds`)", number - 1)
+                };
+                return Err(EngineError::usage(what).with_help(help));
+            }
+            // The last answer that is given is that of the last round.
+            let given = (number as usize + answers.len()).checked_sub(most as usize + 1);
+            let answer = given.and_then(|index| answers.get(index)).cloned().unwrap_or_else(|| answer_of(number));
+            self.recent.push(Said { speaker: Speaker::User, text: answer.clone() });
+            flow = self.turn(Some(&answer), marks).await?;
+            let heard = self.listening.take().pop();
+            if number == most {
+                return heard.ok_or_else(|| {
+                    EngineError::usage(format!("`{id}` takes any answer, and asks no model about it")).with_help(
+                        "it is judged when `max_rounds` is 2 or more; leave `--answer` out to see its opening",
+                    )
+                });
+            }
+        }
+        Err(EngineError::failed(format!("`{id}` asked no model")))
+    }
+
+    /// One turn. What it says belongs to the talk from here on.
+    async fn turn(&mut self, answer: Option<&str>, marks: &Marks) -> Result<Flow, EngineError> {
+        marks.clear();
+        let Found { phase, topic, step, .. } = self.found;
+        let path = format!("{}/{}", topic.id, step.id);
+        let place = Place {
+            phase_id: Some(phase.id.clone()),
+            topic_id: Some(topic.id.clone()),
+            action_id: Some(step.id.clone()),
+            round: None,
+            path,
+        };
+        let lent = Lent {
+            program: self.program,
+            phase,
+            topic,
+            place: &place,
+            session_id: "render",
+            kind: step.kind,
+            state: &self.state,
+            answer,
+            entered: None,
+            recent: &self.recent,
+            services: &self.services,
+            routed: &[],
+            resumed: false,
+            advice: None,
+            most_rounds: None,
+            calls_before: self.calls,
+            last_seq: 0,
+        };
+        let turn = Turn::new(lent, self.scopes.clone());
+        let flow = step.action.turn(&turn).await;
+        let work = turn.into_work();
+        self.calls += work.calls;
+        if let Some(state) = work.state {
+            self.state = state;
+        }
+        for (_, event) in work.events {
+            if let Event::Message { role: Speaker::Ai, text, .. } = event {
+                self.recent.push(Said { speaker: Speaker::Ai, text });
+            }
+        }
+        flow.map_err(|error| match error {
+            ActionError::Model(error) => EngineError::failed(error.to_string()),
+            ActionError::Failed { message, help, .. } => {
+                let failed = EngineError::failed(message);
+                match help {
+                    Some(help) => failed.with_help(help),
+                    None => failed,
+                }
+            }
+        })
+    }
+
+    /// What is said of an action whose opening asks no model.
+    fn asks_nobody(&self, flow: &Flow) -> EngineError {
+        let Found { step, .. } = self.found;
+        let id = &step.id;
+        if *flow == Flow::Wait(For::Input) {
+            return EngineError::usage(format!(
+                "`{id}` begins in its author's words (`delivery: verbatim`): no model is asked"
+            ))
+            .with_help("`--answer TEXT` shows the call that judges the answer to them");
+        }
+        let deeper: Vec<&str> =
+            step.action.blocks().into_iter().flat_map(|steps| steps.iter()).map(|step| step.id.as_str()).collect();
+        let error = EngineError::usage(format!("`{id}` is `{}` and asks no model as it is configured", step.kind));
+        if !deeper.is_empty() {
+            return error.with_help(format!("inside of it stand {}", listed(&deeper)));
+        }
+        let all = actions(self.program);
+        let asks = |kind: &str| KINDS.iter().any(|known| known.name() == kind && known.prompt().is_some());
+        let asking: Vec<&str> =
+            all.iter().filter(|found| asks(found.step.kind)).map(|found| found.step.id.as_str()).collect();
+        if asking.is_empty() {
+            error
+        } else {
+            error.with_help(format!("actions that may ask one are {}", listed(&asking)))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kind_stands_in_the_name_of_a_template() {
+        for (name, kind) in [
+            ("ai_ask", "ai_ask"),
+            ("ai_ask_v2", "ai_ask"),
+            ("ai_ask_v12.md", "ai_ask"),
+            ("my_very", "my_very"),
+            ("ai_v_x", "ai_v_x"),
+            ("x_v", "x_v"),
+        ] {
+            assert_eq!(kind_of(name), kind, "{name}");
+        }
+    }
+}
