@@ -34,7 +34,7 @@ pub struct DoctorRequest {
 
 /// Looks at everything. What cannot be read is told, never an error.
 pub async fn doctor(request: &DoctorRequest, environment: &Environment) -> Vec<Finding> {
-    let mut found = vec![Finding::ok("release", format!("bcc-script {}", env!("CARGO_PKG_VERSION")))];
+    let mut found = vec![Finding::ok("release", concat!("bcc-script ", env!("CARGO_PKG_VERSION")))];
     let directory = directory(request, environment, &mut found);
     match project(&directory, environment, &mut found) {
         Some(project) => {
