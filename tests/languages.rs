@@ -56,7 +56,9 @@ fn sources() -> BTreeMap<String, Vec<Literal>> {
         let (_, modules) = rust_source::test_items(&rust_source::without_comments_and_literals(text));
         only_tests.extend(modules.iter().map(|module| format!("{inside}/{module}")));
     }
-    let hidden = |name: &str| only_tests.iter().any(|module| name == format!("{module}.rs") || name.starts_with(&format!("{module}/")));
+    let hidden = |name: &str| {
+        only_tests.iter().any(|module| name == format!("{module}.rs") || name.starts_with(&format!("{module}/")))
+    };
     texts.iter().filter(|(name, _)| !hidden(name)).map(|(name, text)| (name.clone(), literals(text))).collect()
 }
 
@@ -75,7 +77,8 @@ fn known() -> BTreeSet<Key> {
 fn help_texts(command: &Command, of: &str, found: &mut Vec<(String, String)>) {
     let of = format!("{of} {}", command.get_name());
     let mut add = |text: Option<String>| found.extend(text.map(|text| (of.trim().to_owned(), text)));
-    for text in [command.get_about(), command.get_long_about(), command.get_after_help(), command.get_after_long_help()] {
+    for text in [command.get_about(), command.get_long_about(), command.get_after_help(), command.get_after_long_help()]
+    {
         add(text.map(ToString::to_string));
     }
     for argument in command.get_arguments() {
@@ -145,7 +148,9 @@ fn nothing_stands_in_the_catalogue_that_is_not_said() {
         stale.extend(keys.map(|key| format!("src/words/chinese/{room}.toml: {key}")));
     }
     let (files, unread) = untranslated();
-    stale.extend(files.iter().filter(|file| !root().join(file).is_file()).map(|file| format!("untranslated.toml: {file}")));
+    stale.extend(
+        files.iter().filter(|file| !root().join(file).is_file()).map(|file| format!("untranslated.toml: {file}")),
+    );
     stale.extend(unread.difference(&said).map(|key| format!("untranslated.toml: {key:?}")));
     assert!(stale.is_empty(), "\nno literal of the source is this any more:\n{}\n", stale.join("\n"));
 }
@@ -246,13 +251,18 @@ fn findings_are_told_in_chinese_and_lines_of_files_are_not() {
 fn a_session_is_told_of_in_chinese_and_its_words_are_not() {
     let home = Home::new();
     let script = home.file("talk.yaml", TALK);
-    let talk = chinese(&home, &["run", script.to_str().unwrap(), "--session", "s1", "--model", "offline"], "no files\n");
+    let talk =
+        chinese(&home, &["run", script.to_str().unwrap(), "--session", "s1", "--model", "offline"], "no files\n");
     insta::assert_snapshot!("run", shown(&home, &talk));
     insta::assert_snapshot!("sessions_list", shown(&home, &chinese(&home, &["sessions", "list"], "")));
     let missing = chinese(&home, &["sessions", "show", "nobody"], "");
     insta::assert_snapshot!("sessions_show_nobody", shown(&home, &missing));
     let document = chinese(&home, &["sessions", "export", "s1"], "");
-    assert_eq!(document.out, home.finish(["sessions", "export", "s1"], "").out, "a document for programs is in English");
+    assert_eq!(
+        document.out,
+        home.finish(["sessions", "export", "s1"], "").out,
+        "a document for programs is in English"
+    );
 }
 
 #[test]

@@ -291,13 +291,15 @@ fn what_is_not_sure_is_left_and_told() {
     let table = [
         ("sessions:\n  - session: a\n    phases: []\n  - session: b\n    phases: []\n", "a file of its own"),
         ("sessions:\n  session: a\n  phases: []\n", "write one `session:`"),
-        ("sessions: &a\n  - &b\n    session: x\n    phases: &c\n      - phase: y\n        steps: []\nx-more: *c\n", "write one"),
+        (
+            "sessions: &a\n  - &b\n    session: x\n    phases: &c\n      - phase: y\n        steps: []\nx-more: *c\n",
+            "write one",
+        ),
         (
             "sessions:\n- session: a\n  phases:\n  - phase: b\n    steps:\n    - topic: c\n      actions:\n      - &x { type: ai_say, content: d }\n      - *x\n",
             "an alias repeats",
         ),
         ("sessions:\n- session: a\n  session: b\n  phases: []\n", "stands more than once"),
-        ("sessions:\n- session: a\n  &x phases : []\n", "write one"),
     ];
     for (text, told) in table {
         let place = Place::with(text);

@@ -2,9 +2,7 @@
 
 use std::ops::Range;
 
-use crate::rust_source::{
-    block_comment, is_character, quoted, raw_string, test_items, without_comments_and_literals,
-};
+use crate::rust_source::{block_comment, is_character, quoted, raw_string, test_items, without_comments_and_literals};
 
 /// A literal.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,7 +15,9 @@ pub(crate) struct Literal {
 pub(crate) fn literals(text: &str) -> Vec<Literal> {
     let code = without_comments_and_literals(text);
     let (mut hidden, _) = test_items(&code);
-    hidden.extend(between(&code, "#[", b'[', b']').into_iter().filter(|range| !code[range.clone()].starts_with("#[error(")));
+    hidden.extend(
+        between(&code, "#[", b'[', b']').into_iter().filter(|range| !code[range.clone()].starts_with("#[error(")),
+    );
     for log in ["trace!(", "debug!(", "info!(", "warn!(", "error!("] {
         hidden.extend(between(&code, log, b'(', b')'));
     }
