@@ -300,7 +300,6 @@ fn what_is_not_sure_is_left_and_told() {
             "an alias repeats",
         ),
         ("sessions:\n- session: a\n  session: b\n  phases: []\n", "stands more than once"),
-        ("sessions:\n- session: a\n  &x phases : []\n", "write one"),
     ];
     for (text, told) in table {
         let place = Place::with(text);

@@ -324,7 +324,10 @@ impl Checker<'_> {
         } else {
             (format!("write `{today}`"), here)
         };
-        self.findings.report(diagnostic.with_help(help.as_str()).with_sure_fix(help, edits));
+        let diagnostic = diagnostic.with_help(help.as_str());
+        // Where its place inside of the text cannot be told, the span is that of the whole.
+        let placed = span != words.node.span || self.file.slice(span) == older;
+        self.findings.report(if placed { diagnostic.with_sure_fix(help, edits) } else { diagnostic });
     }
 }
 

@@ -9,6 +9,8 @@ const LONGEST: usize = 90;
 #[derive(Debug, Default)]
 pub struct Ids {
     taken: BTreeSet<String>,
+    /// The next number to try for each id that others have too.
+    next: BTreeMap<String, usize>,
     /// The ids that names became; `None` for a name that several parts have.
     named: BTreeMap<String, Option<String>>,
 }
@@ -35,9 +37,12 @@ impl Ids {
 
     /// This id, or this with the first number that makes it unique in the session.
     pub fn unique(&mut self, wanted: String) -> String {
-        let numbered = (2_usize..).map(|number| format!("{wanted}_{number}"));
-        let id = std::iter::once(wanted.clone()).chain(numbered).find(|id| !self.taken.contains(id));
-        let id = id.unwrap_or(wanted);
+        let mut id = wanted.clone();
+        while self.taken.contains(&id) {
+            let number = self.next.entry(wanted.clone()).or_insert(1);
+            *number += 1;
+            id = format!("{wanted}_{number}");
+        }
         self.taken.insert(id.clone());
         id
     }

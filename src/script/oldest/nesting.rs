@@ -155,7 +155,7 @@ impl<'f> Walk<'f> {
         let source = named.or(title).and_then(|index| entries.get(index));
         let mut own = Ids::default();
         let ids = if part.word == "session" { &mut own } else { &mut self.ids };
-        let aside = part.aside;
+        let aside = format!("x-{}", part.word);
         let mut new_id = None;
         let mut replaced = None;
         if let Some(written) = id.and_then(|index| entries.get(index)) {
@@ -163,7 +163,7 @@ impl<'f> Walk<'f> {
             if let Some(text) = text.filter(|text| !is_id(text)) {
                 replaced = ids.made(text).map(|made| (written, made));
             }
-            call(named, part.names, if title.is_some() { aside } else { part.name });
+            call(named, part.names, if title.is_some() { &aside } else { part.name });
         } else if let Some((entry, scalar)) = source.and_then(|entry| Some((entry, words(entry)?))) {
             let is_title = title.is_some() && named.is_some();
             if is_title && is_id(&scalar.text) && ids.unique(scalar.text.clone()) == scalar.text {
@@ -171,7 +171,7 @@ impl<'f> Walk<'f> {
             } else {
                 let made = ids.made(&scalar.text).unwrap_or_else(|| ids.unique(format!("{}_{number}", part.word)));
                 new_id = Some((entry, made));
-                call(named, part.names, if title.is_some() { aside } else { part.name });
+                call(named, part.names, if title.is_some() { &aside } else { part.name });
             }
         }
         self.rename(entries, &keys);

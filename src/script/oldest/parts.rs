@@ -6,12 +6,10 @@ use crate::source::yaml::{Entry, Scalar};
 /// A session, a phase or a topic.
 #[derive(Debug)]
 pub struct Part {
-    /// What it is, as in ids that are made for it.
+    /// What it is, as in ids that are made for it, and in the author's own key under which a name is kept beside another one.
     pub word: &'static str,
     /// The keys that held its name.
     pub names: &'static [&'static str],
-    /// The author's own key under which such a name is kept beside another one.
-    pub aside: &'static str,
     /// Today's key of its id.
     pub id: &'static str,
     /// Today's key of its name.
@@ -30,7 +28,6 @@ pub struct Part {
 pub static SESSION: Part = Part {
     word: "session",
     names: &["session"],
-    aside: "x-session",
     id: "session_id",
     name: "session_name",
     goal: "global_goal",
@@ -43,7 +40,6 @@ pub static SESSION: Part = Part {
 static PHASE: Part = Part {
     word: "phase",
     names: &["phase", "stage"],
-    aside: "x-phase",
     id: "phase_id",
     name: "phase_name",
     goal: "phase_goal",
@@ -56,7 +52,6 @@ static PHASE: Part = Part {
 static TOPIC: Part = Part {
     word: "topic",
     names: &["topic", "step"],
-    aside: "x-topic",
     id: "topic_id",
     name: "topic_name",
     goal: "topic_goal",

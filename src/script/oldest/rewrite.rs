@@ -31,7 +31,10 @@ pub struct Rewrite<'f> {
     comments: Vec<Span>,
     /// Texts over several lines, each with the column in which its lines begin.
     texts: Vec<(LongText, usize)>,
-    edits: Vec<Edit>,
+    /// By where they begin and, at one place, in the order in which they came.
+    edits: BTreeMap<(usize, usize), Edit>,
+    /// How many there were.
+    made: usize,
     /// How far lines move to the right, in columns.
     deeper: BTreeMap<usize, usize>,
 }
@@ -41,7 +44,7 @@ impl<'f> Rewrite<'f> {
     pub fn of(file: &'f SourceFile) -> Self {
         let found = comments(file);
         let texts = found.texts.into_iter().map(|text| (text, margin(file, &text))).collect();
-        Self { file, comments: found.comments, texts, edits: Vec::new(), deeper: BTreeMap::new() }
+        Self { file, comments: found.comments, texts, edits: BTreeMap::new(), made: 0, deeper: BTreeMap::new() }
     }
 
     /// The file.
@@ -51,12 +54,13 @@ impl<'f> Rewrite<'f> {
 
     /// Replaces `span`.
     pub fn replace(&mut self, span: Span, text: impl Into<String>) {
-        self.edits.push(Edit::replace(span, text));
+        self.made += 1;
+        self.edits.insert((span.start, self.made), Edit::replace(span, text));
     }
 
     /// Puts a text at `byte`. Of several at one place, the first stands first.
     pub fn insert(&mut self, byte: usize, text: impl Into<String>) {
-        self.edits.push(Edit::insert(byte, text));
+        self.replace(Span::point(byte), text);
     }
 
     /// Gives a key another name, in the quotes that it has.
@@ -107,24 +111,27 @@ impl<'f> Rewrite<'f> {
         }
         let begun = self.texts.partition_point(|(long, _)| long.line < line);
         let Some((long, margin)) = begun.checked_sub(1).and_then(|last| self.texts.get(last)) else { return true };
-        let between = (long.last + 1..line).all(|line| text(line).trim().is_empty());
-        !(between && here.len() > *margin)
+        // Texts do not end in more lines of spaces than these.
+        const MOST_LINES: usize = 1_000;
+        let near = here.len() > *margin && line.saturating_sub(long.last) < MOST_LINES;
+        !(near && (long.last + 1..line).all(|line| text(line).trim().is_empty()))
     }
 
     /// The text that `span` covers after the changes made so far, which are taken out: it is put elsewhere.
     pub fn take(&mut self, span: Span) -> String {
-        let inside = |byte: usize| span.start <= byte && byte < span.end;
-        let (taken, kept) = std::mem::take(&mut self.edits).into_iter().partition(|edit| inside(edit.span.start));
-        self.edits = kept;
-        let mut taken: Vec<Edit> = taken;
-        let lines: Vec<usize> = self.deeper.keys().copied().collect();
-        for line in lines {
-            if let Some(at) = self.file.line_span(line).filter(|at| inside(at.start))
-                && let Some(by) = self.deeper.remove(&line)
-            {
-                taken.insert(0, Edit::insert(at.start, " ".repeat(by)));
+        let lines = self.file.line(span.start)..=self.file.line(span.end);
+        let lines: Vec<(usize, usize)> = self.deeper.range(lines).map(|(line, by)| (*line, *by)).collect();
+        let mut taken: Vec<Edit> = Vec::new();
+        for (line, by) in lines {
+            let start = self.file.line_span(line).map_or(span.end, |at| at.start);
+            if span.start <= start && start < span.end {
+                self.deeper.remove(&line);
+                taken.push(Edit::insert(start, " ".repeat(by)));
             }
         }
+        let inside = self.edits.range((span.start, 0)..(span.end, 0)).map(|(key, _)| *key);
+        let inside: Vec<(usize, usize)> = inside.collect();
+        taken.extend(inside.into_iter().filter_map(|key| self.edits.remove(&key)));
         let mut text = String::new();
         let mut at = span.start;
         for edit in merged(taken) {
@@ -140,7 +147,7 @@ impl<'f> Rewrite<'f> {
         let start = |line: usize| self.file.line_span(line).map(|span| span.start);
         let moved = self.deeper.iter().filter_map(|(line, by)| Some(Edit::insert(start(*line)?, " ".repeat(*by))));
         let mut edits: Vec<Edit> = moved.collect();
-        edits.extend(self.edits);
+        edits.extend(self.edits.into_values());
         merged(edits)
     }
 }

@@ -14,15 +14,12 @@ use crate::source::span::Span;
 use crate::source::text::SourceFile;
 use crate::source::yaml::{Entry, Node};
 
-/// Today's names of fields at the root, and of fields in `topic` that a skill has too or may keep as the author's own.
+/// Today's names of fields at the root, and of fields in `topic` that a skill has too.
 const ROOT: [(&str, &str); 2] = [("technique_id", "skill_id"), ("technique_name", "skill_name")];
-const TOPIC: [(&str, &str); 5] = [
-    ("declare", "inputs"),
-    ("topic_goal", "skill_goal"),
-    ("topic_name", "skill_name"),
-    ("topic_id", "x-topic_id"),
-    ("strategy", "x-strategy"),
-];
+const TOPIC: [(&str, &str); 3] = [("declare", "inputs"), ("topic_goal", "skill_goal"), ("topic_name", "skill_name")];
+
+/// Fields of `topic` that a skill does not have: they are kept as the author's own.
+const KEPT: [&str; 2] = ["topic_id", "strategy"];
 
 /// What is to be said of such a file, with the fix that writes it in today's form.
 pub fn older_skill_form(file: &Arc<SourceFile>, root: &Node) -> Option<Diagnostic> {
@@ -65,8 +62,9 @@ fn rewritten(file: &Arc<SourceFile>, root: &Node) -> Result<Vec<Edit>, Unsure> {
         }
         let key = match key.as_str() {
             // The name and the goal of the skill itself are those that hold.
-            "topic_name" if outer("technique_name") || outer("skill_name") => "x-topic_name".to_owned(),
-            "topic_goal" if outer("skill_goal") => "x-topic_goal".to_owned(),
+            "topic_name" if outer("technique_name") || outer("skill_name") => format!("x-{key}"),
+            "topic_goal" if outer("skill_goal") => format!("x-{key}"),
+            other if KEPT.contains(&other) => format!("x-{other}"),
             _ => named(entry, &TOPIC),
         };
         rename(&mut rewrite, entry, &key);
