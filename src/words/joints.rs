@@ -28,7 +28,9 @@ pub(crate) fn joined(text: &str, said: &dyn Fn(&str) -> Option<String>) -> Optio
             return None;
         }
         let known: Vec<Option<String>> = parts.iter().map(|part| said(part)).collect();
-        let any = known.iter().any(Option::is_some);
+        // A single word may be a key of a file as well: `action: greet` is no sentence.
+        let sentence = known.iter().zip(&parts).any(|(known, part)| known.is_some() && is_prose(part));
+        let any = sentence || known.iter().all(Option::is_some);
         let all = || known.iter().zip(&parts).all(|(known, part)| known.is_some() || !is_prose(part));
         if !any || !(*strong || all()) {
             return None;

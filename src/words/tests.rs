@@ -138,6 +138,7 @@ fn sentences_that_the_code_puts_together_are_said_one_by_one() {
     let known = catalogue(&[
         ("write `{x}`", "写成 `{x}`"),
         ("remove it", "删除它"),
+        ("action", "动作"),
         ("no {x} is set", "没有设置 {x}"),
         ("a number", "数字"),
         ("a text", "文本"),
@@ -160,6 +161,7 @@ fn sentences_that_the_code_puts_together_are_said_one_by_one() {
         ("kinds are `a`, `b, c`", "动作类型有 `a`、`b, c`"),
         ("  remove it\n", "  删除它\n"),
         ("rock and roll", "rock and roll"),
+        ("action: greet", "action: greet"),
     ];
     for (text, expected) in table {
         assert_eq!(said(&known, text), expected, "{text}");
