@@ -11,6 +11,9 @@ use crate::engine::graph::runs::runs;
 /// The most texts on one arrow, and the most lines in one box; the rest is counted.
 const MOST_LINES: usize = 4;
 
+/// Where an arrow begins and ends, and how the one leads to the other.
+type Ends = (usize, usize, Lead);
+
 /// How far a script is unfolded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Depth {
@@ -189,8 +192,8 @@ impl Folding<'_> {
 
     /// The arrows, with those that lead from one box to the same other as one.
     fn arrows(&self) -> Vec<Arrow> {
-        let mut order: Vec<(usize, usize, Lead)> = Vec::new();
-        let mut merged: BTreeMap<(usize, usize, Lead), Vec<(usize, &Link)>> = BTreeMap::new();
+        let mut order: Vec<Ends> = Vec::new();
+        let mut merged: BTreeMap<Ends, Vec<&Link>> = BTreeMap::new();
         for link in &self.whole.links {
             let (from, to) = (self.shown(link.from), self.shown(self.whole.entry(link.to)));
             // What leads from a box that stands for many back into it is not seen from outside.
@@ -206,22 +209,22 @@ impl Folding<'_> {
             if links.is_empty() {
                 order.push((from, to, lead));
             }
-            links.push((from, link));
+            links.push(link);
         }
-        let arrow = |key: (usize, usize, Lead)| {
+        let arrow = |key: Ends| {
             let links = merged.get(&key).map(Vec::as_slice).unwrap_or_default();
             let (from, to, lead) = key;
-            Arrow { from, to, lead, lines: texts(links) }
+            Arrow { from, to, lead, lines: texts(from, links) }
         };
         order.into_iter().map(arrow).collect()
     }
 }
 
 /// The texts of an arrow. Of links that begin inside of a folded box, only in brief, with how many there are.
-fn texts(links: &[(usize, &Link)]) -> Vec<String> {
+fn texts(shown: usize, links: &[&Link]) -> Vec<String> {
     let mut counts: Vec<(String, usize)> = Vec::new();
-    for (from, link) in links {
-        let text = if *from == link.from { cut(&link.why) } else { cut(&link.brief) };
+    for link in links {
+        let text = if shown == link.from { cut(&link.why) } else { cut(&link.brief) };
         if text.is_empty() {
             continue;
         }

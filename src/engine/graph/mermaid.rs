@@ -112,8 +112,9 @@ fn escaped(lines: &[String]) -> String {
 fn one(line: &str) -> String {
     let mut text = String::with_capacity(line.len());
     let mut last = ' ';
-    for (at, c) in line.char_indices() {
-        let inside = last.is_alphanumeric() && line[at..].chars().nth(1).is_some_and(char::is_alphanumeric);
+    let mut rest = line.chars().peekable();
+    while let Some(c) = rest.next() {
+        let inside = last.is_alphanumeric() && rest.peek().is_some_and(|next| next.is_alphanumeric());
         let plain = match c {
             '_' | '-' => inside,
             // `1.` and `1)` begin a list.
