@@ -3,11 +3,10 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use clap::{Args, Command};
+use clap::{Args, Command, CommandFactory};
 
+use crate::cli::arguments::Arguments;
 use crate::cli::exit::Exit;
-use crate::cli::help;
-use crate::cli::language::chosen;
 use crate::cli::sessions::tell;
 use crate::engine::error::EngineError;
 use crate::engine::files::replace;
@@ -25,7 +24,9 @@ pub struct Man {
 /// # Errors
 /// When a page cannot be written.
 pub fn man(options: &Man) -> Result<Exit, EngineError> {
-    let mut whole = help::command(chosen());
+    // Without it, `help` would be a command with the pages of all others below it. Pages are in English: they are read long
+    // after the language was chosen, and by others.
+    let mut whole = Arguments::command().disable_help_subcommand(true);
     whole.build();
     let Some(directory) = &options.directory else {
         let (_, page) = page(whole)?;
@@ -52,8 +53,7 @@ fn all(command: &Command, directory: &Path) -> Result<usize, EngineError> {
     let path = directory.join(name);
     replace(&path, &page)
         .map_err(|error| EngineError::failed(format!("{} cannot be written: {error}", path.display())))?;
-    // `help` has the pages of all others below it once more.
-    let below = command.get_subcommands().filter(|below| !below.is_hide_set() && below.get_name() != "help");
+    let below = command.get_subcommands().filter(|below| !below.is_hide_set());
     below.map(|below| all(below, directory)).try_fold(1, |sum, count| Ok(sum + count?))
 }
 
