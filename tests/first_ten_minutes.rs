@@ -128,7 +128,18 @@ fn the_first_ten_minutes_go_as_the_page_tells_them() {
     }
     assert!(run >= 12 && edits >= 4, "{run} commands, {edits} changes");
     // What a newcomer is told to try is there.
-    let told = ["init", "run", "validate", "validate --fix", "templates diff", "templates render", "new test", "test", "graph", "doctor"];
+    let told = [
+        "init",
+        "run",
+        "validate",
+        "validate --fix",
+        "templates diff",
+        "templates render",
+        "new test",
+        "test",
+        "graph",
+        "doctor",
+    ];
     let blocks: String = page.blocks_in(&["console"]).map(|block| block.text.as_str()).collect();
     for command in told {
         assert!(blocks.contains(&format!("bcc-script {command}")), "{command}");
