@@ -1,3 +1,5 @@
+//! What the catalogue makes of texts: whole literals, filled places, sentences inside sentences, and what it must leave alone.
+
 use std::collections::BTreeSet;
 
 use super::catalogue::Catalogue;

@@ -22,7 +22,7 @@ fn whatever_is_new_validates_and_passes_whatever_it_is_called() {
                 let out = done_in(&home, &project, &["new", what, name]);
                 let path = format!("{what}s/{name}.yaml");
                 assert_eq!(out.lines().next(), Some(path.as_str()));
-                assert!(out.contains(&format!("Now try: bcc-script ")), "{out}");
+                assert!(out.contains("Now try: bcc-script "), "{out}");
                 assert!(out.trim_end().ends_with(&path), "{out}");
             }
         }
