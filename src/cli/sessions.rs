@@ -194,7 +194,7 @@ async fn prune(older_than: &str, store: &Store, environment: &Environment) -> Re
 /// Writes a sentence of this program to standard output, in the language of the person.
 ///
 /// # Errors
-/// As [`print`].
+/// As [`print()`].
 pub fn tell(text: &str) -> Result<(), EngineError> {
     print(&said(text))
 }

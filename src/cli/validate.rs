@@ -65,7 +65,7 @@ pub fn write(options: &Validate, report: &ValidateReport) -> Result<bool, Engine
 /// The same in a format; for people, with every finding or with as many as somebody reads.
 ///
 /// # Errors
-/// As [`write`].
+/// As [`write()`].
 pub fn write_as(format: Findings, all: bool, report: &ValidateReport) -> Result<bool, EngineError> {
     let text = match format {
         Findings::Human => human::report(&report.diagnostics, &human::Options { color: color(), all, say: said }),
