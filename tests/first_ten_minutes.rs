@@ -86,7 +86,8 @@ fn shell(home: &Home, directory: &Path, line: &str) -> String {
     let program = Path::new(env!("CARGO_BIN_EXE_bcc-script")).parent().unwrap().display().to_string();
     let mut command = Command::new("sh");
     command.args(["-c", &format!("PATH='{program}':$PATH; exec 2>&1; {line}")]);
-    command.env_clear().envs(home.variables()).current_dir(directory);
+    // The locale of most machines that the page is read on.
+    command.env_clear().envs(home.variables()).env("LANG", "C.UTF-8").current_dir(directory);
     let mut running = Running::start(command);
     running.feed(vec![]);
     running.finish().out
