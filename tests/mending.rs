@@ -21,7 +21,7 @@ use bcc_script::engine::validate::request::ValidateRequest;
 use bcc_script::engine::validate::validate::validate;
 use bcc_script::source::diagnostic::{Diagnostic, Fix};
 use bcc_script::source::edits::{apart, apply};
-use bcc_script::source::yaml::parse;
+use bcc_script::source::yaml::{Node, NodeKind, parse};
 use proptest::prelude::*;
 use serde_json::Value;
 
@@ -178,6 +178,8 @@ proptest! {
     ) {
         let scripts = scripts();
         let mut text = script.get(&scripts).1.clone();
+        // One of them is empty.
+        prop_assume!(!text.is_empty());
         let start = text.floor_char_boundary(place.index(text.len()));
         let end = text.ceil_char_boundary(start + 1);
         text.replace_range(start..end, instead);
@@ -204,6 +206,54 @@ proptest! {
         }
         prop_assert_eq!(rest, &text[at..]);
     }
+}
+
+/// All values of a tree in their order, those of aliases wherever they are named.
+fn values(node: &Node, into: &mut Vec<Value>) {
+    match &node.kind {
+        NodeKind::Scalar(scalar) => into.push(scalar.value()),
+        NodeKind::Sequence(items) => items.iter().for_each(|item| values(item, into)),
+        NodeKind::Mapping(entries) => entries.iter().for_each(|entry| values(&entry.value, into)),
+    }
+}
+
+fn values_of(text: &str) -> Option<Vec<Value>> {
+    let read = parse(&std::sync::Arc::new(bcc_script::source::text::SourceFile::new("a", text)));
+    let mut found = Vec::new();
+    values(read.root.as_ref().filter(|_| read.diagnostics.is_empty())?, &mut found);
+    Some(found)
+}
+
+#[test]
+fn a_sure_fix_changes_no_value_but_the_one_that_it_is_about() {
+    let mut scripts = scripts();
+    for file in files("tests/mending/fix", ".before.yaml") {
+        scripts.push((file.display().to_string(), fs::read_to_string(&file).unwrap()));
+    }
+    let (mut tried, home) = (0, tempfile::tempdir().unwrap());
+    let file = home.path().join("a.yaml");
+    for (name, text) in &scripts {
+        let Some(before) = values_of(text) else { continue };
+        fs::write(&file, text).unwrap();
+        let findings = found(&file);
+        let errors = |found: &[Diagnostic]| found.iter().filter(|found| found.is_error()).count();
+        for finding in findings.iter().filter(|finding| finding.file.text() == text && finding.rule != "oldest-nesting")
+        {
+            for fix in finding.fixes.iter().filter(|fix| fix.sure && fix.title != "remove it") {
+                tried += 1;
+                let mended = apply(text, &fix.edits).unwrap();
+                let after = values_of(&mended).unwrap_or_else(|| panic!("{name}: {}\n{mended}", fix.title));
+                let other = before.iter().zip(&after).filter(|(before, after)| before != after).count();
+                let moved = finding.rule == "deprecated-field";
+                assert!(moved || (before.len() == after.len() && other <= 1), "{name}: {}\n{mended}", fix.title);
+                fs::write(&file, &mended).unwrap();
+                // Below a root that was not known nothing was looked at.
+                let known = text.lines().any(|line| line.starts_with("session:") || line.starts_with("skill:"));
+                assert!(!known || errors(&found(&file)) <= errors(&findings), "{name}: {}\n{mended}", fix.title);
+            }
+        }
+    }
+    assert!(tried > 50, "only {tried} fixes were tried");
 }
 
 #[test]

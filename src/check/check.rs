@@ -18,9 +18,10 @@ use crate::script::findings::Findings;
 use crate::script::limits::Budget as WrittenBudget;
 use crate::script::read::{Document, document, read};
 use crate::source::diagnostic::{Diagnostic, sort};
+use crate::source::shared::unsure_where_shared;
 use crate::source::span::Spanned;
 use crate::source::text::SourceFile;
-use crate::source::yaml::Parsed;
+use crate::source::yaml::{Node, Parsed};
 
 /// What the check of a document needs besides its text.
 pub struct Against<'a> {
@@ -41,7 +42,9 @@ pub struct Against<'a> {
 pub fn check(file: &Arc<SourceFile>, parsed: Parsed, against: &Against<'_>) -> (Option<Program>, Vec<Diagnostic>) {
     let findings = Findings::new();
     findings.extend(parsed.diagnostics);
-    let Some(script) = parsed.root.and_then(|root| read(file, &root, &findings)) else {
+    let root = parsed.root;
+    let in_order = |findings| in_order(findings, file, root.as_deref());
+    let Some(script) = root.as_ref().and_then(|root| read(file, root, &findings)) else {
         return (None, in_order(findings));
     };
     let mut texts = Texts::new();
@@ -104,7 +107,8 @@ pub fn examine(file: &Arc<SourceFile>, parsed: Parsed, against: &Against<'_>) ->
     findings.extend(parsed.diagnostics);
     let mut names = (!broken).then(BTreeSet::new);
     findings.extend(secrets(file));
-    match parsed.root.and_then(|root| document(file, &root, &findings)) {
+    let root = parsed.root;
+    match root.as_ref().and_then(|root| document(file, root, &findings)) {
         Some(Document::Session(script)) => {
             names = session(&script, against, &mut Texts::new(), &findings, Asked::All).names;
         }
@@ -120,14 +124,17 @@ pub fn examine(file: &Arc<SourceFile>, parsed: Parsed, against: &Against<'_>) ->
         Some(Document::Test(_)) => {}
         None => names = None,
     }
-    Examined { diagnostics: in_order(findings), names }
+    Examined { diagnostics: in_order(findings, file, root.as_deref()), names }
 }
 
 /// The findings in the order of the file, each once: an alias repeats what stands at its anchor, and all that is wrong there.
-fn in_order(findings: Findings) -> Vec<Diagnostic> {
+fn in_order(findings: Findings, file: &Arc<SourceFile>, root: Option<&Node>) -> Vec<Diagnostic> {
     let mut diagnostics = findings.into_vec();
     sort(&mut diagnostics);
     diagnostics
         .dedup_by(|a, b| (a.rule, a.span, &a.message) == (b.rule, b.span, &b.message) && Arc::ptr_eq(&a.file, &b.file));
+    if let Some(root) = root {
+        unsure_where_shared(file, root, &mut diagnostics);
+    }
     diagnostics
 }

@@ -75,12 +75,15 @@ pub(crate) fn unknown_name_of(what: Named, message: String, file: &Arc<SourceFil
     }
 }
 
-/// The word that an expression has for what other languages, and YAML, call so.
-pub(crate) fn word_meant(name: &str) -> Option<&'static str> {
+/// The word that an expression has for what other languages, and YAML, call so; and whether nothing else can be meant. `yes`
+/// and `off` may be texts that somebody forgot to quote.
+pub(crate) fn word_meant(name: &str) -> Option<(&'static str, bool)> {
     Some(match name {
-        "null" | "Null" | "NULL" | "nil" | "undefined" | "NONE" => "none",
-        "yes" | "Yes" | "YES" | "on" | "On" | "TRUE" => "true",
-        "no" | "No" | "NO" | "off" | "Off" | "FALSE" => "false",
+        "null" | "Null" | "NULL" | "nil" | "undefined" | "NONE" => ("none", true),
+        "TRUE" => ("true", true),
+        "FALSE" => ("false", true),
+        "yes" | "Yes" | "YES" | "on" | "On" | "ON" => ("true", false),
+        "no" | "No" | "NO" | "off" | "Off" | "OFF" => ("false", false),
         _ => return None,
     })
 }

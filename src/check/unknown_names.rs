@@ -145,6 +145,7 @@ fn nowhere(facts: &Facts<'_>, used: &Use, unknown: &UnknownUse, outside: bool) -
     let span = used.place.span(facts.file);
     let in_skill = matches!(used.at.body, Body::Skill(_));
     let word = word_meant(name).filter(|_| matches!(used.by, By::Expression | By::Text));
+    let (word, certain) = (word.map(|(word, _)| word), word.is_some_and(|(_, certain)| certain));
     let near = word.map(str::to_owned).or_else(|| unknown.near.clone());
     let help = match &near {
         _ if word == Some("none") => "null is written `none` here, and asked for with `x is none`".to_owned(),
@@ -157,21 +158,23 @@ fn nowhere(facts: &Facts<'_>, used: &Use, unknown: &UnknownUse, outside: bool) -
     };
     let message = format!("`{}` is not known here", shortened(name));
     let diagnostic = Diagnostic::error("unknown-name", message, facts.file, span);
-    if word.is_none()
-        && let Some(meant) = meant(facts, used, unknown)
-    {
-        let diagnostic = diagnostic.with_help(match &unknown.near {
+    if !certain && let Some(meant) = meant(facts, used, unknown) {
+        let diagnostic = diagnostic.with_help(match &near {
             Some(near) if meant.certain => format!("{}, or did you mean `{near}`?", meant.help),
             _ => meant.help,
         });
-        return diagnostic.with_fixes(meant.repair);
+        let diagnostic = diagnostic.with_fixes(meant.repair);
+        let truth = word
+            .filter(|_| unknown.alone)
+            .map(|word| Fix::new(format!("use `{word}`"), vec![Edit::replace(span, word)]));
+        return diagnostic.with_fixes(truth);
     }
     let diagnostic = diagnostic.with_help(help);
     match &near {
         Some(near) if unknown.alone => {
             let edits = vec![Edit { span, text: near.clone() }];
-            // `null` can mean nothing else; a name that is near is a guess.
-            diagnostic.with_fixes([Fix::sure(format!("use `{near}`"), edits).only_sure_if(word.is_some())])
+            // `null` can mean nothing else; a name that is near is a guess, and so is `yes`.
+            diagnostic.with_fixes([Fix::sure(format!("use `{near}`"), edits).only_sure_if(certain)])
         }
         _ => diagnostic,
     }

@@ -52,6 +52,7 @@ pub fn migrate(options: &Migrate, environment: &Environment) -> Result<Exit, Eng
         show(&report)?;
     }
     report::diagnostics(&report.left);
+    report.cut.iter().for_each(|name| report::note(&untried(name)));
     report::note(&summary(&report, options));
     let left = !report.left.is_empty() || report.kept_any();
     let fails = if options.check { left || !report.mended.is_empty() } else { options.write && left };
@@ -66,6 +67,11 @@ pub fn told(file: &MendedFile) -> String {
         None if count == 1 => format!("{name}: 1 finding mended"),
         None => format!("{name}: {count} findings mended"),
     }
+}
+
+/// That fixes of a file were not tried, in a line.
+pub fn untried(name: &str) -> String {
+    format!("{name}: not all fixes were tried, because too many of them do not go together; make some by hand first")
 }
 
 fn would(file: &MendedFile) -> String {

@@ -6,7 +6,7 @@ use crate::check::diagnostics::{DIAGNOSTICS, Page};
 use crate::cli::arguments::{Deny, Findings, Validate};
 use crate::cli::exit::Exit;
 use crate::cli::language::said;
-use crate::cli::migrate::told;
+use crate::cli::migrate::{told, untried};
 use crate::cli::report;
 use crate::cli::watch::watch;
 use crate::engine::environment::Environment;
@@ -45,6 +45,7 @@ pub fn validate(options: &Validate, environment: &Environment) -> Result<Exit, E
 fn mend_first(request: &ValidateRequest, environment: &Environment) -> Result<bool, EngineError> {
     let report = mend(&MendRequest { check: request.clone(), rules: Rules::All, write: true }, environment)?;
     report.mended.iter().for_each(|file| report::note(&told(file)));
+    report.cut.iter().for_each(|name| report::note(&untried(name)));
     Ok(report.kept_any())
 }
 

@@ -12,7 +12,7 @@ use crate::script::older::{is_older_output, todays_spelling};
 use crate::script::other_names::{is_other_name, meant_by, other_name_of};
 use crate::source::diagnostic::{Diagnostic, Edit, Fix};
 use crate::source::misreading::{FULL_WIDTH_COLON, FULL_WIDTH_COLON_HELP, help_for};
-use crate::source::near::{near_miss, sole_near_miss};
+use crate::source::near::{near_miss, plural, slip};
 use crate::source::span::{Span, Spanned};
 use crate::source::text::SourceFile;
 use crate::source::yaml::{Entry, Node, NodeKind};
@@ -37,6 +37,8 @@ pub struct Fields<'a> {
     older: Vec<(usize, String)>,
     used: Vec<Cell<bool>>,
     asked: RefCell<Vec<&'static str>>,
+    /// What is read from those that were asked for, where that is known.
+    shapes: RefCell<Vec<(&'static str, Shape)>>,
     /// Required fields that are not there, each with the report. A misspelt one is reported once, as an unknown key.
     missing: RefCell<Vec<(Vec<&'static str>, Diagnostic)>>,
     /// Keys that stand beside this mapping instead of in it, where they are reported.
@@ -74,7 +76,8 @@ impl<'a> Fields<'a> {
         let today = |(index, entry): (usize, &Entry)| Some((index, todays_spelling(&entry.key.value)?));
         let older = entries.iter().enumerate().filter_map(today).collect();
         let (asked, missing) = (RefCell::default(), RefCell::default());
-        Self { file, findings, what, span, entries, older, used, asked, missing, beside: &[] }
+        let shapes = RefCell::default();
+        Self { file, findings, what, span, entries, older, used, asked, shapes, missing, beside: &[] }
     }
 
     /// The same, with keys that were found beside this mapping: what one of them is meant to be is not reported as missing.
@@ -193,6 +196,21 @@ impl<'a> Fields<'a> {
         );
     }
 
+    /// Remembers what is read from `name`.
+    fn expect(&self, name: &'static str, shape: Shape) {
+        self.shapes.borrow_mut().push((name, shape));
+    }
+
+    /// Whether `entry` can be nothing but `name`, mistyped.
+    fn is_slip_of(&self, entry: &Entry, name: &str) -> bool {
+        let typed = entry.key.value.as_str();
+        let shape = self.shapes.borrow().iter().find(|(other, _)| *other == name).map(|(_, shape)| *shape);
+        match shape {
+            Some(shape) => (slip(typed, name) || plural(typed, name)) && shape.fits(&entry.value),
+            None => slip(typed, name),
+        }
+    }
+
     /// The value of `name`; reports `missing-key` without one. A null counts as missing.
     pub fn required(&self, name: &'static str) -> Option<&'a Arc<Node>> {
         let entry = self.entry(name);
@@ -218,11 +236,13 @@ impl<'a> Fields<'a> {
 
     /// A text; numbers and booleans count as the text they are written as. Lists, mappings and null are `wrong-type`.
     pub fn words(&self, name: &'static str) -> Option<Words> {
+        self.expect(name, Shape::Text);
         self.take(name).and_then(|node| self.as_words(name, node))
     }
 
     /// A text that must be there.
     pub fn required_words(&self, name: &'static str) -> Option<Words> {
+        self.expect(name, Shape::Text);
         self.required(name).and_then(|node| self.as_words(name, node))
     }
 
@@ -250,6 +270,7 @@ impl<'a> Fields<'a> {
 
     /// `true` or `false`.
     pub fn boolean(&self, name: &'static str) -> Option<bool> {
+        self.expect(name, Shape::Truth);
         let node = self.take(name)?;
         match node.to_json().as_bool() {
             Some(truth) => Some(truth),
@@ -270,6 +291,7 @@ impl<'a> Fields<'a> {
 
     /// A whole number within `range`.
     pub fn integer(&self, name: &'static str, range: RangeInclusive<u32>) -> Option<u32> {
+        self.expect(name, Shape::Number);
         let node = self.take(name)?;
         let number = node.to_json();
         let whole = number.as_u64().and_then(|n| u32::try_from(n).ok());
@@ -294,6 +316,7 @@ impl<'a> Fields<'a> {
 
     /// One of a few words. `true` and `false` are read as `on` and `off` where these are choices, as YAML 1.1 had it.
     pub fn choice(&self, name: &'static str, choices: &[&'static str]) -> Option<&'static str> {
+        self.expect(name, Shape::Text);
         let node = self.take(name)?;
         let text = node.as_scalar().map(|scalar| scalar.text.as_str()).unwrap_or_default();
         let text = match text {
@@ -318,6 +341,7 @@ impl<'a> Fields<'a> {
 
     /// The items of a list.
     pub fn list(&self, name: &'static str) -> Option<&'a [Arc<Node>]> {
+        self.expect(name, Shape::List);
         let node = self.take(name)?;
         match &node.kind {
             NodeKind::Sequence(items) => Some(items),
@@ -331,6 +355,7 @@ impl<'a> Fields<'a> {
 
     /// The items of a list that must be there and must not be empty.
     pub fn required_list(&self, name: &'static str) -> Option<&'a [Arc<Node>]> {
+        self.expect(name, Shape::List);
         let node = self.required(name)?;
         let items = self.list(name)?;
         if items.is_empty() {
@@ -389,9 +414,10 @@ impl<'a> Fields<'a> {
             let meant = near.or(wide);
             let elsewhere = elsewhere.or(wide.map(|_| FULL_WIDTH_COLON.to_owned() + ": " + FULL_WIDTH_COLON_HELP));
             self.missing.borrow_mut().retain(|(names, _)| !meant.is_some_and(|meant| names.contains(&meant)));
-            // Of the one that must be there and is not, or of the only one that is near: nothing else can be meant.
-            let sole = sole_near_miss(key, asked.iter().copied());
-            let sure = other.is_none() && near.is_some_and(|near| sole == Some(near) || lacking.contains(&near));
+            // Of this one alone: nothing else can be meant.
+            let slip_of = |name: &str| self.is_slip_of(entry, name);
+            let others = || asked.iter().any(|name| near != Some(*name) && slip(key, name));
+            let sure = other.is_none() && near.is_some_and(slip_of) && !others();
             named.extend(near);
             unknown.push((entry, near, elsewhere, sure));
         }
@@ -443,6 +469,27 @@ impl Drop for Fields<'_> {
         };
         let missing = self.missing.take().into_iter().filter(|(names, _)| !beside(names));
         self.findings.extend(missing.map(|(_, diagnostic)| diagnostic));
+    }
+}
+
+/// What is read from a field.
+#[derive(Clone, Copy, Debug)]
+enum Shape {
+    Text,
+    Truth,
+    Number,
+    List,
+}
+
+impl Shape {
+    fn fits(self, node: &Node) -> bool {
+        match (self, &node.kind) {
+            (Self::List, NodeKind::Sequence(_)) => true,
+            (Self::Text, NodeKind::Scalar(_)) => !is_null(node),
+            (Self::Truth, NodeKind::Scalar(scalar)) => scalar.value().is_boolean(),
+            (Self::Number, NodeKind::Scalar(scalar)) => scalar.value().is_u64(),
+            _ => false,
+        }
     }
 }
 

@@ -2,11 +2,14 @@
 
 use std::sync::Arc;
 
+use serde_json::Value;
+
 use crate::source::diagnostic::{Diagnostic, Edit, Fix};
-use crate::source::near::near_miss;
+use crate::source::edits::apply;
+use crate::source::near::slip;
 use crate::source::span::Span;
 use crate::source::text::SourceFile;
-use crate::source::yaml::{Entry, Node};
+use crate::source::yaml::{Entry, Node, parse};
 
 /// The root keys, with what the document is called and the fields by which it is told.
 const ROOTS: [(&str, &str, &[&str]); 2] =
@@ -28,12 +31,38 @@ fn forgotten(file: &Arc<SourceFile>, entries: &[Entry]) -> Option<Diagnostic> {
     let help = format!("write `{key}:` at the margin of the line above, and indent everything below it by two spaces");
     let diagnostic = Diagnostic::error("missing-key", message, file, first.key.span).with_help(help);
     // A few lines are shown as a whole; more are work for an editor.
-    Some(match below(file, entries) {
-        Some(edits) => {
-            diagnostic.with_sure_fix(format!("put `{key}:` above and indent the rest"), with_key(edits, key))
+    let Some(edits) = below(file, entries).map(|edits| with_key(edits, key)) else { return Some(diagnostic) };
+    let sure = is_ours(key, entries) && keeps(file, entries, key, &edits);
+    let fix = Fix::sure(format!("put `{key}:` above and indent the rest"), edits);
+    Some(diagnostic.with_fixes([fix.only_sure_if(sure)]))
+}
+
+/// Whether these fields can be those of nothing but a script or a skill: other programs have `phases` too.
+fn is_ours(root: &str, fields: &[Entry]) -> bool {
+    let value = |key: &str| fields.iter().find(|entry| entry.key.value == key).map(|entry| &entry.value);
+    let named = |key: &str| value(key).is_some_and(|id| id.as_scalar().is_some());
+    let listed = |key: &str, ids: &[&str]| {
+        let items = value(key).and_then(|items| items.as_sequence()).filter(|items| !items.is_empty());
+        items.is_some_and(|items| items.iter().all(|item| ids.iter().any(|id| item.get(id).is_some())))
+    };
+    match root {
+        "session" => named("session_id") && listed("phases", &["phase_id", "topics"]),
+        _ => {
+            named("skill_id")
+                && (listed("actions", &["action_id", "action_type"]) || listed("topics", &["topic_id", "actions"]))
         }
-        None => diagnostic,
-    })
+    }
+}
+
+/// Whether the text after these edits says the same as before, below the key.
+fn keeps(file: &SourceFile, entries: &[Entry], key: &str, edits: &[Edit]) -> bool {
+    let Ok(text) = apply(file.text(), edits) else { return false };
+    let after = parse(&Arc::new(SourceFile::new(file.name(), text)));
+    let fields = |entries: &[Entry]| -> Vec<(String, Value)> {
+        entries.iter().map(|entry| (entry.key.value.clone(), entry.value.to_json())).collect()
+    };
+    let inner = after.root.as_ref().and_then(|root| root.get(key)?.as_mapping());
+    after.diagnostics.is_empty() && inner.is_some_and(|inner| fields(inner) == fields(entries))
 }
 
 /// An insertion of two spaces for each line of a short file whose root begins at the margin.
@@ -47,7 +76,8 @@ fn below(file: &Arc<SourceFile>, entries: &[Entry]) -> Option<Vec<Edit>> {
         return None;
     }
     let lines = (file.line(first)..).map_while(|number| file.line_span(number));
-    let lines: Vec<Span> = lines.filter(|line| !file.slice(*line).trim().is_empty()).collect();
+    // A line of spaces may be one of a text, which is indented with the others.
+    let lines: Vec<Span> = lines.filter(|line| !file.slice(*line).is_empty()).collect();
     // The marks of a document stay at the margin, and what follows them would be another one.
     let marked = lines.iter().any(|line| ["---", "..."].iter().any(|mark| file.slice(*line).starts_with(mark)));
     (!marked).then(|| lines.into_iter().map(|line| Edit::insert(line.start, "  ")).collect())
@@ -89,6 +119,7 @@ fn misspelt(file: &Arc<SourceFile>, entries: &[Entry]) -> Option<Diagnostic> {
     let edits = vec![Edit::replace(entry.key.span, *key)];
     let diagnostic = Diagnostic::error("unknown-key", message, file, entry.key.span);
     let fix = Fix::sure(format!("rename to `{key}`"), edits);
-    let near = near_miss(&entry.key.value, [*key]).is_some();
-    Some(diagnostic.with_help(format!("write `{key}:`")).with_fixes([fix.only_sure_if(near)]))
+    let ours = entry.value.as_mapping().is_some_and(|fields| is_ours(key, fields));
+    let sure = ours && entries.len() == 1 && slip(&entry.key.value, key);
+    Some(diagnostic.with_help(format!("write `{key}:`")).with_fixes([fix.only_sure_if(sure)]))
 }

@@ -2,48 +2,17 @@
 
 use crate::source::diagnostic::{Edit, Fix};
 use crate::source::full_width;
+use crate::source::known_fields::{holds_text, holds_word, is_field};
 use crate::source::lines::Line;
 use crate::source::misreading::{self, Misreading};
 use crate::source::span::Span;
 use crate::source::syntax::Place;
 use crate::source::text::excerpt;
 
-/// Fields whose values are one word, and that are often written in one line with another.
-const FIELDS: [&str; 14] = [
-    "action_id",
-    "action_type",
-    "append",
-    "define",
-    "enum",
-    "get",
-    "max_rounds",
-    "phase_id",
-    "required",
-    "scope",
-    "topic_id",
-    "type",
-    "value",
-    "var",
-];
-
-/// Fields whose values are texts, in which a colon means nothing.
-const TEXTS: [&str; 10] = [
-    "content",
-    "define",
-    "description",
-    "exit",
-    "goal",
-    "phase_name",
-    "session_name",
-    "strategy",
-    "tone",
-    "topic_name",
-];
-
 /// Whether another field seems to begin in a text.
 fn holds_field(text: &str) -> bool {
     let before = |(at, _): (usize, &str)| text.get(..at).and_then(|before| before.split([' ', ',', '{']).next_back());
-    text.match_indices(": ").filter_map(before).any(misreading::is_field)
+    text.match_indices(": ").filter_map(before).any(is_field)
 }
 
 impl Place<'_> {
@@ -101,8 +70,11 @@ impl Place<'_> {
                 "YAML reads a colon and a space as the end of a key: put quotes around the text"
             };
             let quoted = self.file.slice(value).starts_with(['"', '\'']);
-            let alone = TEXTS.contains(&self.line.key())
+            // What means something to YAML at the start of a value would become a part of the text.
+            let plain = !self.file.slice(value).starts_with(['&', '!', '*', '{', '[', '|', '>']);
+            let alone = holds_text(self.line.key())
                 && !full_width
+                && plain
                 && !self.goes_on()
                 && !holds_field(self.file.slice(value));
             let fix = (!quoted && !value.is_empty()).then(|| misreading::quote(self.file, value).only_sure_if(alone));
@@ -114,7 +86,7 @@ impl Place<'_> {
             let body = above.body();
             let word = excerpt(self.file.slice(body));
             let edits = vec![Edit::insert(body.end, ":")];
-            let is_field = misreading::is_field(self.file.slice(body));
+            let is_field = is_field(self.file.slice(body));
             let fix = Fix::sure("put a colon behind it", edits).only_sure_if(is_field);
             let help = format!(
                 "if `{word}` is a key, write `{word}:`; a text over several lines begins with `|` behind its key"
@@ -161,7 +133,7 @@ impl Place<'_> {
         }
         let edits = vec![Edit::insert(content.start + 1, " ")];
         let key = text.trim_start_matches('-').split(':').next().unwrap_or_default();
-        let sure = line.colon().is_some() && misreading::is_field(key);
+        let sure = line.colon().is_some() && is_field(key);
         let fix = Fix::sure("put a space behind the dash", edits).only_sure_if(sure);
         let help = "an item of a list begins with a dash and a space";
         let dash = Span::new(content.start, content.start + 1);
@@ -175,7 +147,7 @@ impl Place<'_> {
         let (before, rest) = text.split_once(": ")?;
         let (first, key) = before.rsplit_once(' ')?;
         let one_word = |word: &str| !word.is_empty() && word.chars().all(|c| c.is_alphanumeric() || c == '_');
-        if !FIELDS.contains(&self.line.key()) || !FIELDS.contains(&key) || !one_word(first.trim()) || rest.is_empty() {
+        if !holds_word(self.line.key()) || !holds_word(key) || !one_word(first.trim()) || rest.is_empty() {
             return None;
         }
         let start = value.start + before.len() - key.len();

@@ -29,6 +29,7 @@ pub fn apply(text: &str, edits: &[Edit]) -> Result<String, Refused> {
     let added: usize = edits.iter().map(|edit| edit.text.len()).sum();
     let mut out = String::with_capacity(text.len() + added);
     let mut made: Option<Span> = None;
+    let mut breaks = Breaks::of(text);
     for (span, new) in sorted {
         if made.is_some_and(|made| made.end > span.start || made == span) {
             return Err(Refused::Overlap);
@@ -36,7 +37,7 @@ pub fn apply(text: &str, edits: &[Edit]) -> Result<String, Refused> {
         let kept = text.get(made.map_or(0, |made| made.end)..span.start).ok_or(Refused::Outside)?;
         text.get(span.range()).ok_or(Refused::Outside)?;
         out.push_str(kept);
-        push(&mut out, new, breaks_with_return(text, span.start));
+        push(&mut out, new, breaks.with_return(span.start));
         made = Some(span);
     }
     out.push_str(text.get(made.map_or(0, |made| made.end)..).ok_or(Refused::Outside)?);
@@ -49,13 +50,32 @@ pub fn apart(one: &[Edit], other: &[Edit]) -> bool {
     one.iter().all(|a| other.iter().all(|b| !touch(a, b)))
 }
 
-/// Whether the line break before `byte`, or the first one behind it, is CRLF.
-fn breaks_with_return(text: &str, byte: usize) -> bool {
-    let (before, behind) = (text.get(..byte).unwrap_or_default(), text.get(byte..).unwrap_or_default());
-    match (before.rfind('\n'), behind.find('\n')) {
-        (Some(at), _) => before.get(..at).is_some_and(|line| line.ends_with('\r')),
-        (None, Some(at)) => behind.get(..at).is_some_and(|line| line.ends_with('\r')),
-        (None, None) => false,
+/// How the lines of a text end, asked from its start to its end.
+struct Breaks<'t> {
+    text: &'t str,
+    /// Up to where the text was looked through.
+    at: usize,
+    /// Whether the last break before that place is CRLF; before the first one, as that one is.
+    with_return: bool,
+}
+
+impl<'t> Breaks<'t> {
+    fn of(text: &'t str) -> Self {
+        let with_return = text.find('\n').is_some_and(|at| Self::is_crlf(text, at));
+        Self { text, at: 0, with_return }
+    }
+
+    fn is_crlf(text: &str, at: usize) -> bool {
+        text.get(..at).is_some_and(|before| before.ends_with('\r'))
+    }
+
+    /// Whether the line break before `byte`, or the first one behind it, is CRLF. `byte` is never less than before.
+    fn with_return(&mut self, byte: usize) -> bool {
+        if let Some(last) = self.text.get(self.at..byte).and_then(|between| between.rfind('\n')) {
+            self.with_return = Self::is_crlf(self.text, self.at + last);
+        }
+        self.at = byte.max(self.at);
+        self.with_return
     }
 }
 

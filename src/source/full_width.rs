@@ -1,6 +1,7 @@
 //! Dashes, braces, brackets and commas of a Chinese keyboard where YAML wants those of an English one.
 
 use crate::source::diagnostic::{Edit, Fix};
+use crate::source::known_fields::is_field;
 use crate::source::lines::Line;
 use crate::source::misreading::Misreading;
 use crate::source::span::Span;
@@ -25,7 +26,9 @@ pub(crate) fn dash(file: &SourceFile, line: Line<'_>) -> Option<Misreading> {
     let span = Span::new(content.start, content.start + dash.len_utf8());
     let message = format!("this dash is a `{dash}`, which YAML reads as a part of the text");
     let help = "begin an item of a list with the `-` of the English keyboard and a space";
-    let fix = Fix::sure("write an ASCII dash", vec![Edit::replace(span, "-")]);
+    // In a text it is the author's own.
+    let field = line.key().strip_prefix(dash).is_some_and(is_field) && !line.in_text();
+    let fix = Fix::sure("write an ASCII dash", vec![Edit::replace(span, "-")]).only_sure_if(field);
     Some(Misreading::new(message, help, span).fixed_by(Some(fix)))
 }
 
@@ -77,9 +80,8 @@ fn replaced(file: &SourceFile, span: Span) -> Option<Fix> {
     });
     // A comma that no key follows may belong to a text.
     let inside = text.trim_matches(['{', '}', '[', ']', '｛', '｝', '［', '］']);
-    let is_field = |part: &str| part.split_once([':', '：']).is_some_and(|(key, _)| is_key(key.trim()));
-    let sure =
-        inside.split([',', '，']).all(is_field) && !inside.contains(['［', '］', '｛', '｝', '[', ']', '{', '}']);
+    let has_key = |part: &str| part.split_once([':', '：']).is_some_and(|(key, _)| is_key(key.trim()));
+    let sure = inside.split([',', '，']).all(has_key) && !inside.contains(['［', '］', '｛', '｝', '[', ']', '{', '}']);
     Some(Fix::sure("write the marks of the English keyboard", edits.collect()).only_sure_if(sure))
 }
 

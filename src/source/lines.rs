@@ -51,6 +51,22 @@ impl<'f> Line<'f> {
         !text.is_empty() && !text.starts_with('#')
     }
 
+    /// Whether it seems to go on with a text: some line above that it is indented below has a value of its own, or begins a
+    /// text of several lines, or has no colon.
+    pub(crate) fn in_text(self) -> bool {
+        let mut column = self.indentation().len();
+        self.above().any(|line| {
+            // Behind a dash begins a mapping; a text there belongs to the dash.
+            let body = line.colon().map_or(line.indentation().end, |_| line.body().start);
+            let outer = body - line.span().start;
+            if outer >= column {
+                return false;
+            }
+            column = outer;
+            !line.value().is_empty()
+        })
+    }
+
     /// The whole line.
     pub(crate) fn span(&self) -> Span {
         self.span

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use crate::source::diagnostic::{Diagnostic, Edit, Fix};
+use crate::source::known_fields::is_field;
 use crate::source::lines::{Line, without_comment};
 use crate::source::span::Span;
 use crate::source::text::SourceFile;
@@ -16,77 +17,6 @@ const MAX_KEY_CHARS: usize = 40;
 pub const FULL_WIDTH_COLON: &str = "this colon is a full-width `：`, which YAML reads as a part of the text";
 /// What to do about it.
 pub const FULL_WIDTH_COLON_HELP: &str = "write a `:` of the English keyboard and a space behind it";
-
-/// Fields of the language, by which a line shows that it is meant as one.
-const FIELDS: [&str; 62] = [
-    "action_id",
-    "action_type",
-    "actions",
-    "ai",
-    "append",
-    "budget",
-    "cases",
-    "choices",
-    "condition",
-    "config",
-    "content",
-    "declare",
-    "define",
-    "description",
-    "dialogue",
-    "else",
-    "exit",
-    "exit_criteria",
-    "expect",
-    "for_each",
-    "get",
-    "goal",
-    "goto",
-    "history",
-    "inputs",
-    "insert",
-    "max_rounds",
-    "metadata",
-    "monitor",
-    "on_exit",
-    "orchestration",
-    "output",
-    "outputs",
-    "phase_id",
-    "phase_name",
-    "phases",
-    "priority",
-    "required",
-    "scope",
-    "script",
-    "session",
-    "session_id",
-    "session_name",
-    "set",
-    "skill",
-    "skill_id",
-    "skill_name",
-    "strategy",
-    "template_scheme",
-    "test",
-    "then",
-    "tone",
-    "topic_id",
-    "topic_name",
-    "topics",
-    "trigger_id",
-    "triggers",
-    "type",
-    "user",
-    "value",
-    "var",
-    "when",
-];
-
-/// Whether this is the name of a field of the language.
-pub(crate) fn is_field(key: &str) -> bool {
-    FIELDS.contains(&key.trim())
-}
 
 /// Something that was misread: everything of a diagnostic but its slug.
 pub(crate) struct Misreading {
@@ -214,8 +144,12 @@ pub(crate) fn colon_of_full_width(file: &SourceFile, line: Line<'_>) -> Option<M
     places.extend(line.above().map_while(|above| full_width_colon(file, &above)));
     places.sort_unstable();
     let first = *places.first()?;
-    // A line of a text may look like this too, but no text begins with a field of the language.
-    let sure = places.iter().all(|place| is_field(file.slice(Span::new(Line::at(file, *place).body().start, *place))));
+    // A line of a text may look like this too: `user：…` and `goal：…` are words of a text, `action_id：…` is none.
+    let sure = places.iter().all(|place| {
+        let line = Line::at(file, *place);
+        let key = file.slice(Span::new(line.body().start, *place)).trim();
+        is_field(key) && (key.contains('_') || !line.in_text())
+    });
     let edits = places.into_iter().map(|place| ascii_colon(file, place)).collect();
     let fix = Fix::sure("write an ASCII colon and a space", edits).only_sure_if(sure);
     let span = Span::new(first, first + '：'.len_utf8());

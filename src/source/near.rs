@@ -9,9 +9,6 @@ const MAX_CANDIDATES: usize = 1_000;
 /// At most this many pairs of characters are compared in one call: a file may make a hundred calls.
 const MAX_COMPARISONS: usize = 200_000;
 
-/// Two keys next to each other, or one of them twice, are a slip of the hand; more is another word.
-const MOST_SLIPS: usize = 2;
-
 /// The nearest of the candidates to what was typed, or `None` when none is near.
 ///
 /// Differences of case, of `_` and `-`, of full-width letters and of the order of words count as nothing; otherwise about one
@@ -22,16 +19,35 @@ pub fn near_miss<'a>(typed: &str, candidates: impl IntoIterator<Item = &'a str>)
     near.into_iter().min_by_key(|(distance, _)| *distance).map(|(_, name)| name)
 }
 
-/// The candidate that can be meant and no other: the only near one, by [`near_miss`], and a slip of one key, or of two in a
-/// longer name.
-pub fn sole_near_miss<'a>(typed: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let mut near = near_ones(typed, candidates);
-    near.sort_by_key(|(_, name)| *name);
-    near.dedup_by_key(|(_, name)| *name);
-    match near.as_slice() {
-        [(distance, name)] if *distance <= MOST_SLIPS => Some(name),
-        _ => None,
+/// Whether `typed` is `name` after a slip of the hand, and no word of its own: two letters next to each other exchanged, one
+/// doubled, one inside left out, in a word of five or more; or case, `-` and `_`, and full-width letters. Another letter in the
+/// place of one makes other words (`context`, `zone`), and so does one at the end (`types`).
+pub fn slip(typed: &str, name: &str) -> bool {
+    const SHORTEST: usize = 5;
+    let (Some(plain), Some(other)) = (plain_form(typed), plain_form(name)) else { return false };
+    let (a, b): (Vec<char>, Vec<char>) = (plain.chars().collect(), other.chars().collect());
+    if typed == name || a.len() < SHORTEST {
+        return false;
     }
+    let alike = a.iter().zip(&b).take_while(|(a, b)| a == b).count();
+    let (rest, meant) = (a.get(alike..).unwrap_or_default(), b.get(alike..).unwrap_or_default());
+    match (rest, meant) {
+        ([], []) => true,
+        // One exchanged with the next.
+        ([x, y, rest @ ..], [p, q, meant @ ..]) if a.len() == b.len() => (x, y) == (q, p) && rest == meant,
+        // One twice.
+        ([x, rest @ ..], meant) if a.len() == b.len() + 1 => {
+            rest == meant && alike.checked_sub(1).and_then(|last| a.get(last)) == Some(x)
+        }
+        // One left out, neither the first nor the last.
+        (rest, [_, meant @ ..]) if a.len() + 1 == b.len() => rest == meant && alike > 0 && !rest.is_empty(),
+        _ => false,
+    }
+}
+
+/// Whether `name` is `typed` in the plural.
+pub fn plural(typed: &str, name: &str) -> bool {
+    name.strip_suffix('s') == Some(typed)
 }
 
 /// All near ones with how far they are, in their order.
@@ -123,20 +139,40 @@ mod tests {
     }
 
     #[test]
-    fn what_is_certain_has_no_other_near_it() {
-        let table: [(&str, &[&str], Option<&str>); 8] = [
-            ("contnet", &["config", "content", "tone"], Some("content")),
-            ("max-rounds", &["max_rounds", "content"], Some("max_rounds")),
-            ("max-rounds", &["max_rounds", "content", "max_rounds"], Some("max_rounds")),
-            ("topic_idd", &["topic_id", "topic_ids"], None),
-            ("ge", &["get", "set"], Some("get")),
-            ("fet", &["get", "set"], None),
-            ("template_skemaaa", &["template_scheme"], None),
-            ("budget", &["tone"], None),
-        ];
-        for (typed, candidates, expected) in table {
-            assert_eq!(sole_near_miss(typed, candidates.iter().copied()), expected, "{typed}");
+    fn a_slip_of_the_hand_is_no_other_word() {
+        for (typed, name) in [
+            ("contnet", "content"),
+            ("max-rounds", "max_rounds"),
+            ("maxRounds", "max_rounds"),
+            ("ｃｏｎｔｅｎｔ", "content"),
+            ("contennt", "content"),
+            ("contentt", "content"),
+            ("topc_goal", "topic_goal"),
+            ("sesion", "session"),
+            ("session_nmae", "session_name"),
+        ] {
+            assert!(slip(typed, name), "{typed}");
         }
+        for (typed, name) in [
+            ("use", "user"),
+            ("mode", "model"),
+            ("topic_no", "topic_id"),
+            ("action_name", "action_type"),
+            ("context", "content"),
+            ("zone", "tone"),
+            ("tnoe", "tone"),
+            ("types", "type"),
+            ("version", "session"),
+            ("max_round", "max_rounds"),
+            ("ontent", "content"),
+            ("causes", "cases"),
+            ("name_user", "user_name"),
+            ("content", "content"),
+            ("", "content"),
+        ] {
+            assert!(!slip(typed, name), "{typed}");
+        }
+        assert!(plural("max_round", "max_rounds") && !plural("types", "type") && !plural("type", "type"));
     }
 
     #[test]

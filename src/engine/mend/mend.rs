@@ -42,6 +42,8 @@ pub struct MendReport {
     /// What of the wanted rules is left, and what keeps files from being read, by file and place. The places are those of
     /// the mended texts.
     pub left: Vec<Diagnostic>,
+    /// The names of files in which fixes were not even tried, because too many others do not go together.
+    pub cut: Vec<String>,
 }
 
 /// A file whose text can be mended.
@@ -72,7 +74,7 @@ impl MendReport {
 /// written is none: the report tells it.
 pub fn mend(request: &MendRequest, environment: &Environment) -> Result<MendReport, EngineError> {
     let prepared = Prepared::of(&request.check, environment, false)?;
-    let mut report = MendReport { files: 0, mended: Vec::new(), left: prepared.diagnostics.clone() };
+    let mut report = MendReport { files: 0, mended: Vec::new(), left: prepared.diagnostics.clone(), cut: Vec::new() };
     let mut passed_over = 0;
     let mut changed: Vec<(PathBuf, MendedFile)> = Vec::new();
     for (found, one) in
@@ -81,8 +83,9 @@ pub fn mend(request: &MendRequest, environment: &Environment) -> Result<MendRepo
         match one {
             One::PassedOver => passed_over += 1,
             One::Other => report.files += 1,
-            One::Looked { left, mended } => {
+            One::Looked { left, mended, cut } => {
                 report.files += 1;
+                report.cut.extend(cut.then(|| found.shown.clone()));
                 report.left.extend(left);
                 changed.extend(mended.map(|mended| (found.path.clone(), mended)));
             }
@@ -111,16 +114,17 @@ enum One {
     Looked {
         left: Vec<Diagnostic>,
         mended: Option<MendedFile>,
+        cut: bool,
     },
 }
 
 fn one(found: &Found, prepared: &Prepared, rules: Rules) -> One {
     if found.role != Role::Document {
-        return absent(found).map_or(One::Other, |absent| One::Looked { left: vec![absent], mended: None });
+        return absent(found).map_or(One::Other, |absent| One::Looked { left: vec![absent], mended: None, cut: false });
     }
     let file = match document(found, &prepared.own) {
         Reading::PassedOver => return One::PassedOver,
-        Reading::Wrong(diagnostic) => return One::Looked { left: vec![*diagnostic], mended: None },
+        Reading::Wrong(diagnostic) => return One::Looked { left: vec![*diagnostic], mended: None, cut: false },
         Reading::Text(file) => file,
     };
     let look = |file: &Arc<SourceFile>| Look::of_document(file, prepared.findings(file, &found.real));
@@ -134,7 +138,7 @@ fn one(found: &Found, prepared: &Prepared, rules: Rules) -> One {
     let mut left = passed.look.findings;
     left.retain(|finding| rules.have(finding.rule) || broken.contains(&finding.rule));
     let mended = (!passed.made.is_empty()).then(|| MendedFile { before: file, after, made: passed.made, kept: None });
-    One::Looked { left, mended }
+    One::Looked { left, mended, cut: passed.cut }
 }
 
 /// The templates that can be mended. What is wrong with a template shows only beside the others of its project.

@@ -16,6 +16,8 @@ pub struct Slip {
     pub help: String,
     /// What settles it; `None` where no replacement does.
     edits: Option<Vec<(Range<usize>, String)>>,
+    /// Whether that can mean nothing else.
+    sure: bool,
 }
 
 /// Full-width punctuation, and what is meant by it. An input method types it without being asked.
@@ -104,9 +106,35 @@ pub fn slips(source: &str) -> Vec<Slip> {
 pub fn repair(source: &str, slips: &[Slip]) -> Option<Repair> {
     let edits: Option<Vec<_>> = slips.iter().map(|slip| slip.edits.clone()).collect();
     let edits: Vec<_> = edits?.into_iter().flatten().collect();
-    let repair = Repair { title: String::new(), edits, sure: true };
+    let repair = Repair { title: String::new(), edits, sure: false };
     let after = repair.apply(source)?;
-    Some(Repair { title: format!("write `{}`", after.trim()), ..repair })
+    let sure = slips.iter().all(|slip| slip.sure) && !has_lone_value(&after);
+    Some(Repair { title: format!("write `{}`", after.trim()), sure, ..repair })
+}
+
+/// Whether a number or a text stands alone where something must hold, as in `age == 5 or 6`: what was meant is more than what
+/// is written.
+fn has_lone_value(expression: &str) -> bool {
+    let mut walk = Walk { source: expression, brackets: 0, dollars: 0, found: Vec::new() };
+    let (mut at, mut start) = (0, 0);
+    let mut parts = Vec::new();
+    while let Some(character) = walk.rest(at).chars().next() {
+        let end = walk.step(at, character).max(at + character.len_utf8());
+        if matches!(expression.get(at..end), Some("and" | "or" | "not")) {
+            parts.push(expression.get(start..at));
+            start = end;
+        }
+        at = end;
+    }
+    let alone_is_all = parts.is_empty();
+    parts.push(expression.get(start..));
+    let alone = |part: &str| {
+        let part = part.trim_matches(|c: char| c.is_whitespace() || matches!(c, '(' | ')'));
+        let quoted = part.starts_with(['"', '\'']);
+        let inner = part.trim_matches(['"', '\'']);
+        part.parse::<f64>().is_ok() || (quoted && inner.len() + 2 == part.len() && !inner.contains(['"', '\'']))
+    };
+    !alone_is_all && parts.into_iter().flatten().any(alone)
 }
 
 struct Walk<'s> {
@@ -134,8 +162,15 @@ impl<'s> Walk<'s> {
         edits: Option<Vec<(Range<usize>, String)>>,
     ) -> usize {
         let end = range.end;
-        self.found.push(Slip { message: message.to_owned(), range, help, edits });
+        self.found.push(Slip { message: message.to_owned(), range, help, edits, sure: true });
         end
+    }
+
+    /// `!a == b` negates `a`, and `not a == b` all of it: such a repair must be looked at.
+    fn last_is_sure_if(&mut self, sure: bool) {
+        if let Some(slip) = self.found.last_mut() {
+            slip.sure = sure;
+        }
     }
 
     /// Looks at what begins at `at`; gives where to go on.
@@ -333,6 +368,7 @@ impl<'s> Walk<'s> {
             other => other,
         };
         self.report(at..at + first.len_utf8(), &message, help, Some(vec![(at..end, today.to_owned())]));
+        self.last_is_sure_if(operator != "!");
         end
     }
 
@@ -370,7 +406,9 @@ impl<'s> Walk<'s> {
             '!' => {
                 let until = self.end_of(at + 1, char::is_whitespace);
                 let edits = vec![(at..until, "not ".to_owned())];
-                return self.report(at..at + 1, "`!` is no operator here", "write `not`".to_owned(), Some(edits));
+                let end = self.report(at..at + 1, "`!` is no operator here", "write `not`".to_owned(), Some(edits));
+                self.last_is_sure_if(false);
+                return end;
             }
             '?' => {
                 return self.report(

@@ -1,0 +1,90 @@
+//! What aliases share: a change of it would change every place that names it.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use crate::source::diagnostic::Diagnostic;
+use crate::source::span::Span;
+use crate::source::text::SourceFile;
+use crate::source::yaml::{Node, NodeKind};
+
+/// Takes away that a fix is sure where it edits what stands at an anchor that an alias names: one field would be mended, and
+/// another one would say something else. `root` is that of the document in `file`.
+pub fn unsure_where_shared(file: &Arc<SourceFile>, root: &Node, diagnostics: &mut [Diagnostic]) {
+    let sure = |diagnostic: &Diagnostic| diagnostic.fixes.iter().any(|fix| fix.sure);
+    // Without an asterisk there is no alias.
+    if !file.text().contains('*') || !diagnostics.iter().any(sure) {
+        return;
+    }
+    let mut walk = Walk { seen: HashSet::new(), shared: Vec::new() };
+    walk.node(root);
+    let mut shared = walk.shared;
+    shared.sort_unstable();
+    shared.dedup();
+    // Nodes lie apart or in one another: those that lie in others are left out, and the last one before a place tells.
+    let mut outer: Vec<Span> = Vec::with_capacity(shared.len());
+    for span in shared {
+        if outer.last().is_none_or(|last| last.end < span.end) {
+            outer.push(span);
+        }
+    }
+    let touches = |span: Span| {
+        let before = outer.partition_point(|other| other.start <= span.end);
+        before.checked_sub(1).and_then(|last| outer.get(last)).is_some_and(|other| other.end >= span.start)
+    };
+    for diagnostic in diagnostics.iter_mut().filter(|diagnostic| Arc::ptr_eq(&diagnostic.file, file)) {
+        for fix in diagnostic.fixes.iter_mut().filter(|fix| fix.sure) {
+            fix.sure = !fix.edits.iter().any(|edit| touches(edit.span));
+        }
+    }
+}
+
+struct Walk {
+    seen: HashSet<*const Node>,
+    shared: Vec<Span>,
+}
+
+impl Walk {
+    fn node(&mut self, node: &Node) {
+        match &node.kind {
+            NodeKind::Scalar(_) => {}
+            NodeKind::Sequence(items) => items.iter().for_each(|item| self.child(item)),
+            NodeKind::Mapping(entries) => entries.iter().for_each(|entry| self.child(&entry.value)),
+        }
+    }
+
+    fn child(&mut self, node: &Arc<Node>) {
+        if self.seen.insert(Arc::as_ptr(node)) {
+            self.node(node);
+        } else {
+            self.shared.push(node.span);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::source::yaml::parse;
+
+    #[test]
+    fn what_two_places_share_is_not_changed_for_one_of_them() {
+        // The text, what a fix would replace, and whether it stays sure.
+        for (text, old, sure) in [
+            ("a: &b old\nc: *b\n", "old", false),
+            ("a: &b old\nc: x\n", "old", true),
+            ("a: &b x\nc: *b\nd: old\n", "old", true),
+            ("a: &b { c: [old] }\nd: *b\n", "old", false),
+            ("a: &b { old: x }\nd: [*b]\n", "old", false),
+            ("a: &b { c: &d x, e: *d }\nf: { old: y, g: *b }\n", "old", true),
+            ("a: '*b'\nc: old\n", "old", true),
+        ] {
+            let file = Arc::new(SourceFile::new("a.yaml", text));
+            let at = text.find(old).unwrap();
+            let found = Diagnostic::error("x", "", &file, Span::new(at, at + old.len()));
+            let mut found = [found.with_sure_replacement(Some("new"))];
+            unsure_where_shared(&file, &parse(&file).root.unwrap(), &mut found);
+            assert_eq!(found[0].fixes[0].sure, sure, "{text}");
+        }
+    }
+}
