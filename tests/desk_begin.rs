@@ -107,7 +107,9 @@ fn every_part_of_the_first_talk_is_tested_by_the_tests_beside_it() {
     let home = Home::new();
     let project = project(&home, "en");
     let coverage = done_in(&home, &project, &["test", "--coverage"]);
-    assert!(coverage.contains("100%"), "{coverage}");
+    let whole = coverage.lines().rfind(|line| line.contains('%')).unwrap();
+    let parts: Vec<&str> = whole.split_whitespace().filter(|word| word.ends_with('%')).collect();
+    assert!(!parts.is_empty() && parts.iter().all(|part| *part == "100%"), "{coverage}");
 }
 
 #[test]
@@ -225,9 +227,8 @@ fn what_lies_in_the_directory_already_stays_byte_for_byte_and_with_its_permissio
 #[test]
 fn where_a_file_of_ours_is_there_already_nothing_is_written_and_it_is_named() {
     type Put = fn(&Path);
-    let table: [(&str, Put); 7] = [
-        ("README.md", |p| fs::write(p.join("README.md"), "mine").unwrap()),
-        (".gitignore", |p| symlink("nowhere", p.join(".gitignore")).unwrap()),
+    let table: [(&str, Put); 6] = [
+        (".vscode", |p| symlink("nowhere", p.join(".vscode")).unwrap()),
         ("tests/first_talk.yaml", |p| {
             fs::create_dir(p.join("tests")).unwrap();
             fs::write(p.join("tests/first_talk.yaml"), "mine").unwrap();
@@ -248,6 +249,44 @@ fn where_a_file_of_ours_is_there_already_nothing_is_written_and_it_is_named() {
         refused_in(&home, home.path(), &["init", "p"], 2, &[named, "nothing was written", "help: "]);
         assert_eq!(tree(home.path()), before, "{named}");
     }
+}
+
+#[test]
+fn what_a_repository_has_already_stays_and_is_told() {
+    let home = Home::new();
+    let project = home.path().join("p");
+    fs::create_dir(&project).unwrap();
+    fs::write(project.join("README.md"), "mine").unwrap();
+    fs::write(project.join(".gitignore"), "target/\n").unwrap();
+    let finished = run_in(&home, home.path(), &["init", "p"], "");
+    assert_eq!(finished.code, Some(0), "{}", finished.err);
+    for name in ["README.md", ".gitignore"] {
+        assert!(finished.err.contains(&format!("{name} was there before, and stays as it was")), "{}", finished.err);
+        assert!(!finished.out.lines().any(|line| line == name), "{}", finished.out);
+    }
+    assert!(finished.err.contains("`.bcc/`"), "{}", finished.err);
+    assert_eq!(fs::read_to_string(project.join("README.md")).unwrap(), "mine");
+    assert_eq!(fs::read_to_string(project.join(".gitignore")).unwrap(), "target/\n");
+    done_in(&home, &project, &["test"]);
+}
+
+#[test]
+fn a_beginning_that_was_stopped_is_taken_up_again() {
+    let home = Home::new();
+    let project = project(&home, "en");
+    let whole = tree(&project);
+    // What is left of one that was killed: the configuration is written last.
+    for gone in ["bcc-script.toml", "tests/quiet_guest.yaml", ".gitignore"] {
+        fs::remove_file(project.join(gone)).unwrap();
+    }
+    fs::remove_dir_all(project.join("schemas")).unwrap();
+    done_in(&home, home.path(), &["init", "p", "--lang", "en"]);
+    assert_eq!(tree(&project), whole);
+    // What was changed since is somebody's work.
+    fs::remove_file(project.join("bcc-script.toml")).unwrap();
+    fs::write(project.join("scripts/first_talk.yaml"), "mine").unwrap();
+    refused_in(&home, home.path(), &["init", "p", "--lang", "en"], 2, &["already has scripts/first_talk.yaml"]);
+    assert!(!project.join("bcc-script.toml").exists());
 }
 
 #[test]
@@ -295,6 +334,11 @@ fn a_place_that_cannot_be_a_project_is_refused_and_nothing_is_made() {
 #[test]
 fn a_directory_that_cannot_be_written_to_is_told_and_left_as_it_is() {
     let home = Home::new();
+    // Nobody makes a directory there, whoever they are.
+    if Path::new("/proc/self").is_dir() {
+        let told = ["cannot be written", "nothing was left behind"];
+        refused_in(&home, home.path(), &["init", "/proc/bcc-project"], 1, &told);
+    }
     let locked = home.path().join("locked");
     fs::create_dir(&locked).unwrap();
     fs::set_permissions(&locked, fs::Permissions::from_mode(0o555)).unwrap();
@@ -304,6 +348,8 @@ fn a_directory_that_cannot_be_written_to_is_told_and_left_as_it_is() {
     if !may_write {
         refused_in(&home, home.path(), &["init", "locked"], 1, &["cannot be written", "nothing was left behind"]);
         refused_in(&home, home.path(), &["init", "locked/new"], 1, &["cannot be written"]);
+    } else {
+        eprintln!("SKIPPED: this user may write to any directory, so a locked one tells nothing");
     }
     fs::set_permissions(&locked, fs::Permissions::from_mode(0o755)).unwrap();
     assert_eq!(tree(&locked), BTreeMap::new());
@@ -314,11 +360,11 @@ fn a_failure_in_the_middle_takes_away_what_was_made_before_it() {
     let home = Home::new();
     // So deep that the paths of the first files are just short enough, and those of the templates are not.
     let mut deep = home.path().to_path_buf();
-    while deep.as_os_str().len() < 4030 {
-        let rest = 4030 - deep.as_os_str().len() - 1;
+    while deep.as_os_str().len() < 4036 {
+        let rest = 4036 - deep.as_os_str().len() - 1;
         deep.push("x".repeat(rest.min(if rest > 202 && rest < 404 { 202 } else { 200 })));
     }
-    assert_eq!(deep.as_os_str().len(), 4030);
+    assert_eq!(deep.as_os_str().len(), 4036);
     fs::create_dir_all(&deep).unwrap();
     let finished = home.finish(["init", deep.to_str().unwrap()], "");
     assert_eq!(finished.code, Some(1), "{}", finished.err);
@@ -332,8 +378,9 @@ fn the_three_next_commands_are_told_and_work_as_they_stand() {
     let directory = "两 个's";
     let out = done_in(&home, home.path(), &["init", directory]);
     let (_, next) = out.split_once("\n\n").unwrap();
-    let cd = next.lines().next().unwrap().split("   ").nth(1).unwrap();
     let commands: Vec<&str> = next.lines().skip(1).map(str::trim).collect();
+    let (cd, commands) = commands.split_first().unwrap();
+    assert!(cd.starts_with("cd "), "{next}");
     assert_eq!(commands, ["bcc-script run scripts/first_talk.yaml", "bcc-script validate", "bcc-script test"]);
     let program = Path::new(env!("CARGO_BIN_EXE_bcc-script")).parent().unwrap();
     let line = format!("PATH={}:$PATH; {cd} && {}", program.display(), commands.join(" && "));

@@ -125,7 +125,8 @@ fn a_project_that_works_is_told_so_for_people_too() {
     assert!(String::from_utf8(output.stderr).unwrap().starts_with("problems: 0, "));
     let output = home.run(&["doctor", "--lang", "zh"], &[]);
     let text = String::from_utf8(output.stdout).unwrap();
-    assert!(text.contains("（`--lang`") || text.contains("`--lang`"), "{text}");
+    let language = text.lines().find(|line| line.contains("`--lang`"));
+    assert!(language.is_some_and(|line| line.starts_with("正常") && line.contains("（由 `--lang` 指定）")), "{text}");
     assert!(text.lines().any(|line| line.starts_with("正常")), "{text}");
     assert_eq!(home.run(&["doctor", "--offline", "--ask"], &[]).status.code(), Some(2));
 }
@@ -145,6 +146,7 @@ fn a_broken_configuration_is_told_and_the_rest_is_looked_at() {
         ("[models", "unclosed table"),
         ("[project]\nschem = \"x\"\n", "did you mean `scheme`?"),
         ("[models.a]\nprovider = \"openai\"\napi_key = \"geheim-0123456789\"\n", "line 3"),
+        ("[models.a]\nbase_url = \"http://ann:geheim@host/v1\n", "line 2, column "),
     ] {
         let home = Home::with(&[("bcc-script.toml", text), ("scripts/s.yaml", SCRIPT)]);
         let report = home.doctor(&[]);
@@ -153,6 +155,12 @@ fn a_broken_configuration_is_told_and_the_rest_is_looked_at() {
         report.has("models", &["note: what models there are is not known"]);
         report.has("store", &["is not there yet"]);
         assert!(!report.0.to_string().contains("geheim"), "{}", report.0);
+        let json = ["validate", "--format", "json"];
+        for arguments in [["doctor"].as_slice(), &["validate"], &json, &["run", "scripts/s.yaml"]] {
+            let output = home.run(arguments, &[]);
+            let (out, told) = (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
+            assert!(!out.contains("geheim") && !told.contains("geheim"), "{arguments:?}\n{out}\n{told}");
+        }
     }
 }
 
@@ -203,6 +211,56 @@ fn templates_that_cannot_be_rendered_and_schemes_that_are_not_there_are_told() {
         "templates",
         &["ok: the default templates", "problem: the scheme `mine`: ", "problem: the scheme `nowhere`: "],
     );
+}
+
+#[test]
+fn what_lies_beside_the_schemes_is_no_problem() {
+    let custom = "_system/config/custom";
+    let home = Home::with(&[
+        (&format!("{custom}/.DS_Store"), "x"),
+        (&format!("{custom}/README.md"), "for people"),
+        (&format!("{custom}/.git/HEAD"), "x"),
+        (&format!("{custom}/.gentle.0123456789abcdef/ai_ask_v1.md"), "{% if %}"),
+        (&format!("{custom}/mine/ai_say_v1.md"), "Say it."),
+    ]);
+    std::fs::create_dir(home.project().join(custom).join("empty")).unwrap();
+    let report = home.doctor(&[]);
+    let told = report.of("templates");
+    assert!(!told.contains("problem: "), "{told}");
+    report
+        .has("templates", &["note: _system/config/custom/empty: it holds no template", "ok: the scheme `mine` can be"]);
+    assert_eq!(told.lines().count(), 3, "{told}");
+    // What keeps a scheme from being read is one.
+    std::fs::create_dir(home.project().join(custom).join("torn")).unwrap();
+    std::fs::write(home.project().join(custom).join("torn/ai_ask_v1.md"), [0xff, 0xfe]).unwrap();
+    let report = home.doctor(&[]);
+    assert!(!report.ok());
+    report.has("templates", &["problem: the scheme `torn`: "]);
+}
+
+#[test]
+fn what_is_allowed_and_not_trusted_is_told() {
+    let home = Home::with(&[("bcc-script.toml", "[project]\nallow = [\"exec\"]\n")]);
+    let report = home.doctor(&[]);
+    assert!(!report.ok());
+    report.has(
+        "trust",
+        &["problem: bcc-script.toml is not trusted, so what `[project] allow` lets scripts do", "`bcc-script trust "],
+    );
+    let listed = home.run(&["models", "list"], &[]);
+    let told = String::from_utf8(listed.stderr).unwrap();
+    assert!(told.contains("what it allows scripts does not count"), "{told}");
+    assert_eq!(home.run(&["trust"], &[]).status.code(), Some(0));
+    home.doctor(&[]).has("trust", &["ok: bcc-script.toml is trusted"]);
+}
+
+#[test]
+fn commands_that_are_shown_can_be_pasted() {
+    let home = Home::with(&[("a 'b'/bcc-script.toml", "[project]\nallow = [\"exec\"]\n")]);
+    let output = home.run(&["doctor", "--project", "a 'b'"], &[]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    let command = text.split("`bcc-script trust ").nth(1).unwrap().split('`').next().unwrap();
+    assert!(command.starts_with('\'') && command.ends_with("b'\\'''"), "{command}");
 }
 
 #[test]
@@ -258,7 +316,7 @@ fn schemas_of_another_release_are_told_with_how_to_write_them_anew() {
     let schema = home.run(&["schema", "script"], &[]).stdout;
     std::fs::write(home.project().join("schemas/script.schema.json"), schema).unwrap();
     let report = home.doctor(&[]);
-    assert_eq!(report.of("editors"), "ok: the schemas of script are those of this release | -");
+    assert_eq!(report.of("editors"), "ok: the schemas of `script` are those of this release | -");
 }
 
 #[test]

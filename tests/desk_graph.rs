@@ -237,3 +237,42 @@ fn the_command_writes_to_a_file_in_the_form_of_its_name_or_to_standard_output() 
     assert_eq!(program(&["graph", "nothing.yaml"], home.path()).status.code(), Some(2));
     assert_eq!(program(&["graph", script, "--depth", "9"], home.path()).status.code(), Some(2));
 }
+
+#[test]
+fn a_drawing_takes_the_place_of_no_script_and_of_no_folder() {
+    let home = tempfile::tempdir().unwrap();
+    let at = |name: &str| home.path().join(name);
+    let text = std::fs::read_to_string(folder("tests/drawings/choices.yaml")).unwrap();
+    std::fs::create_dir(at("folder")).unwrap();
+    std::fs::write(at("s.yaml"), &text).unwrap();
+    std::os::unix::fs::symlink("s.yaml", at("link.yaml")).unwrap();
+    std::fs::hard_link(at("s.yaml"), at("second.yaml")).unwrap();
+    let own = at("s.yaml");
+    for name in ["s.yaml", "./folder/../s.yaml", "link.yaml", "second.yaml", own.to_str().unwrap()] {
+        for (script, output) in [("s.yaml", name), (name, "s.yaml")] {
+            let finished = program(&["graph", script, "-o", output], home.path());
+            let told = String::from_utf8(finished.stderr).unwrap();
+            assert_eq!(finished.status.code(), Some(2), "{name}: {told}");
+            assert!(told.contains("is the script itself"), "{told}");
+            assert_eq!(std::fs::read_to_string(at("s.yaml")).unwrap(), text, "{name}");
+        }
+    }
+    let finished = program(&["graph", "s.yaml", "-o", "folder"], home.path());
+    assert_eq!(finished.status.code(), Some(2));
+    assert!(String::from_utf8(finished.stderr).unwrap().contains("folder is a directory, and the drawing is one file"));
+}
+
+#[test]
+fn a_drawing_goes_to_standard_output_by_its_name_and_to_the_file_that_a_link_leads_to() {
+    let home = tempfile::tempdir().unwrap();
+    let script = folder("tests/drawings/choices.yaml");
+    let script = script.to_str().unwrap();
+    let output = program(&["graph", script, "-o", "/dev/stdout"], home.path());
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(String::from_utf8(output.stdout).unwrap().starts_with("flowchart TB\n"));
+    std::fs::write(home.path().join("kept.mmd"), "old").unwrap();
+    std::os::unix::fs::symlink("kept.mmd", home.path().join("link.mmd")).unwrap();
+    assert!(program(&["graph", script, "-o", "link.mmd"], home.path()).status.success());
+    assert!(home.path().join("link.mmd").is_symlink());
+    assert!(std::fs::read_to_string(home.path().join("kept.mmd")).unwrap().starts_with("flowchart TB\n"));
+}

@@ -9,6 +9,7 @@ use crate::cli::front::Front;
 use crate::cli::input::Input;
 use crate::cli::signals::Signals;
 use crate::engine::error::EngineError;
+use crate::engine::shell::quoted;
 use crate::run::session::{Pause, Session, Taken};
 
 /// What the command that resumes a session must say besides its id.
@@ -101,20 +102,15 @@ impl ResumeHint {
         let mut command = format!("bcc-script sessions resume {id}");
         if let Some(store) = &self.store {
             command.push_str(" --store ");
-            command.push_str(&quoted(&store.display().to_string()));
+            command.push_str(&quoted(store));
         }
         if self.trust {
             command.push_str(" --trust");
         }
         if let Some(file) = &self.record {
             command.push_str(" --record ");
-            command.push_str(&quoted(&file.display().to_string()));
+            command.push_str(&quoted(file));
         }
         command
     }
-}
-
-fn quoted(path: &str) -> String {
-    let plain = path.chars().all(|c| c.is_alphanumeric() || matches!(c, '/' | '.' | '-' | '_'));
-    if plain { path.to_owned() } else { format!("'{}'", path.replace('\'', r"'\''")) }
 }

@@ -1,6 +1,6 @@
 //! `graph`: draw a script: its phases, topics, actions, routes, skills and triggers.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 
@@ -9,7 +9,7 @@ use crate::cli::report;
 use crate::cli::sessions::print;
 use crate::engine::environment::Environment;
 use crate::engine::error::EngineError;
-use crate::engine::files::replace;
+use crate::engine::files::write::{is_same_file, replace};
 use crate::engine::graph::choose::{Format, GraphRequest, graph as draw};
 use crate::engine::graph::fold::Depth;
 
@@ -68,6 +68,9 @@ pub fn graph(options: &Graph, environment: &Environment) -> Result<Exit, EngineE
         }),
         only: options.only.clone(),
     };
+    if let Some(path) = &options.output {
+        may_hold_the_drawing(path, &options.file)?;
+    }
     let drawn = draw(&request, environment)?;
     report::warnings(&drawn.diagnostics);
     match &options.output {
@@ -79,4 +82,18 @@ pub fn graph(options: &Graph, environment: &Environment) -> Result<Exit, EngineE
         report::note(notice);
     }
     Ok(Exit::Done)
+}
+
+/// That the drawing takes the place of no script, under whatever name, and can be a file at all.
+fn may_hold_the_drawing(output: &Path, script: &Path) -> Result<(), EngineError> {
+    let shown = output.display();
+    if is_same_file(output, script) {
+        return Err(EngineError::usage(format!("{shown} is the script itself, and the drawing would take its place"))
+            .with_help("nothing was written; give the drawing a file of its own"));
+    }
+    if output.is_dir() {
+        return Err(EngineError::usage(format!("{shown} is a directory, and the drawing is one file"))
+            .with_help("give the name of a file, as in `-o drawing.mmd`"));
+    }
+    Ok(())
 }

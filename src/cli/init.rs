@@ -10,6 +10,7 @@ use crate::cli::sessions::{print, tell};
 use crate::engine::begin::init::{Begun, InitRequest, init as begin};
 use crate::engine::environment::Environment;
 use crate::engine::error::EngineError;
+use crate::engine::shell::quoted;
 use crate::words::language::Language;
 
 /// What to try first in a new project.
@@ -41,14 +42,19 @@ pub fn init(options: &Init, language: Language, environment: &Environment) -> Re
     for line in written(&begun) {
         tell(&line)?;
     }
+    for path in &begun.kept {
+        report::note(&format!("note: {path} was there before, and stays as it was"));
+    }
+    if begun.kept.iter().any(|path| path == ".gitignore") {
+        report::note("note: `.bcc/`, where sessions are stored, belongs into `.gitignore`");
+    }
     if let Some(why) = &begun.untrusted {
         report::note(&format!("note: {why}, so the project is not trusted yet; `bcc-script trust` does that later"));
     }
     print("")?;
+    tell("Now try:")?;
     if options.directory.is_some() && begun.directory != here() {
-        tell(&format!("Now go there with   cd {}   and try:", quoted(&directory.display().to_string())))?;
-    } else {
-        tell("Now try:")?;
+        print(&format!("  cd {}", quoted(&directory)))?;
     }
     for command in NEXT {
         print(&format!("  {command}"))?;
@@ -78,27 +84,4 @@ fn written(begun: &Begun) -> Vec<String> {
         }
     }
     lines
-}
-
-/// A path as a shell takes it.
-fn quoted(path: &str) -> String {
-    let plain = |c: char| c.is_alphanumeric() || matches!(c, '/' | '.' | '_' | '-' | '~');
-    if path.chars().all(plain) && !path.starts_with(['-', '~']) {
-        return path.to_owned();
-    }
-    format!("'{}'", path.replace('\'', "'\\''"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_path_is_quoted_where_a_shell_would_take_it_apart() {
-        for (path, shown) in
-            [("a/b-c", "a/b-c"), ("访谈", "访谈"), ("my talk", "'my talk'"), ("it's", "'it'\\''s'"), ("-x", "'-x'")]
-        {
-            assert_eq!(quoted(path), shown);
-        }
-    }
 }

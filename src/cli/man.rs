@@ -9,7 +9,7 @@ use crate::cli::arguments::Arguments;
 use crate::cli::exit::Exit;
 use crate::cli::sessions::tell;
 use crate::engine::error::EngineError;
-use crate::engine::files::replace;
+use crate::engine::files::write::replace;
 
 /// `man`.
 #[derive(Debug, Args)]

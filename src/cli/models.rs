@@ -16,6 +16,7 @@ use crate::engine::error::EngineError;
 use crate::engine::models::check::{Checked, check, every};
 use crate::engine::models::list::{KeyState, ListedModel, Listing, list};
 use crate::engine::project::Project;
+use crate::engine::shell::quoted;
 
 /// Nothing to tell in a cell.
 const NOTHING: &str = "–";
@@ -70,10 +71,17 @@ fn shown(listing: &Listing, project: &Project) -> Result<(), EngineError> {
         report::note(notice);
     }
     if listing.needs_trust && !listing.trusted {
-        let directory = project.directory.display();
-        report::note(&format!(
-            "this configuration is not trusted, so nothing is sent to its servers: read it, then say `bcc-script trust {directory}`"
-        ));
+        let command = format!("bcc-script trust {}", quoted(&project.directory));
+        let sends = listing.models.iter().any(|model| model.provider.sends());
+        report::note(&if sends {
+            format!(
+                "this configuration is not trusted, so nothing is sent to its servers: read it, then say `{command}`"
+            )
+        } else {
+            format!(
+                "this configuration is not trusted, so what it allows scripts does not count: read it, then say `{command}`"
+            )
+        });
     }
     Ok(())
 }

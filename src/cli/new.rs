@@ -11,6 +11,7 @@ use crate::engine::begin::new::{built_in_scheme, language as language_of, projec
 use crate::engine::begin::test::test;
 use crate::engine::environment::Environment;
 use crate::engine::error::EngineError;
+use crate::engine::shell::quoted;
 use crate::engine::templates::new::{NewScheme, new_scheme};
 use crate::engine::validate::names::Names;
 use crate::engine::validate::roots::here;
@@ -82,18 +83,18 @@ pub fn new(
         What::Script(_) => {
             let written = script(&project, &named.name, language)?;
             let path = shown(&written.path);
-            told(&path, &format!("bcc-script run {path}"))
+            told(&path, &format!("bcc-script run {}", quoted(&path)))
         }
         What::Skill(_) => {
             let written = skill(&project, &named.name, language)?;
             let path = shown(&written.path);
-            told(&path, &format!("bcc-script validate {path}"))
+            told(&path, &format!("bcc-script validate {}", quoted(&path)))
         }
         What::Test { script, .. } => {
             let about = test(&project, &named.name, script.as_deref(), language, environment);
             let written = runtime()?.block_on(about)?;
             let path = shown(&written.path);
-            told(&path, &format!("bcc-script test {path}"))
+            told(&path, &format!("bcc-script test {}", quoted(&path)))
         }
         What::Scheme { from, .. } => {
             let from = from.as_deref().unwrap_or_else(|| built_in_scheme(language));

@@ -11,7 +11,7 @@ use crate::cli::test_json::json;
 use crate::cli::test_report::{case, summary};
 use crate::engine::environment::Environment;
 use crate::engine::error::EngineError;
-use crate::engine::files::replace;
+use crate::engine::files::write::replace;
 use crate::engine::trial::coverage::coverage::Coverage;
 use crate::engine::trial::coverage::html::page::html;
 use crate::engine::trial::coverage::json::json as coverage_json;

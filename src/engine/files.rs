@@ -1,8 +1,11 @@
-//! Reading and replacing files: bounded, atomic, and the template layers of a project.
+//! Reading files: bounded, and the template layers of a project. (Writing them is below: `write`, `create`.)
+
+pub mod create;
+pub mod write;
 
 use std::collections::BTreeMap;
-use std::fs::{File, Metadata, OpenOptions};
-use std::io::{self, Read, Write};
+use std::fs::{Metadata, OpenOptions};
+use std::io::{self, Read};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -33,21 +36,6 @@ pub fn read_bounded(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     file.take(most + 1).read_to_end(&mut bytes)?;
     Ok(bytes)
-}
-
-/// Writes `bytes` to `path` so that a reader sees the old file or the new one, never half; makes missing directories.
-///
-/// # Errors
-/// As the operating system has them.
-pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let directory = path.parent().ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "it has no directory"))?;
-    std::fs::create_dir_all(directory)?;
-    let temporary =
-        directory.join(format!(".{}.{}", path.file_name().unwrap_or_default().to_string_lossy(), std::process::id()));
-    let mut file = File::create(&temporary)?;
-    file.write_all(bytes)?;
-    file.sync_all()?;
-    std::fs::rename(&temporary, path)
 }
 
 /// A script as a source file, under the name that it was asked for.

@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::engine::environment::Environment;
 use crate::engine::error::EngineError;
-use crate::engine::files::{read_bounded, replace};
+use crate::engine::files::read_bounded;
+use crate::engine::files::write::replace;
 use crate::engine::pin::sha256;
 
 /// The largest file of trusted directories that is read, in bytes.

@@ -173,7 +173,42 @@ fn a_name_that_will_not_do_or_is_taken_changes_nothing() {
     }
     fs::remove_dir_all(project.join("skills")).unwrap();
     fs::write(project.join("skills"), "a file").unwrap();
-    refused_in(&home, &project, &["new", "skill", "x"], 2, &["skills is there already"]);
+    refused_in(&home, &project, &["new", "skill", "x"], 2, &["skills is a file, and a folder is needed"]);
+}
+
+#[test]
+fn what_is_in_the_way_of_a_folder_is_told_as_what_it_is() {
+    let home = Home::new();
+    let project = project(&home, "en");
+    fs::create_dir(home.path().join("elsewhere")).unwrap();
+    fs::write(home.path().join("file"), "").unwrap();
+    for (leads, told) in [
+        ("../elsewhere", "skills is a link that leads out of the project"),
+        ("../nowhere", "skills is a link that leads nowhere"),
+        ("../file", "skills is a link to a file"),
+    ] {
+        let _ = fs::remove_dir_all(project.join("skills"));
+        let _ = fs::remove_file(project.join("skills"));
+        symlink(leads, project.join("skills")).unwrap();
+        let before = tree(home.path());
+        refused_in(&home, &project, &["new", "skill", "x"], 2, &[told, "help: nothing was changed"]);
+        assert_eq!(tree(home.path()), before, "{leads}");
+    }
+}
+
+#[test]
+fn a_name_that_some_systems_cannot_keep_or_tell_from_another_is_refused() {
+    let home = Home::new();
+    let project = project(&home, "en");
+    fs::write(project.join("scripts/Other.yml"), "").unwrap();
+    let before = tree(&project);
+    for what in ["script", "skill", "test", "scheme"] {
+        refused_in(&home, &project, &["new", what, "com1"], 2, &["Windows keeps it for a device"]);
+    }
+    for (what, name) in [("script", "First_Talk"), ("script", "other"), ("skill", "Small_step"), ("scheme", "OWN")] {
+        refused_in(&home, &project, &["new", what, name], 2, &["in case alone", "help: some systems"]);
+    }
+    assert_eq!(tree(&project), before);
 }
 
 #[test]

@@ -5,7 +5,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::engine::error::EngineError;
-use crate::engine::templates::create::create;
+use crate::engine::files::create::create;
+use crate::engine::files::write::name_beside;
 
 /// A file that is to be.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,19 +54,17 @@ pub fn in_the_way(base: &Path, drafts: &[Draft]) -> io::Result<Vec<String>> {
     Ok(found)
 }
 
-/// Writes `drafts` below `base`, and makes what is missing of `base` and of the folders in it. When something fails, what
-/// was made by then is taken away again.
+/// Writes `drafts` below `base` in their order, and makes what is missing of `base` and of the folders in it. A `base` that is
+/// not there comes into being with all of them at once. When something fails, what was made by then is taken away again.
 ///
 /// # Errors
 /// `Failed`, with what could not be taken away again, if anything.
 pub fn write_all(base: &Path, drafts: &[Draft]) -> Result<(), EngineError> {
     let mut made = Made::default();
-    let written = made.folder(base).and_then(|()| {
-        drafts.iter().try_for_each(|draft| {
-            let path = base.join(&draft.path);
-            made.folder(path.parent().unwrap_or(base)).and_then(|()| made.file(path, &draft.text))
-        })
-    });
+    let written = match base.symlink_metadata() {
+        Ok(_) => made.all(base, drafts),
+        Err(_) => made.whole(base, drafts),
+    };
     let Err(Torn { path, error }) = written else { return Ok(()) };
     let left = made.undo();
     let message = match left.as_slice() {
@@ -96,6 +95,27 @@ struct Torn {
 }
 
 impl Made {
+    /// A new folder with everything in it: under another name, until it is whole. Who is stopped in the middle can begin anew.
+    fn whole(&mut self, base: &Path, drafts: &[Draft]) -> Result<(), Torn> {
+        let torn = |error| Torn { path: base.to_path_buf(), error };
+        self.folder(base.parent().unwrap_or(Path::new("")))?;
+        let aside = name_beside(base).map_err(torn)?;
+        self.all(&aside, drafts).map_err(|Torn { path, error }| {
+            let path = path.strip_prefix(&aside).map(|inside| base.join(inside)).unwrap_or(path.clone());
+            Torn { path, error }
+        })?;
+        fs::rename(&aside, base).map_err(torn)
+    }
+
+    fn all(&mut self, base: &Path, drafts: &[Draft]) -> Result<(), Torn> {
+        self.folder(base)?;
+        drafts.iter().try_for_each(|draft| {
+            let path = base.join(&draft.path);
+            self.folder(path.parent().unwrap_or(base))?;
+            self.file(path, &draft.text)
+        })
+    }
+
     fn folder(&mut self, folder: &Path) -> Result<(), Torn> {
         let missing: Vec<&Path> = folder.ancestors().take_while(|one| !one.is_dir()).collect();
         for one in missing.into_iter().rev().filter(|one| !one.as_os_str().is_empty()) {

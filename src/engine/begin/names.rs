@@ -1,15 +1,13 @@
 //! The names that new scripts, skills and tests may have: they become ids and names of files.
 
 use crate::engine::error::EngineError;
+use crate::engine::portable::is_device;
 
 /// The longest name, in characters: as long as an id may be.
 const LONGEST: usize = 100;
 
 /// The longest name of a file, in bytes, that every file system takes; the ending takes five of them.
 const MOST_BYTES: usize = 250;
-
-/// Names that Windows keeps for devices: a project with such a file cannot be copied there.
-const DEVICES: [&str; 4] = ["con", "prn", "aux", "nul"];
 
 /// What a name may be.
 const RULE: &str = "a name is made of letters, digits, `_` and `-`, as in `first_talk` or `初次访谈`";
@@ -49,7 +47,7 @@ pub fn name(given: &str) -> Result<&str, EngineError> {
         };
         return Err(error.with_help(help));
     }
-    if DEVICES.contains(&name.to_lowercase().as_str()) {
+    if is_device(name) {
         return refused(format!("`{shown}` cannot be a name: Windows keeps it for a device"));
     }
     Ok(name)
@@ -84,6 +82,8 @@ mod tests {
             ("a\nb", "`\\n` may not stand in it", "`a_b` would do"),
             ("？", "may not stand in it", "made of letters"),
             ("NUL", "Windows", "made of letters"),
+            ("com1", "Windows", "made of letters"),
+            ("aux.first", "Windows", "made of letters"),
         ];
         for (given, why, help) in table {
             let error = name(given).unwrap_err();

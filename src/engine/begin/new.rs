@@ -8,6 +8,7 @@ use crate::engine::begin::names::name as name_of;
 use crate::engine::begin::texts::texts;
 use crate::engine::environment::Environment;
 use crate::engine::error::EngineError;
+use crate::engine::portable::differ_in_case_alone;
 use crate::engine::project::{Project, given_directory, is_marked};
 use crate::engine::validate::names::Names;
 use crate::engine::validate::roots::here;
@@ -107,12 +108,43 @@ pub fn one(project: &Project, folder: &str, name: &str, schema: &str, text: Stri
         .map_err(|error| EngineError::failed(format!("{folder}/ cannot be looked at: {error}")))?;
     if let Some(found) = found.first() {
         let shown = Names::seen_from(here()?).shown(&base.join(found));
+        if drafts.iter().all(|draft| draft.path != *found) {
+            return Err(no_folder(&base.join(found), &shown));
+        }
         let error = EngineError::usage(format!("{shown} is there already, and nothing was changed"));
         return Err(error.with_help("choose another name"));
+    }
+    let entries = std::fs::read_dir(base.join(folder)).into_iter().flatten();
+    let beside = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    let alike =
+        |there: &String| ["yaml", "yml"].iter().any(|ending| differ_in_case_alone(there, &format!("{name}.{ending}")));
+    if let Some(there) = beside.into_iter().find(alike) {
+        let message = format!("there is a file {folder}/{there}, whose name differs from `{name}` in case alone");
+        return Err(
+            EngineError::usage(message).with_help("some systems cannot tell the two files apart: choose another name")
+        );
     }
     let [draft, _] = drafts;
     write_all(base, std::slice::from_ref(&draft))?;
     Ok(base.join(draft.path))
+}
+
+/// What is in the way of a folder.
+fn no_folder(path: &Path, shown: &str) -> EngineError {
+    if !path.is_symlink() {
+        return EngineError::usage(format!("{shown} is a file, and a folder is needed"))
+            .with_help("nothing was changed; move the file away");
+    }
+    let error = match path.exists() {
+        true if path.is_dir() => {
+            EngineError::usage(format!("{shown} is a link that leads out of the project, and nothing is written there"))
+        }
+        true => EngineError::usage(format!("{shown} is a link to a file, and a folder is needed")),
+        false => EngineError::usage(format!("{shown} is a link that leads nowhere, and a folder is needed")),
+    };
+    error.with_help(
+        "nothing was changed; put a folder in the place of the link, or name the other project by `--project`",
+    )
 }
 
 fn filled(text: &str, name: &str) -> String {

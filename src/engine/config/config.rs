@@ -51,6 +51,25 @@ pub fn place(text: &str, table: &str, key: &str) -> Option<std::ops::Range<usize
     tables.get(table)?.get(key).map(toml::Spanned::span)
 }
 
+/// Where a byte of a text stands, both counted from 1; columns in characters.
+fn line_and_column(text: &str, at: usize) -> (usize, usize) {
+    let before = text.get(..text.floor_char_boundary(at)).unwrap_or_default();
+    let line = before.rsplit('\n').next().unwrap_or_default();
+    (before.matches('\n').count() + 1, line.chars().count() + 1)
+}
+
+/// What [`read`] says of `text`, without what the file holds: it tells a text that stands where another thing belongs.
+pub fn said(message: &str, text: &str) -> String {
+    let shown = without(message, text);
+    match shown.split_once("string \"") {
+        Some((begin, rest)) if begin.ends_with(": ") => match rest.rsplit_once("\", expected ") {
+            Some((_, expected)) => format!("{begin}string, expected {expected}"),
+            None => shown,
+        },
+        _ => shown,
+    }
+}
+
 /// What to do about what [`read`] says: the key or the name that was meant, where it names an unknown one.
 pub fn advice(message: &str) -> String {
     let mut names = message.split('`').skip(1).step_by(2);
@@ -87,8 +106,11 @@ pub fn table_of(model: &str) -> String {
 /// and the place, and shows no value of a key that holds a secret.
 pub fn parse(name: &str, text: &str) -> Result<Config, EngineError> {
     let config = read(text).map_err(|error| {
-        let shown = without(&error.to_string(), text);
-        EngineError::usage(format!("{name} cannot be read:\n{}", shown.trim_end())).with_help(advice(error.message()))
+        // Not the line itself: what is wrong with it may be that nobody can tell where a password in it ends.
+        let (line, column) = error.span().map_or((1, 1), |span| line_and_column(text, span.start));
+        let shown = said(error.message(), text);
+        EngineError::usage(format!("{name} cannot be read: line {line}, column {column}: {shown}"))
+            .with_help(advice(error.message()))
     })?;
     let faults = faults(&config);
     let Some(first) = faults.first() else { return Ok(config) };
@@ -164,5 +186,21 @@ mod tests {
         }
         let inline = "models = { default = { provider = \"openai\", api_key = \"geheim\" } }";
         assert!(!parse("bcc-script.toml", inline).unwrap_err().to_string().contains("geheim"));
+    }
+
+    #[test]
+    fn no_message_shows_a_line_or_a_value_of_a_file_that_cannot_be_read() {
+        for (text, place) in [
+            ("[models.a]\nbase_url = \"http://ann:geheim@host/v1\n", "line 2, column "),
+            ("[models.a]\nbase_url = 'http://ann:geheim@host/v1", "line 2, column "),
+            ("[models.a]\nbase_url = http://ann:geheim@host/v1\n", "line 2, column "),
+            (
+                "[models.a]\nprovider = \"openai\"\nmax_tokens = \"my geheim\"\n",
+                "line 3, column 14: invalid type: string, expected",
+            ),
+        ] {
+            let error = parse("bcc-script.toml", text).unwrap_err().to_string();
+            assert!(!error.contains("geheim") && error.contains(place), "{error}");
+        }
     }
 }

@@ -26,6 +26,10 @@ pub fn hidden(text: &str) -> Vec<Range<usize>> {
         hidden.extend(of_line(line).map(|range| start + range.start..start + range.end));
         start += line.len();
     }
+    if Places::of(text).is_none() {
+        // Where a text ends is not known then, nor what of an address is its user.
+        hidden.extend(users(text));
+    }
     // Texts over several lines, and passwords in addresses, are found where the file is TOML at all.
     for (path, value, span) in Places::of(text).iter().flat_map(Places::texts) {
         // Also below such a name, as in `key = { value = "…" }`; but the name of an environment variable is none.
@@ -69,6 +73,22 @@ pub fn user_of(address: &str) -> Option<&str> {
     let authority = rest.split(['/', '?', '#']).next()?;
     let (user, _) = authority.rsplit_once('@')?;
     Some(user).filter(|user| !user.is_empty() && address.contains("://"))
+}
+
+/// What stands between `://` and the last `@` of a line.
+fn users(text: &str) -> Vec<Range<usize>> {
+    let mut found = Vec::new();
+    let mut start = 0;
+    for line in text.split_inclusive('\n') {
+        let begins = line.find("://").map(|at| at + 3);
+        if let (Some(begins), Some(ends)) = (begins, line.rfind('@'))
+            && begins < ends
+        {
+            found.push(start + begins..start + ends);
+        }
+        start += line.len();
+    }
+    found
 }
 
 /// The value of a line whose key holds a secret, however broken the file is.
@@ -132,6 +152,8 @@ mod tests {
             "[models.a]\nheaders = { X = { env = \"Bearer geheim\" } }\n",
             "[models.a]\napi_key_env = \"Q7wgeheim\"\n",
             "[models.a]\nextra = { list = [{ secret = \"geheim\" }] }\n",
+            "[models.a]\nbase_url = \"http://ann:geheim@host/v1\n",
+            "[models.a]\nbase_url = http://ann:ge/geheim@host\n[models",
         ] {
             let shown = masked(text);
             assert!(!shown.contains("geheim"), "{shown}");

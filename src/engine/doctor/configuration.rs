@@ -7,6 +7,7 @@ use crate::engine::doctor::finding::Finding;
 use crate::engine::environment::Environment;
 use crate::engine::models::list::{KeyState, ListedModel, list};
 use crate::engine::project::{CONFIG_FILE, Project};
+use crate::engine::shell::quoted;
 
 /// What others than the owner of a file may do with it.
 const OTHERS: u32 = 0o077;
@@ -24,14 +25,14 @@ pub fn configuration(project: &Project) -> Vec<Finding> {
     let path = project.directory.join(CONFIG_FILE);
     if mode(&path).is_some_and(|mode| mode & OTHERS_WRITE != 0) {
         let note = Finding::note("configuration", format!("others on this machine may write {CONFIG_FILE}"));
-        found.push(note.with_help(format!("`chmod go-w {}`", path.display())));
+        found.push(note.with_help(format!("`chmod go-w {}`", quoted(&path))));
     }
     for (name, table) in &project.config.models {
         let Some(file) = &table.api_key_file else { continue };
         let path = project.directory.join(file);
         if mode(&path).is_some_and(|mode| mode & OTHERS != 0) {
             let message = format!("others on this machine may read the key of model `{name}` in {file}");
-            found.push(Finding::problem("configuration", message).with_help(format!("`chmod 600 {}`", path.display())));
+            found.push(Finding::problem("configuration", message).with_help(format!("`chmod 600 {}`", quoted(&path))));
         }
     }
     found
@@ -56,8 +57,13 @@ pub fn models(project: &Project, environment: &Environment) -> Vec<Finding> {
     if listing.needs_trust && listing.trusted {
         found.push(Finding::ok("trust", format!("{CONFIG_FILE} is trusted")));
     } else if listing.needs_trust {
-        let message = format!("{CONFIG_FILE} is not trusted, so nothing is sent to the models {}", servers.join(", "));
-        let help = format!("read it, then say `bcc-script trust {}`", project.directory.display());
+        let message = match servers.as_slice() {
+            [] => format!("{CONFIG_FILE} is not trusted, so what `[project] allow` lets scripts do does not count"),
+            servers => {
+                format!("{CONFIG_FILE} is not trusted, so nothing is sent to the models {}", servers.join(", "))
+            }
+        };
+        let help = format!("read it, then say `bcc-script trust {}`", quoted(&project.directory));
         found.push(Finding::problem("trust", message).with_help(help));
     }
     found.extend(listing.models.iter().flat_map(model));

@@ -30,11 +30,17 @@ pub fn editors(project: &Path) -> Vec<Finding> {
         found.push(note.with_help(format!("`bcc-script schema {name} > {file}`")));
     }
     if !current.is_empty() {
-        found.push(Finding::ok("editors", format!("the schemas of {} are those of this release", current.join(", "))));
+        let named = listed(&current);
+        found.push(Finding::ok("editors", format!("the schemas of {named} are those of this release")));
     }
     if current.is_empty() && found.is_empty() {
-        let note = Finding::note("editors", format!("there are no schemas for editors ({})", NAMES.join(", ")));
+        let note = Finding::note("editors", format!("there are no schemas for editors ({})", listed(&NAMES)));
         found.push(note.with_help("docs/editors.md tells how an editor can help; `bcc-script schema` prints them"));
     }
     found
+}
+
+/// Names as they are written, in every language.
+fn listed(names: &[&str]) -> String {
+    names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
 }

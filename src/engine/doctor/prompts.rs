@@ -3,8 +3,9 @@
 use crate::engine::doctor::finding::Finding;
 use crate::engine::files::TemplateFolders;
 use crate::engine::project::Project;
+use crate::engine::templates::shelf::Shelf;
 use crate::prompt::fault::TemplateError;
-use crate::prompt::layers::{Source, collect};
+use crate::prompt::layers::{DEFAULT_SCHEME, collect};
 use crate::prompt::templates::Templates;
 
 /// The most problems of one scheme that are told one by one.
@@ -13,10 +14,25 @@ const MOST: usize = 5;
 /// The default templates, and each scheme of the project.
 pub fn schemes(project: &Project) -> Vec<Finding> {
     let folders = TemplateFolders::of(&project.directory);
-    let schemes = folders.schemes();
+    let shelf = Shelf::of(&project.directory);
+    let mut schemes = shelf.schemes();
+    schemes.retain(|scheme| scheme != DEFAULT_SCHEME && shelf.is_of_project(scheme));
     let mut found: Vec<Finding> = one(&folders, None);
     for scheme in &schemes {
         found.extend(one(&folders, Some(scheme)));
+    }
+    // What is wrong with a file of a scheme is told with the scheme.
+    let told = |path: &str| {
+        let inside = |scheme: &String| path.starts_with(&format!("_system/config/custom/{scheme}/"));
+        path.starts_with("_system/config/default") || schemes.iter().any(inside)
+    };
+    for fault in shelf.faults() {
+        let message = format!("{}: {}", fault.path, fault.why);
+        match fault.fatal {
+            true if told(&fault.path) => {}
+            true => found.push(Finding::problem("templates", message)),
+            false => found.push(Finding::note("templates", message)),
+        }
     }
     let chosen = project.config.project.scheme.as_ref().filter(|chosen| !schemes.contains(chosen));
     if let Some(chosen) = chosen {

@@ -119,7 +119,9 @@ fn one(line: &str) -> String {
             '_' | '-' => inside,
             // `1.` and `1)` begin a list.
             '.' | ')' => !last.is_ascii_digit(),
-            ' ' | ',' | ':' | '!' | '?' | '(' | '/' | '=' | '%' | '\'' => true,
+            // `fa:fa-user` would be a picture.
+            ':' => rest.peek().is_none_or(|next| next.is_whitespace()),
+            ' ' | ',' | '!' | '?' | '(' | '/' | '=' | '%' | '\'' => true,
             c => !c.is_ascii_punctuation(),
         };
         if plain {
@@ -130,4 +132,15 @@ fn one(line: &str) -> String {
         last = c;
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_that_looks_like_a_picture_stays_text() {
+        assert_eq!(one("fa:fa-user"), "fa#58;fa-user");
+        assert_eq!(one("mdi:home: two:"), "mdi#58;home: two:");
+    }
 }

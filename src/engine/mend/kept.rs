@@ -1,24 +1,14 @@
 //! A mended text, put in the place of the file that it was made from: whole or not at all, with the same permissions, and only
 //! where nothing of the file is lost by it.
 
-use std::fs::{File, Metadata, OpenOptions, Permissions};
-use std::io::{self, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
-use std::path::{Path, PathBuf};
-
-use rustix::fs::{Access, access};
+use std::fs::Metadata;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 
 use crate::engine::files::read_bounded;
+use crate::engine::files::write::{Beside, may_be_written};
 use crate::source::text::MAX_FILE_BYTES;
-
-/// The bits of a mode that say who may do what.
-const PERMISSIONS: u32 = 0o7777;
-
-/// Any of these, and somebody may write.
-const WRITABLE: u32 = 0o222;
-
-/// How many names are tried for the file beside: others may be at work in the same folder.
-const MOST_NAMES: u32 = 100;
 
 /// Why a file was kept as it is.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -67,18 +57,17 @@ impl From<io::Error> for Kept {
 pub fn put(path: &Path, before: &str, after: &str) -> Result<(), Kept> {
     let real = std::fs::canonicalize(path)?;
     let metadata = writable(&real)?;
-    let beside = Beside::new(&real)?;
-    beside.write(after, &metadata)?;
+    let beside = Beside::own(&real)?;
+    beside.write(after.as_bytes())?;
+    beside.belong_like(&metadata).map_err(|_| Kept::Foreign)?;
+    beside.be_as(&metadata)?;
     // As late as can be: what an editor saved since this was read must not be lost.
     let now = writable(&real)?;
     let same = (now.dev(), now.ino()) == (metadata.dev(), metadata.ino());
     if !same || read_bounded(&real, MAX_FILE_BYTES as u64)? != before.as_bytes() {
         return Err(Kept::Changed);
     }
-    beside.take_the_place_of(&real)?;
-    // The name is on the disk as well when its folder is; what fails here can no longer be undone, and harms nobody.
-    let _ = real.parent().and_then(|folder| File::open(folder).ok()).map(|folder| folder.sync_all());
-    Ok(())
+    Ok(beside.take_the_place_of(&real)?)
 }
 
 /// What is known of a file that may be replaced.
@@ -87,63 +76,20 @@ fn writable(real: &Path) -> Result<Metadata, Kept> {
     if metadata.nlink() > 1 {
         return Err(Kept::Linked(metadata.nlink()));
     }
-    // To root everything is writable; what nobody may write to is meant to stay.
-    if metadata.mode() & WRITABLE == 0 || access(real, Access::WRITE_OK).is_err() {
+    if !may_be_written(real, &metadata) {
         return Err(Kept::ReadOnly);
     }
     Ok(metadata)
 }
 
-/// A new file in the folder of another one; removed unless it takes its place.
-struct Beside {
-    path: PathBuf,
-    file: File,
-}
-
-impl Beside {
-    fn new(real: &Path) -> io::Result<Self> {
-        let folder = real.parent().unwrap_or(Path::new("/"));
-        let id = std::process::id();
-        for number in 0..MOST_NAMES {
-            let path = folder.join(format!(".bcc-mend.{id}.{number}"));
-            match OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path) {
-                Ok(file) => return Ok(Self { path, file }),
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Err(io::Error::new(io::ErrorKind::AlreadyExists, "there are too many temporary files in its folder"))
-    }
-
-    fn write(&self, text: &str, like: &Metadata) -> Result<(), Kept> {
-        (&self.file).write_all(text.as_bytes())?;
-        let own = self.file.metadata()?;
-        if (own.uid(), own.gid()) != (like.uid(), like.gid()) {
-            fchown(&self.file, Some(like.uid()), Some(like.gid())).map_err(|_| Kept::Foreign)?;
-        }
-        self.file.set_permissions(Permissions::from_mode(like.mode() & PERMISSIONS))?;
-        self.file.sync_all()?;
-        Ok(())
-    }
-
-    fn take_the_place_of(&self, real: &Path) -> io::Result<()> {
-        std::fs::rename(&self.path, real)
-    }
-}
-
-impl Drop for Beside {
-    fn drop(&mut self) {
-        // After the renaming there is none of this name.
-        let _ = std::fs::remove_file(&self.path);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs::Permissions;
+    use std::os::unix::fs::PermissionsExt;
 
     fn mode(path: &Path) -> u32 {
-        std::fs::metadata(path).unwrap().mode() & PERMISSIONS
+        std::fs::metadata(path).unwrap().mode() & 0o7777
     }
 
     #[test]

@@ -84,7 +84,8 @@ pub fn list(project: &Project, environment: &Environment) -> Listing {
         default,
         why,
         trusted: project.trusted,
-        needs_trust: project.config.models.values().any(|table| table.provider.sends()),
+        needs_trust: !project.config.project.allow.is_empty()
+            || project.config.models.values().any(|table| table.provider.sends()),
         notices: alone.iter().filter_map(KeyAlone::notice).collect(),
         models,
     }

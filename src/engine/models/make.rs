@@ -16,6 +16,7 @@ use crate::engine::models::chain::chain;
 use crate::engine::models::shared::Shared;
 use crate::engine::models::surroundings::key_alone;
 use crate::engine::project::{CONFIG_FILE, Project, absolute};
+use crate::engine::shell::quoted;
 use crate::model::provider::{Manners, Provider};
 use crate::model::providers::configured::Configured;
 use crate::model::providers::fallback::Fallback;
@@ -122,7 +123,7 @@ impl Maker<'_> {
             return Err(EngineError::usage(format!(
                 "{place} in {CONFIG_FILE} names a file outside the project, which is not trusted"
             ))
-            .with_help(format!("say `bcc-script trust {}` once", self.project.directory.display())));
+            .with_help(format!("say `bcc-script trust {}` once", quoted(&self.project.directory))));
         }
         replay(&path)
     }
@@ -163,7 +164,8 @@ impl Maker<'_> {
             "{place} in {CONFIG_FILE} would send the conversation to a server, and {directory} is not trusted"
         ))
         .with_help(format!(
-            "read the file; if it does what you want, say `bcc-script trust {directory}` once, or `--trust` for this run"
+            "read the file; if it does what you want, say `bcc-script trust {}` once, or `--trust` for this run",
+            quoted(&self.project.directory)
         ))
     }
 

@@ -2,7 +2,6 @@
 
 pub mod asked;
 pub mod check;
-pub mod create;
 pub mod diff;
 pub mod find;
 pub mod list;

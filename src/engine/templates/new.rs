@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 use crate::check::templates::unused::name_and_version;
 use crate::engine::error::EngineError;
 use crate::engine::files::TemplateFolders;
+use crate::engine::files::create::create_all;
+use crate::engine::portable::differ_in_case_alone;
 use crate::engine::project::absolute;
-use crate::engine::templates::create::create_all;
 use crate::engine::templates::find::find;
 use crate::engine::templates::pulls::Pulls;
 use crate::engine::templates::scheme::may_be_made;
@@ -52,8 +53,7 @@ pub fn new_scheme(request: &NewScheme<'_>) -> Result<MadeScheme, EngineError> {
     let NewScheme { project, scheme, from, names } = *request;
     may_be_made(scheme)?;
     let shelf = Shelf::of(project);
-    let alike = |known: &String| known != scheme && known.to_lowercase() == scheme.to_lowercase();
-    if let Some(known) = shelf.schemes().into_iter().find(alike) {
+    if let Some(known) = shelf.schemes().into_iter().find(|known| differ_in_case_alone(known, scheme)) {
         let message = format!("there is a scheme `{known}`, whose name differs from `{scheme}` in case alone");
         return Err(EngineError::usage(message).with_help(
             "some systems cannot tell the two folders apart: choose another name, or write it the same way",

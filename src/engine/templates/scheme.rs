@@ -1,10 +1,8 @@
 //! The names of template schemes (LANGUAGE.md section 7): which a new one may have, and why another may not.
 
 use crate::engine::error::EngineError;
+use crate::engine::portable::is_device;
 use crate::prompt::layers::{DEFAULT_SCHEME, MAX_SCHEME_BYTES, is_scheme_name};
-
-/// Names that Windows keeps for devices: a project with such a folder cannot be copied there.
-const DEVICES: [&str; 4] = ["con", "prn", "aux", "nul"];
 
 /// What a scheme may be called.
 const RULE: &str = "a scheme is named by letters, digits, `_` and `-`, as in `gentle` or `访谈_2`";
@@ -37,17 +35,13 @@ pub fn may_be_made(name: &str) -> Result<(), EngineError> {
     if name.starts_with('-') {
         return refused(format!("`{shown}` cannot be the name of a scheme: a command would take it for an option"));
     }
-    let lower = name.to_lowercase();
-    if lower == DEFAULT_SCHEME {
+    if name.to_lowercase() == DEFAULT_SCHEME {
         return Err(EngineError::usage(format!(
             "`{shown}` is what the templates of `_system/config/default` are called, and no other scheme can be"
         ))
         .with_help("choose another name; to change those templates for all schemes, put files into that folder"));
     }
-    let numbered = |device: &str| {
-        lower.strip_prefix(device).is_some_and(|number| number.len() == 1 && number.bytes().all(|b| b.is_ascii_digit()))
-    };
-    if DEVICES.contains(&lower.as_str()) || numbered("com") || numbered("lpt") {
+    if is_device(name) {
         return refused(format!("`{shown}` cannot be the name of a scheme: Windows keeps it for a device"));
     }
     Ok(())

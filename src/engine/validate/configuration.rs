@@ -4,10 +4,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::check::levels::Levels;
-use crate::engine::config::config::{Config, advice, place, read};
+use crate::engine::config::config::{Config, advice, place, read, said};
 use crate::engine::config::faults::{Fault, faults};
 use crate::engine::config::places::Places;
-use crate::engine::config::secrets::{masked, without};
+use crate::engine::config::secrets::masked;
 use crate::engine::project::{CONFIG_FILE, config_bytes};
 use crate::engine::validate::names::Names;
 use crate::engine::validate::read::unreadable;
@@ -89,7 +89,7 @@ fn without_line(text: &str, at: usize) -> Option<String> {
 
 fn mistake(file: &Arc<SourceFile>, error: &toml::de::Error) -> Diagnostic {
     let span = error.span().map_or(Span::default(), |span| Span::new(span.start, span.end));
-    let message = format!("the configuration cannot be read: {}", without(error.message(), file.text()));
+    let message = format!("the configuration cannot be read: {}", said(error.message(), file.text()));
     Diagnostic::error("broken-configuration", message, &shown(file), span).with_help(advice(error.message()))
 }
 

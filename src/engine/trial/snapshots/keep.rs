@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use similar::TextDiff;
 
+use crate::engine::files::write::replace;
 use crate::engine::trial::snapshots::place::{FOLDER, test_name};
 
 /// The first lines of every file.
@@ -64,17 +65,7 @@ pub fn update(file: &Path, now: &str) -> Result<Kept, String> {
     if before.as_deref().map(body).as_deref() == Some(now) {
         return Ok(Kept::Same);
     }
-    let failed = |error: std::io::Error| format!("{error}");
-    let folder = file.parent().ok_or("it has no folder")?;
-    fs::create_dir_all(folder).map_err(failed)?;
-    let name = file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    let beside = folder.join(format!(".{name}.{}.new", std::process::id()));
-    let written = fs::write(&beside, format!("{HEAD}{now}")).and_then(|()| fs::rename(&beside, file));
-    if let Err(error) = written {
-        // What was begun is no snapshot; when it cannot be removed either, its name says so.
-        let _ = fs::remove_file(&beside);
-        return Err(failed(error));
-    }
+    replace(file, format!("{HEAD}{now}").as_bytes()).map_err(|error| error.to_string())?;
     Ok(if before.is_some() { Kept::Changed } else { Kept::New })
 }
 

@@ -2,7 +2,9 @@
 
 use std::fs;
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
+
+use crate::engine::files::write::{Beside, name_beside};
 
 /// Writes `bytes` to a new file: a reader sees nothing or all of it. Says whether it was made; a file, a folder or a link that
 /// has the name already stays as it is. The folder must be there.
@@ -13,17 +15,15 @@ pub fn create(path: &Path, bytes: &[u8]) -> io::Result<bool> {
     if path.symlink_metadata().is_ok() {
         return Ok(false);
     }
-    let temporary = beside(path)?;
-    let made = write(&temporary, bytes).and_then(|()| match fs::hard_link(&temporary, path) {
+    let beside = Beside::usual(path)?;
+    beside.write(bytes)?;
+    match fs::hard_link(beside.path(), path) {
         Ok(()) => Ok(true),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
         // Some file systems know no second names. That somebody makes the file in this moment is all that is not seen.
-        Err(_) if path.symlink_metadata().is_err() => fs::rename(&temporary, path).map(|()| true),
+        Err(_) if path.symlink_metadata().is_err() => beside.take_the_place_of(path).map(|()| true),
         Err(error) => Err(error),
-    });
-    // After a rename it is gone.
-    let _ = fs::remove_file(&temporary);
-    made
+    }
 }
 
 /// What [`create_all`] did.
@@ -55,7 +55,7 @@ pub fn create_all(folder: &Path, files: &[(String, Vec<u8>)]) -> io::Result<Crea
 }
 
 fn new_folder(folder: &Path, files: &[(String, Vec<u8>)]) -> io::Result<Created> {
-    let temporary = beside(folder)?;
+    let temporary = name_beside(folder)?;
     let made = fs::create_dir(&temporary)
         .and_then(|()| files.iter().try_for_each(|(name, bytes)| write(&temporary.join(name), bytes)))
         .and_then(|()| fs::rename(&temporary, folder));
@@ -79,14 +79,6 @@ fn into_folder(folder: &Path, files: &[(String, Vec<u8>)]) -> io::Result<Created
         }
     }
     Ok(created)
-}
-
-/// A hidden name in the same folder that nobody else has.
-fn beside(path: &Path) -> io::Result<PathBuf> {
-    let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it has no name"));
-    };
-    Ok(folder.join(format!(".{}.{}", name.to_string_lossy(), uuid::Uuid::now_v7().simple())))
 }
 
 fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
