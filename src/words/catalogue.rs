@@ -88,7 +88,7 @@ impl Catalogue {
 
     /// Whether a pattern is to be looked for with the space around the text.
     fn spaced(&self, text: &str) -> bool {
-        self.candidates(text).any(|pattern| pattern.captured(text, false).is_some())
+        self.candidates(text).any(|pattern| pattern.captured(text).is_some())
     }
 
     fn candidates(&self, text: &str) -> impl Iterator<Item = &Pattern> {
@@ -102,17 +102,11 @@ impl Catalogue {
     }
 
     fn by_pattern(&self, text: &str, depth: usize) -> Option<String> {
-        let candidates: Vec<&Pattern> = self.candidates(text).collect();
-        [false, true].into_iter().find_map(|loose| {
-            candidates.iter().find_map(|pattern| {
-                let captured = pattern.captured(text, loose)?;
-                self.filled(pattern, &captured, depth)
-            })
-        })
+        self.candidates(text).find_map(|pattern| self.filled(pattern, &pattern.captured(text)?, depth))
     }
 
     fn filled(&self, pattern: &Pattern, captured: &[Captured<'_, '_>], depth: usize) -> Option<String> {
-        let mut sure = pattern.letters >= FEW_LETTERS;
+        let mut sure = pattern.letters >= FEW_LETTERS || pattern.has_lines();
         let mut by_chance = false;
         let said = pattern.translated(captured, |of| {
             if of.code {
