@@ -102,7 +102,15 @@ impl Catalogue {
     }
 
     fn by_pattern(&self, text: &str, depth: usize) -> Option<String> {
-        self.candidates(text).find_map(|pattern| self.filled(pattern, &pattern.captured(text)?, depth))
+        self.candidates(text).find_map(|pattern| {
+            let captured = pattern.captured(text)?;
+            // `1 of 2 turns, 3 of 4 calls` are two texts and not one `{} of {} calls`.
+            let list = captured.iter().any(|of| !of.code && of.text.contains(", "));
+            let several = (list && pattern.letters < 2 * FEW_LETTERS)
+                .then(|| joined(text, &|part| self.found(part, depth - 1)))
+                .flatten();
+            several.or_else(|| self.filled(pattern, &captured, depth))
+        })
     }
 
     fn filled(&self, pattern: &Pattern, captured: &[Captured<'_, '_>], depth: usize) -> Option<String> {

@@ -148,6 +148,8 @@ fn sentences_that_the_code_puts_together_are_said_one_by_one() {
         ("{} errors", "{1} 个错误"),
         ("{} warnings", "{1} 个警告"),
         ("kinds are {}", "动作类型有 {1}"),
+        ("{used} of {limit} turns", "{used} / {limit} 回合"),
+        ("{used} of {limit} calls", "{used} / {limit} 次调用"),
     ]);
     let table = [
         ("remove it; write `a; b`", "删除它；写成 `a; b`"),
@@ -161,6 +163,7 @@ fn sentences_that_the_code_puts_together_are_said_one_by_one() {
         ("2 errors, 1 warnings", "2 个错误，1 个警告"),
         ("kinds are `a`, `b` or `c`", "动作类型有 `a`、`b` 或 `c`"),
         ("`a`, `b` and `c`", "`a`、`b` 和 `c`"),
+        ("1 of 2 turns, 3 of 4 calls", "1 / 2 回合，3 / 4 次调用"),
         ("kinds are `a`, `b, c`", "动作类型有 `a`、`b, c`"),
         ("  remove it\n", "  删除它\n"),
         ("rock and roll", "rock and roll"),
