@@ -248,6 +248,52 @@ fn findings_are_told_in_chinese_and_lines_of_files_are_not() {
     insta::assert_snapshot!("run_with_errors", shown(&home, &chinese(&home, &["run", "broken.yaml"], "")));
 }
 
+/// A name that would be said in Chinese, were it a sentence of the program's.
+const FILE: &str = "no files; remove it.yaml";
+
+#[test]
+fn names_of_files_are_never_translated() {
+    let home = Home::new();
+    for folder in ["a", "n/tests"] {
+        fs::create_dir_all(home.path().join(folder)).unwrap();
+    }
+    home.file("a/broken.yaml", BROKEN);
+    home.file(&format!("n/{FILE}"), BROKEN);
+    home.file(&format!("n/tests/{FILE}"), "test: a talk\nscript: none.yaml\ndialogue: []\n");
+    let path = format!("n/{FILE}");
+    let (missing, below) = (format!("m/{FILE}"), format!("a/broken.yaml/{FILE}"));
+    let commands: [&[&str]; 17] = [
+        &["validate", &path],
+        &["validate", &missing],
+        &["validate", &below],
+        &["migrate", &missing],
+        &["migrate", &path],
+        &["run", &path],
+        &["run", &missing],
+        &["run", &path, "--project", &missing],
+        &["run", &path, "--store", &path],
+        &["sessions", "list", "--store", &missing],
+        &["sessions", "list", "--store", &path],
+        &["test", &missing],
+        &["test", "n/tests"],
+        &["trust", &missing],
+        &["graph", &missing],
+        &["run", &path, "--vars", &missing],
+        &["init", &path],
+    ];
+    for arguments in commands {
+        let finished = chinese(&home, arguments, "");
+        let told = format!("{}{}", finished.out, finished.err);
+        assert!(told.contains(FILE), "{arguments:?}\n{told}");
+        assert!(
+            !told.contains("没有文件；") && !told.contains("删除它.yaml") && !told.contains("；remove"),
+            "{arguments:?}\n{told}"
+        );
+        let chinese = |line: &str| line.chars().any(|c| matches!(c, '\u{4e00}'..='\u{9fff}'));
+        assert!(told.lines().any(chinese), "{arguments:?}\n{told}");
+    }
+}
+
 #[test]
 fn a_session_is_told_of_in_chinese_and_its_words_are_not() {
     let home = Home::new();
@@ -292,8 +338,13 @@ fn the_commands_of_the_terminal_answer_in_chinese() {
 fn a_test_report_is_in_chinese_and_documents_for_programs_are_not() {
     let home = Home::new();
     home.file("talk.yaml", TALK);
-    home.file("test.yaml", "test: a talk\nscript: talk.yaml\ndialogue:\n  - ai: { contains: warning }\n");
+    home.file(
+        "test.yaml",
+        "test: a talk\nscript: talk.yaml\ndialogue:\n  - ai: { contains: \"remove it. Then warning\" }\n",
+    );
     insta::assert_snapshot!("test", shown(&home, &chinese(&home, &["test", "test.yaml"], "")));
+    home.file("place.yaml", "test: a place\nscript: talk.yaml\ndialogue:\n  - expect: { location: opening, status: completed }\n  - expect: { location: warning }\n");
+    insta::assert_snapshot!("test_of_a_place", shown(&home, &chinese(&home, &["test", "place.yaml"], "")));
     for format in ["json", "sarif", "github"] {
         home.file("broken.yaml", BROKEN);
         let arguments = ["validate", "broken.yaml", "--format", format];

@@ -74,8 +74,9 @@ pub fn graph(options: &Graph, environment: &Environment) -> Result<Exit, EngineE
     let drawn = draw(&request, environment)?;
     report::warnings(&drawn.diagnostics);
     match &options.output {
-        Some(path) => replace(path, drawn.text.as_bytes())
-            .map_err(|error| EngineError::failed(format!("{} cannot be written: {error}", path.display())))?,
+        Some(path) => replace(path, drawn.text.as_bytes()).map_err(|error| {
+            EngineError::failed(format!("{path} cannot be written: {error}", path = path.display()))
+        })?,
         None => print(drawn.text.trim_end_matches('\n'))?,
     }
     for notice in &drawn.notices {

@@ -40,10 +40,13 @@ pub fn man(options: &Man) -> Result<Exit, EngineError> {
         };
     };
     if directory.exists() && !directory.is_dir() {
-        return Err(EngineError::usage(format!("{} is a file, and the pages need a directory", directory.display())));
+        return Err(EngineError::usage(format!(
+            "{path} is a file, and the pages need a directory",
+            path = directory.display()
+        )));
     }
     let written = all(&whole, directory)?;
-    tell(&format!("{written} pages in {}", directory.display()))?;
+    tell(&format!("{written} pages in {path}", path = directory.display()))?;
     Ok(Exit::Done)
 }
 
@@ -52,7 +55,7 @@ fn all(command: &Command, directory: &Path) -> Result<usize, EngineError> {
     let (name, page) = page(command.clone())?;
     let path = directory.join(name);
     replace(&path, &page)
-        .map_err(|error| EngineError::failed(format!("{} cannot be written: {error}", path.display())))?;
+        .map_err(|error| EngineError::failed(format!("{path} cannot be written: {error}", path = path.display())))?;
     let below = command.get_subcommands().filter(|below| !below.is_hide_set());
     below.map(|below| all(below, directory)).try_fold(1, |sum, count| Ok(sum + count?))
 }

@@ -153,7 +153,7 @@ async fn of_session(
         None => store_path(project, environment, None),
     };
     if !path.exists() {
-        return Err(EngineError::usage(format!("there is no store {}", path.display()))
+        return Err(EngineError::usage(format!("there is no store {path}", path = path.display()))
             .with_help("run a script first, or say where the store is with `--store`"));
     }
     // Nothing is written, and no session is held: one that runs goes on undisturbed.

@@ -93,7 +93,7 @@ fn located(store: &Store, environment: &Environment) -> Result<PathBuf, EngineEr
 fn existing(store: &Store, environment: &Environment, access: Access) -> Result<Arc<dyn Archive>, EngineError> {
     let path = located(store, environment)?;
     if !path.exists() {
-        return Err(EngineError::usage(format!("there is no store {}", path.display()))
+        return Err(EngineError::usage(format!("there is no store {path}", path = path.display()))
             .with_help("run a script first, or say where the store is with `--store`"));
     }
     let archive = if access == Access::Read { open_read_only(&path)? } else { open(&path)? };
@@ -126,7 +126,7 @@ async fn resume(options: Resume, environment: Environment, front: Front) -> Resu
     let project = Project::of(Path::new("."), None, options.trust, &environment)?;
     let path = store_path(&project, &environment, options.store.store.as_deref());
     if !path.exists() {
-        return Err(EngineError::usage(format!("there is no store {}", path.display()))
+        return Err(EngineError::usage(format!("there is no store {path}", path = path.display()))
             .with_help("say where the store is with `--store`"));
     }
     let budget = asked(&options.budget)?;

@@ -126,7 +126,7 @@ fn tell(options: &Test, format: Format, coverage: &Coverage) -> Result<(), Engin
 /// Writes a report to a file.
 fn kept(file: &Path, text: &str) -> Result<(), EngineError> {
     replace(file, text.as_bytes())
-        .map_err(|error| EngineError::failed(format!("{} cannot be written: {error}", file.display())))
+        .map_err(|error| EngineError::failed(format!("{path} cannot be written: {error}", path = file.display())))
 }
 
 fn write(text: &str) -> Result<(), EngineError> {

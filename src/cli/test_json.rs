@@ -41,8 +41,8 @@ fn failure(failure: &Failure) -> Value {
     value!({
         "line": failure.line,
         "message": failure.message,
-        "expected": failure.expected,
-        "found": failure.found,
+        "expected": failure.expected.to_string(),
+        "found": failure.found.to_string(),
         "help": failure.help,
         "after": failure.said,
     })

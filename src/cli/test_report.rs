@@ -98,15 +98,16 @@ fn told(ran: &Ran, failure: &Failure, paint: Paint, out: &mut String) {
     let _ = writeln!(out, "    {}", paint.in_color(RED, &plain(&language.said(&failure.message))));
     if let Some(exact) = &failure.exact {
         block("expected", &plain(exact), language, out);
-        block("found", &plain(&failure.found), language, out);
-        let pieces = condensed(difference(exact, failure.found.trim()));
+        let found = failure.found.said(language);
+        block("found", &plain(&found), language, out);
+        let pieces = condensed(difference(exact, found.trim()));
         block("differs", &paint.difference(&pieces), language, out);
     } else {
         if !failure.expected.is_empty() {
-            block("expected", &plain(&language.said(&failure.expected)), language, out);
+            block("expected", &plain(&failure.expected.said(language)), language, out);
         }
         if !failure.found.is_empty() {
-            block("found", &plain(&failure.found), language, out);
+            block("found", &plain(&failure.found.said(language)), language, out);
         }
     }
     if let Some(help) = &failure.help {

@@ -17,18 +17,20 @@ use crate::engine::trust::trust as keep;
 pub fn trust(options: &Trust, environment: &Environment) -> Result<Exit, EngineError> {
     let directory = match &options.directory {
         Some(directory) if directory.is_dir() => absolute(directory),
-        Some(directory) => return Err(EngineError::usage(format!("there is no directory {}", directory.display()))),
+        Some(directory) => {
+            return Err(EngineError::usage(format!("there is no directory {path}", path = directory.display())));
+        }
         None => Project::of(std::path::Path::new("."), None, false, environment)?.directory,
     };
     let project = Project::in_directory(directory.clone(), false, environment)?;
     let Some(bytes) = config_bytes(&directory)? else {
         return Err(EngineError::usage(format!(
-            "{} has no {CONFIG_FILE}, so there is nothing to trust",
-            directory.display()
+            "{path} has no {CONFIG_FILE}, so there is nothing to trust",
+            path = directory.display()
         )));
     };
     keep(environment, &directory, &bytes)?;
-    report::note(&format!("trusted: {CONFIG_FILE} of {}", directory.display()));
+    report::note(&format!("trusted: {CONFIG_FILE} of {path}", path = directory.display()));
     for (name, model) in &project.config.models {
         if let Some(server) = model.server().filter(|_| model.provider.sends()) {
             report::note(&format!("  model `{name}` may send conversations to {}", address(server)));

@@ -64,7 +64,7 @@ const MOST_SCHEMAS: usize = 200;
 pub fn reply_schemas(project: &Path) -> Result<BTreeMap<String, String>, EngineError> {
     let read = |(path, name, text): (PathBuf, String, Result<String, String>)| match text {
         Ok(text) => Ok((name, text)),
-        Err(why) => Err(EngineError::usage(format!("{} cannot be read: {why}", path.display()))),
+        Err(why) => Err(EngineError::usage(format!("{path} cannot be read: {why}", path = path.display()))),
     };
     reply_schema_files(project).into_iter().map(read).collect()
 }

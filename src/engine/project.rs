@@ -78,7 +78,9 @@ pub fn given_directory(given: Option<&Path>, environment: &Environment) -> Resul
     let given = given.map(Path::to_path_buf).or_else(|| environment.get("BCC_PROJECT").map(PathBuf::from));
     match given {
         Some(given) if given.is_dir() => Ok(Some(absolute(&given))),
-        Some(given) => Err(EngineError::usage(format!("the project directory {} does not exist", given.display()))),
+        Some(given) => {
+            Err(EngineError::usage(format!("the project directory {path} does not exist", path = given.display())))
+        }
         None => Ok(None),
     }
 }
@@ -91,11 +93,11 @@ pub fn config_bytes(directory: &Path) -> Result<Option<Vec<u8>>, EngineError> {
     let path = directory.join(CONFIG_FILE);
     match read_bounded(&path, MOST_CONFIG_BYTES) {
         Ok(bytes) if bytes.len() as u64 > MOST_CONFIG_BYTES => {
-            Err(EngineError::usage(format!("{} is larger than {MOST_CONFIG_BYTES} bytes", path.display())))
+            Err(EngineError::usage(format!("{path} is larger than {MOST_CONFIG_BYTES} bytes", path = path.display())))
         }
         Ok(bytes) => Ok(Some(bytes)),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(EngineError::usage(format!("{} cannot be read: {error}", path.display()))),
+        Err(error) => Err(EngineError::usage(format!("{path} cannot be read: {error}", path = path.display()))),
     }
 }
 

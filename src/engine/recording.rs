@@ -117,8 +117,8 @@ impl FileRecorder {
             recorder.begin(header)?;
             let notice = (!calls.is_empty()).then(|| {
                 format!(
-                    "{} begins in the middle of the session: it cannot be replayed from the beginning",
-                    path.display()
+                    "{path} begins in the middle of the session: it cannot be replayed from the beginning",
+                    path = path.display()
                 )
             });
             return Ok((recorder, notice));
@@ -154,8 +154,9 @@ impl FileRecorder {
         // That it can be written is found out now, not in the middle of the conversation.
         OpenOptions::new().append(true).open(&path).map_err(|error| unwritable(&path, &error))?;
         let missing = calls.len().saturating_sub(recorded);
-        let notice = (missing > 0)
-            .then(|| format!("{} lacks {missing} calls that were made while nothing was recorded", path.display()));
+        let notice = (missing > 0).then(|| {
+            format!("{path} lacks {missing} calls that were made while nothing was recorded", path = path.display())
+        });
         Ok((Self { path, state: Mutex::default() }, notice))
     }
 
@@ -206,7 +207,8 @@ impl FileRecorder {
 impl Recorder for FileRecorder {
     fn record(&self, calls: &[Recorded], masker: &Masker) -> Result<(), String> {
         let mut state = self.state();
-        let told = |error: io::Error| format!("the recording {} cannot be written: {error}", self.path.display());
+        let told =
+            |error: io::Error| format!("the recording {path} cannot be written: {error}", path = self.path.display());
         if state.masked != masker.count() {
             self.mask_again(masker).map_err(told)?;
             state.masked = masker.count();
@@ -375,7 +377,7 @@ fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
 }
 
 fn unwritable(path: &Path, error: &io::Error) -> EngineError {
-    EngineError::failed(format!("the recording {} cannot be written: {error}", path.display()))
+    EngineError::failed(format!("the recording {path} cannot be written: {error}", path = path.display()))
         .with_help("choose a file in a folder that you may write to, with room on its disk")
 }
 

@@ -31,10 +31,12 @@ fn load(path: &Path) -> Result<Trusted, EngineError> {
     let bytes = match read_bounded(path, MOST_BYTES) {
         Ok(bytes) => bytes,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Trusted::default()),
-        Err(error) => return Err(EngineError::failed(format!("{} cannot be read: {error}", path.display()))),
+        Err(error) => {
+            return Err(EngineError::failed(format!("{path} cannot be read: {error}", path = path.display())));
+        }
     };
     serde_json::from_slice(&bytes).map_err(|error| {
-        EngineError::failed(format!("{} is damaged: {error}", path.display()))
+        EngineError::failed(format!("{path} is damaged: {error}", path = path.display()))
             .with_help("remove it and trust your projects anew")
     })
 }
@@ -59,7 +61,8 @@ pub fn trust(environment: &Environment, directory: &Path, text: &[u8]) -> Result
     trusted.version = 1;
     trusted.directories.insert(directory.to_string_lossy().into_owned(), sha256(text));
     let json = serde_json::to_vec_pretty(&trusted).map_err(|error| EngineError::failed(error.to_string()))?;
-    replace(&path, &json).map_err(|error| EngineError::failed(format!("{} cannot be written: {error}", path.display())))
+    replace(&path, &json)
+        .map_err(|error| EngineError::failed(format!("{path} cannot be written: {error}", path = path.display())))
 }
 
 #[cfg(test)]

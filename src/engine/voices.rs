@@ -62,7 +62,7 @@ pub fn voices(
 fn notices(project: &Project, chosen: &Chosen) -> Vec<String> {
     let mut notices = chosen.notices.clone();
     if project.has_config && !project.trusted && !project.config.project.allow.is_empty() {
-        notices.push(format!("`allow` does not count: {} is not trusted", project.directory.display()));
+        notices.push(format!("`allow` does not count: {path} is not trusted", path = project.directory.display()));
     }
     notices
 }

@@ -88,7 +88,7 @@ impl Catalogue {
 
     /// Whether a pattern is to be looked for with the space around the text.
     fn spaced(&self, text: &str) -> bool {
-        self.candidates(text).any(|pattern| pattern.captured(text, false).is_some())
+        self.candidates(text).any(|pattern| pattern.captured(text).is_some())
     }
 
     fn candidates(&self, text: &str) -> impl Iterator<Item = &Pattern> {
@@ -102,17 +102,19 @@ impl Catalogue {
     }
 
     fn by_pattern(&self, text: &str, depth: usize) -> Option<String> {
-        let candidates: Vec<&Pattern> = self.candidates(text).collect();
-        [false, true].into_iter().find_map(|loose| {
-            candidates.iter().find_map(|pattern| {
-                let captured = pattern.captured(text, loose)?;
-                self.filled(pattern, &captured, depth)
-            })
+        self.candidates(text).find_map(|pattern| {
+            let captured = pattern.captured(text)?;
+            // `1 of 2 turns, 3 of 4 calls` are two texts and not one `{} of {} calls`.
+            let list = captured.iter().any(|of| !of.code && of.text.contains(", "));
+            let several = (list && pattern.letters < 2 * FEW_LETTERS)
+                .then(|| joined(text, &|part| self.found(part, depth - 1)))
+                .flatten();
+            several.or_else(|| self.filled(pattern, &captured, depth))
         })
     }
 
     fn filled(&self, pattern: &Pattern, captured: &[Captured<'_, '_>], depth: usize) -> Option<String> {
-        let mut sure = pattern.letters >= FEW_LETTERS;
+        let mut sure = pattern.letters >= FEW_LETTERS || pattern.has_lines();
         let mut by_chance = false;
         let said = pattern.translated(captured, |of| {
             if of.code {

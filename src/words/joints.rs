@@ -2,27 +2,22 @@
 
 use crate::words::catalogue::is_prose;
 
-/// What stands between parts, and what stands there in Chinese, in the order in which they are looked for. One part that is known
-/// is enough where the joint is `strong`; elsewhere the others must be known too or be no prose.
-const JOINTS: [(&str, &str, bool); 6] = [
-    ("; ", "；", true),
-    (". ", "。", true),
-    (": ", "：", true),
-    (", ", "，", false),
-    (" or ", "或", false),
-    (" and ", "和", false),
-];
+/// What stands between parts, and what stands there in Chinese, in the order in which they are looked for. Every part
+/// must be known, or be no prose: words of others, as the name of a file, may hold a sentence of ours.
+const JOINTS: [(&str, &str); 6] =
+    [("; ", "；"), (". ", "。"), (": ", "："), (", ", "，"), (" or ", "或"), (" and ", "和")];
 
 /// `text` said part by part, where it is several; `said` knows a part or does not.
 pub(crate) fn joined(text: &str, said: &dyn Fn(&str) -> Option<String>) -> Option<String> {
     if let Some((before, inside)) = bracket(text) {
         let (told, remark) = (said(before), said(inside));
-        if told.is_some() || remark.is_some() {
+        let known = |said: &Option<String>, part: &str| said.is_some() || !is_prose(part);
+        if (told.is_some() || remark.is_some()) && known(&told, before) && known(&remark, inside) {
             let told = told.unwrap_or_else(|| before.to_owned());
             return Some(format!("{told}（{}）", remark.unwrap_or_else(|| inside.to_owned())));
         }
     }
-    JOINTS.iter().find_map(|(joint, chinese, strong)| {
+    JOINTS.iter().find_map(|(joint, chinese)| {
         let parts = split(text, joint);
         if parts.len() < 2 {
             return None;
@@ -32,7 +27,7 @@ pub(crate) fn joined(text: &str, said: &dyn Fn(&str) -> Option<String>) -> Optio
         let sentence = known.iter().zip(&parts).any(|(known, part)| known.is_some() && is_prose(part));
         let any = sentence || known.iter().all(Option::is_some);
         let all = || known.iter().zip(&parts).all(|(known, part)| known.is_some() || !is_prose(part));
-        if !any || !(*strong || all()) {
+        if !any || !all() {
             return None;
         }
         let told = known.into_iter().zip(&parts).map(|(known, part)| known.unwrap_or_else(|| (*part).to_owned()));

@@ -55,10 +55,14 @@ impl Language {
     /// The sentence `literal` in this language with `values` in its `{places}`, untouched whatever they say: for what holds
     /// the words of people and models.
     pub fn filled(self, literal: &str, values: &[(&str, &str)]) -> String {
-        let known = match self {
+        fill(self.literal(literal).unwrap_or(literal), values)
+    }
+
+    /// What stands in the catalogue for a literal.
+    pub(crate) fn literal(self, literal: &str) -> Option<&'static str> {
+        match self {
             Self::English => None,
             Self::Chinese => Catalogue::chinese().literal(literal),
-        };
-        fill(known.unwrap_or(literal), values)
+        }
     }
 }

@@ -9,6 +9,7 @@ pub mod chinese;
 pub mod joints;
 pub mod language;
 pub mod pattern;
+pub mod told;
 
 #[cfg(test)]
 mod tests;

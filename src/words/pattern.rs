@@ -5,14 +5,18 @@
 pub enum Piece {
     /// Words that stand in every text made from it.
     Text(String),
-    /// `{name}`. Inside backticks it holds data, such as the name of a file's key, which is the same in every language.
+    /// `{name}`. Inside backticks or 「」 it holds data, such as the name of a file's key, which is the same in every language;
+    /// so it does with one of the names that paths have in messages ([`PATHS`]).
     Place {
         /// Its name; unnamed ones are `1`, `2`, … in their order.
         name: String,
-        /// Whether it stands inside backticks.
+        /// Whether it stands inside backticks or 「」, or holds a path.
         code: bool,
     },
 }
+
+/// Places that hold paths. A file may be called as a sentence is.
+const PATHS: [&str; 6] = ["directory", "file", "folder", "path", "shown", "store"];
 
 /// The pieces of a format literal. `{{` and `}}` are braces, `{x:?}` is `{x}`, `{}` and `{:>3}` are `{1}`, `{2}`, …, and `{0}` is
 /// `{1}`. Braces with anything else between them are words.
@@ -28,7 +32,7 @@ pub(crate) fn pieces_of_translation(text: &str) -> Vec<Piece> {
 fn read(literal: &str, from_zero: bool) -> Vec<Piece> {
     let mut pieces = Vec::new();
     let mut text = String::new();
-    let (mut code, mut unnamed) = (false, 0);
+    let (mut code, mut quoted, mut unnamed) = (false, false, 0);
     let mut rest = literal;
     while let Some(c) = rest.chars().next() {
         let after = rest.get(c.len_utf8()..).unwrap_or_default();
@@ -44,11 +48,13 @@ fn read(literal: &str, from_zero: bool) -> Vec<Piece> {
             if !text.is_empty() {
                 pieces.push(Piece::Text(std::mem::take(&mut text)));
             }
+            let code = code || quoted || PATHS.contains(&name.as_str());
             pieces.push(Piece::Place { name, code });
             rest = behind;
             continue;
         }
         code ^= c == '`';
+        quoted = c == '「' || quoted && c != '」';
         text.push(c);
         rest = after;
     }
@@ -121,6 +127,11 @@ impl Pattern {
         self.english.iter().filter(|piece| matches!(piece, Piece::Place { .. })).count()
     }
 
+    /// Whether it is set in several lines, which no text is by chance.
+    pub fn has_lines(&self) -> bool {
+        self.english.iter().any(|piece| matches!(piece, Piece::Text(text) if text.contains('\n')))
+    }
+
     /// The ASCII words that stand in every text made from it, whole.
     pub fn words(&self) -> Vec<&str> {
         let mut found = Vec::new();
@@ -135,9 +146,9 @@ impl Pattern {
     }
 
     /// What stands in the places of `text`, when it can be made from this. Each place takes as little as it can, from left to
-    /// right; of two places with nothing between them the first takes all. When not `loose`, no place tears a pair of backticks
-    /// apart, and one that stands twice holds the same words twice.
-    pub fn captured<'t>(&self, text: &'t str, loose: bool) -> Option<Vec<Captured<'_, 't>>> {
+    /// right; of two places with nothing between them the first takes all. No place tears a pair of backticks apart, and one that
+    /// stands twice holds the same words twice: else a name with backticks in it would change what the text says.
+    pub fn captured<'t>(&self, text: &'t str) -> Option<Vec<Captured<'_, 't>>> {
         let mut captured: Vec<Captured<'_, 't>> = Vec::new();
         let mut rest = text;
         // The places that wait for the words behind them.
@@ -161,7 +172,7 @@ impl Pattern {
             return None;
         }
         close(&mut open, rest, &mut captured);
-        (loose || whole(&captured)).then_some(captured)
+        whole(&captured).then_some(captured)
     }
 
     /// The translation, with what `said` makes of each place.
@@ -192,7 +203,7 @@ impl Pattern {
 
 /// Writes `next` behind what is there as Chinese is set: a space between a Chinese character and a Latin one or code, none between
 /// two Chinese ones. Which it is shows only when it is known what stands in a place.
-fn beside(out: &mut String, next: &str) {
+pub(crate) fn beside(out: &mut String, next: &str) {
     let (trimmed, rest) = (out.trim_end_matches(' '), next.trim_start_matches(' '));
     let (Some(before), Some(after)) = (trimmed.chars().next_back(), rest.chars().next()) else {
         return out.push_str(next);
@@ -220,7 +231,9 @@ fn whole(captured: &[Captured<'_, '_>]) -> bool {
     let ticks = |text: &str| text.bytes().filter(|byte| *byte == b'`').count();
     captured.iter().enumerate().all(|(number, one)| {
         let paired = if one.code { ticks(one.text) == 0 } else { ticks(one.text) % 2 == 0 };
-        paired && captured.iter().take(number).all(|before| before.name != one.name || before.text == one.text)
+        // What stands before a path (`error: …`) is no part of it.
+        let path = !PATHS.contains(&one.name) || !one.text.contains(": ");
+        paired && path && captured.iter().take(number).all(|before| before.name != one.name || before.text == one.text)
     })
 }
 

@@ -108,7 +108,7 @@ fn the_pattern_with_most_words_of_its_own_is_meant() {
 fn places_take_little_and_the_last_words_close_the_text() {
     let pattern = Pattern::new("{a}: {b}", "{b}…{a}");
     let places = |pattern: &Pattern, text: &str| {
-        let found = pattern.captured(text, false)?;
+        let found = pattern.captured(text)?;
         Some(found.iter().map(|one| one.text.to_owned()).collect::<Vec<_>>())
     };
     assert_eq!(places(&pattern, "x: y: z").unwrap(), ["x", "y: z"]);
@@ -148,18 +148,22 @@ fn sentences_that_the_code_puts_together_are_said_one_by_one() {
         ("{} errors", "{1} 个错误"),
         ("{} warnings", "{1} 个警告"),
         ("kinds are {}", "动作类型有 {1}"),
+        ("{used} of {limit} turns", "{used} / {limit} 回合"),
+        ("{used} of {limit} calls", "{used} / {limit} 次调用"),
     ]);
     let table = [
         ("remove it; write `a; b`", "删除它；写成 `a; b`"),
         ("remove it (write `a`)", "删除它（写成 `a`）"),
-        ("remove it (see (1))", "删除它（see (1)）"),
+        ("remove it (see (1))", "remove it (see (1))"),
+        ("remove it (`see (1)`)", "删除它（`see (1)`）"),
         ("remove it\n  write `a`\nunknown", "删除它\n  写成 `a`\nunknown"),
         ("a number or a text", "数字或文本"),
         ("error: remove it", "错误：删除它"),
-        ("error: what nobody knows; remove it", "错误：what nobody knows；删除它"),
+        ("error: what nobody knows; remove it", "错误：what nobody knows; remove it"),
         ("2 errors, 1 warnings", "2 个错误，1 个警告"),
         ("kinds are `a`, `b` or `c`", "动作类型有 `a`、`b` 或 `c`"),
         ("`a`, `b` and `c`", "`a`、`b` 和 `c`"),
+        ("1 of 2 turns, 3 of 4 calls", "1 / 2 回合，3 / 4 次调用"),
         ("kinds are `a`, `b, c`", "动作类型有 `a`、`b, c`"),
         ("  remove it\n", "  删除它\n"),
         ("rock and roll", "rock and roll"),
@@ -171,8 +175,46 @@ fn sentences_that_the_code_puts_together_are_said_one_by_one() {
 }
 
 #[test]
+fn names_of_files_are_the_same_in_every_language() {
+    let known = catalogue(&[
+        ("there is no file {shown}", "没有文件 {shown}"),
+        ("{shown} cannot be read: {error}", "{shown} 无法读取：{error}"),
+        ("error: {error}", "错误：{error}"),
+        ("it says 「{}」{why}", "它说「{1}」{why}"),
+        ("{} files", "{1} 个文件"),
+        ("remove it", "删除它"),
+    ]);
+    let table = [
+        ("there is no file n/no files; remove it", "没有文件 n/no files; remove it"),
+        ("there is no file remove it", "没有文件 remove it"),
+        ("error: 2 files cannot be read: 2 files", "错误：2 files 无法读取：2 个文件"),
+        ("error: there is no file 2 files", "错误：没有文件 2 files"),
+        ("2 files cannot be read: remove it", "2 files 无法读取：删除它"),
+        ("error: 2 files; but no more of it", "错误：2 files; but no more of it"),
+        ("it says 「remove it」", "它说「remove it」"),
+    ];
+    for (text, expected) in table {
+        assert_eq!(said(&known, text), expected, "{text}");
+    }
+}
+
+#[test]
+fn a_name_with_backticks_leaves_the_english_rather_than_changing_what_it_says() {
+    let known = catalogue(&[
+        ("unknown key `{key}` in {what}", "{what}里有未知的键 `{key}`"),
+        ("`{a}` and `{b}` are two spellings", "`{a}` 与 `{b}` 是两种写法"),
+    ]);
+    for text in
+        ["unknown key `a` and `b` in `c", "`a` and `b` and `c` are two spellings", "`a`b` and `c` are two spellings"]
+    {
+        assert_eq!(known.said(text), None, "{text}");
+    }
+}
+
+#[test]
 fn a_pattern_of_few_words_does_not_take_prose_that_nobody_knows() {
-    let known = catalogue(&[("{a} of {b}", "{b} 的 {a}"), ("a list", "列表")]);
+    let known = catalogue(&[("{a} of {b}", "{b} 的 {a}"), ("a list", "列表"), ("write\n{lines}", "请写成\n{lines}")]);
+    assert_eq!(said(&known, "write\noutput:\n  - get: a"), "请写成\noutput:\n  - get: a");
     assert_eq!(said(&known, "the middle of the night is dark"), "the middle of the night is dark");
     assert_eq!(said(&known, "3 of 4"), "4 的 3");
     assert_eq!(said(&known, "a list of `x y`"), "`x y` 的列表");

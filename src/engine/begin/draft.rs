@@ -68,7 +68,7 @@ pub fn write_all(base: &Path, drafts: &[Draft]) -> Result<(), EngineError> {
     let Err(Torn { path, error }) = written else { return Ok(()) };
     let left = made.undo();
     let message = match left.as_slice() {
-        [] => format!("{} cannot be written: {error}; nothing was left behind", path.display()),
+        [] => format!("{path} cannot be written: {error}; nothing was left behind", path = path.display()),
         left => {
             let left: Vec<String> = left.iter().map(|path| path.display().to_string()).collect();
             format!(

@@ -86,7 +86,7 @@ fn begin(
         return Err(EngineError::usage(message).with_help("move them away, or begin in another directory"));
     }
     if let Some(above) = project_above(&directory).filter(|_| !request.nested) {
-        let message = format!("{shown} lies inside of the project {}", above.display());
+        let message = format!("{shown} lies inside of the project {path}", path = above.display());
         return Err(EngineError::usage(message).with_help(
             "`bcc-script new script NAME` adds a script to that one; `--nested` begins another one inside of it",
         ));

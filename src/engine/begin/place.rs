@@ -28,7 +28,7 @@ pub fn place(directory: &Path) -> Result<PathBuf, EngineError> {
     }
     let real = resolved(directory);
     if real.to_str().is_none() {
-        let message = format!("the path of the project is not UTF-8 text: {}", real.display());
+        let message = format!("the path of the project is not UTF-8 text: {path}", path = real.display());
         return Err(EngineError::usage(message).with_help("rename the directory, or begin in another one"));
     }
     Ok(real)

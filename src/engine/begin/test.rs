@@ -53,7 +53,7 @@ pub async fn test(
     let real = absolute(&script);
     let base = absolute(&project.directory);
     if !real.starts_with(&base) {
-        let message = format!("{shown} lies outside of the project {}", base.display());
+        let message = format!("{shown} lies outside of the project {path}", path = base.display());
         return Err(EngineError::usage(message).with_help("a test can only be about a script of its own project"));
     }
     let opening = opening(project.clone(), &names_from_here(&script, &names), environment).await?;

@@ -65,7 +65,7 @@ fn directory(request: &DoctorRequest, environment: &Environment, found: &mut Vec
     let by = if request.project.is_some() { "--project" } else { "BCC_PROJECT" };
     match given_directory(request.project.as_deref(), environment) {
         Ok(Some(given)) => {
-            found.push(Finding::ok("project", format!("{}, as `{by}` says", given.display())));
+            found.push(Finding::ok("project", format!("{path}, as `{by}` says", path = given.display())));
             return given;
         }
         Err(error) => found.push(
@@ -81,8 +81,8 @@ fn directory(request: &DoctorRequest, environment: &Environment, found: &mut Vec
         Finding::ok("project", format!("{}, because it has {}", directory.display(), marks.join(", ")))
     } else {
         let message = format!(
-            "there is no {CONFIG_FILE}, _system/ or .bcc/ here or above: {} counts as the project",
-            directory.display()
+            "there is no {CONFIG_FILE}, _system/ or .bcc/ here or above: {path} counts as the project",
+            path = directory.display()
         );
         Finding::note("project", message).with_help("`bcc-script init` begins a project; scripts run without one too")
     });

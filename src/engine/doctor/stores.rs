@@ -82,7 +82,7 @@ fn room(path: &Path) -> Vec<Finding> {
     let Some(place) = path.ancestors().skip(1).find(|directory| directory.is_dir()) else { return vec![] };
     let mut found = Vec::new();
     if access(place, Access::WRITE_OK).is_err() {
-        let problem = Finding::problem("store", format!("nothing can be made in {}", place.display()));
+        let problem = Finding::problem("store", format!("nothing can be made in {path}", path = place.display()));
         found.push(
             problem.with_help("a store needs its log and its locks beside it; name another place with `--store`"),
         );

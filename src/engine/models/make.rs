@@ -194,16 +194,17 @@ impl Maker<'_> {
         let Some(file) = &table.api_key_file else { return Ok(None) };
         let path = self.project.directory.join(file);
         let bytes = read_bounded(&path, MOST_KEY_BYTES).map_err(|error| {
-            EngineError::usage(format!("{place}: the key file {} cannot be read: {error}", path.display()))
+            EngineError::usage(format!("{place}: the key file {path} cannot be read: {error}", path = path.display()))
                 .with_help("put the API key into it, or remove `api_key_file` if the server needs none")
         })?;
         if bytes.len() as u64 > MOST_KEY_BYTES {
-            let message = format!("{place}: the key file {} is too large to be one", path.display());
+            let message = format!("{place}: the key file {path} is too large to be one", path = path.display());
             return Err(EngineError::usage(message));
         }
         // The bytes themselves must not appear in any message.
-        let key = String::from_utf8(bytes)
-            .map_err(|_| EngineError::usage(format!("{place}: the key file {} is no text", path.display())))?;
+        let key = String::from_utf8(bytes).map_err(|_| {
+            EngineError::usage(format!("{place}: the key file {path} is no text", path = path.display()))
+        })?;
         Ok(Some(SecretString::from(key.trim().to_owned())))
     }
 }

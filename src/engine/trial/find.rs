@@ -63,7 +63,8 @@ pub fn find(request: &TrialRequest, environment: &Environment) -> Result<Tests, 
     let project = given.clone().unwrap_or_else(|| nearest(&absolute(&here)));
     let roots = if request.paths.is_empty() { vec![project.join(USUAL_FOLDER)] } else { request.paths.clone() };
     if request.paths.is_empty() && !roots.iter().any(|root| root.is_dir()) {
-        let message = format!("there is nothing to test: {} has no folder {USUAL_FOLDER}/", names.shown(&project));
+        let message =
+            format!("there is nothing to test: {path} has no folder {USUAL_FOLDER}/", path = names.shown(&project));
         let help = "name the files or folders, as in `bcc-script test my_test.yaml`";
         return Err(EngineError::usage(message).with_help(help));
     }

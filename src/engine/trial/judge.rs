@@ -18,6 +18,7 @@ use crate::source::span::{Span, Spanned};
 use crate::source::text::SourceFile;
 use crate::value::mask::MASK;
 use crate::value::scopes::Scope;
+use crate::words::told::Told;
 
 /// Kinds of actions that no conversation is about: why they ended is asked for by their ids only.
 const SILENT: [&str; 2] = ["set", "condition"];
@@ -64,8 +65,9 @@ pub fn judge(expect: &Expect, judge: &Judge<'_>) -> Vec<Failure> {
 }
 
 impl Judge<'_> {
-    fn failure(&self, span: Span, message: String, expected: String, found: String) -> Failure {
+    fn failure(&self, span: Span, message: String, expected: impl Into<Told>, found: impl Into<Told>) -> Failure {
         let (line, said) = (self.file.line(span.start), self.lines.len());
+        let (expected, found) = (expected.into(), found.into());
         Failure { span, line, message, expected, exact: None, found, help: None, said }
     }
 
@@ -99,7 +101,7 @@ impl Judge<'_> {
                 let mut failure = self.compared(wanted, message, value.unwrap_or(&Value::Null));
                 // A value may be too short to be found in texts, as an age is: it is hidden here.
                 if value.is_some_and(|value| !value.is_null()) && self.is_sensitive(own) {
-                    failure.found = MASK.to_owned();
+                    failure.found = Told::theirs(MASK);
                 }
                 failures.push(failure);
             }
@@ -130,20 +132,26 @@ impl Judge<'_> {
         };
         for (action, reason) in &expect.exit_reason {
             let outcome = self.outcome(action.as_ref(), |event| text(event, "exit_reason").is_some());
-            let found = outcome.as_ref().and_then(|event| text(event, "exit_reason")).unwrap_or("(it goes on)");
-            if found != reason.value {
+            let found = outcome.as_ref().and_then(|event| text(event, "exit_reason"));
+            if found != Some(reason.value.as_str()) {
                 let ended = outcome.as_ref().and_then(|event| event.pointer("/location/action_id")?.as_str());
                 let ended = ended.filter(|_| action.is_none()).map(|id| format!(" (`{id}`)")).unwrap_or_default();
                 let message = format!("{}{ended} ended for another reason", of(action));
-                failures.push(self.failure(reason.span, message, reason.value.clone(), found.to_owned()));
+                failures.push(self.failure(
+                    reason.span,
+                    message,
+                    reason.value.clone(),
+                    theirs_or(found, "(it goes on)"),
+                ));
             }
         }
         for (action, suggestion) in &expect.progress_suggestion {
             let outcome = self.outcome(action.as_ref(), |event| text(event, "progress_suggestion").is_some());
-            let found = outcome.as_ref().and_then(|event| text(event, "progress_suggestion")).unwrap_or("(none)");
-            if found != suggestion.value {
+            let found = outcome.as_ref().and_then(|event| text(event, "progress_suggestion"));
+            if found != Some(suggestion.value.as_str()) {
                 let message = format!("{} suggests another progress", of(action));
-                failures.push(self.failure(suggestion.span, message, suggestion.value.clone(), found.to_owned()));
+                let found = theirs_or(found, "(none)");
+                failures.push(self.failure(suggestion.span, message, suggestion.value.clone(), found));
             }
         }
         if expect.metrics.is_empty() {
@@ -182,8 +190,8 @@ impl Judge<'_> {
         for id in &expect.location {
             if !here.contains(&id.value.as_str()) {
                 let found = match here.as_slice() {
-                    [] => format!("nowhere: the session is {}", self.session.status().name()),
-                    here => here.join(" / "),
+                    [] => Told::around("nowhere: the session is {}", Told::own(self.session.status().name())),
+                    here => Told::theirs(here.join(" / ")),
                 };
                 let message = "the conversation is at another place".to_owned();
                 failures.push(self.failure(id.span, message, id.value.clone(), found));
@@ -298,11 +306,11 @@ impl Judge<'_> {
                 && wanted.used.is_none_or(|used| event.get("used") == Some(&Value::Bool(used)))
         };
         let of: Vec<&Value> = said.iter().filter(of).collect();
-        let shown = |events: &[&Value]| events.iter().map(|event| analysis(event)).collect::<Vec<_>>().join("\n");
+        let shown_all = |events: &[&Value]| events.iter().map(|event| analysis(event)).collect::<Vec<_>>().join("\n");
         if wanted.none {
             if !of.is_empty() {
                 let message = "a monitor said something".to_owned();
-                failures.push(self.failure(wanted.span, message, "nothing".to_owned(), shown(&of)));
+                failures.push(self.failure(wanted.span, message, Told::own("nothing"), shown_all(&of)));
             }
             return;
         }
@@ -313,13 +321,13 @@ impl Judge<'_> {
             return;
         }
         let (message, found) = if forbids && !of.is_empty() {
-            ("a monitor said what it must not say".to_owned(), shown(&of))
+            ("a monitor said what it must not say".to_owned(), shown_all(&of))
         } else if of.is_empty() {
             let used = if wanted.used == Some(true) { " that a turn used" } else { "" };
             let all: Vec<&Value> = said.iter().collect();
-            (format!("no monitor said anything{used}"), shown(&all))
+            (format!("no monitor said anything{used}"), shown_all(&all))
         } else {
-            ("no monitor said such a thing".to_owned(), shown(&of))
+            ("no monitor said such a thing".to_owned(), shown_all(&of))
         };
         failures.push(self.failure(wanted.span, message, wanted.wording.told(), found));
     }
@@ -332,12 +340,12 @@ impl Judge<'_> {
                 .iter()
                 .filter_map(|event| Some(format!("{}: {}", text(event, "code")?, text(event, "message")?)));
             let told = told.collect::<Vec<_>>().join("\n");
-            failures.push(self.failure(codes.span, format!("there are {kind}s"), "none".to_owned(), told));
+            failures.push(self.failure(codes.span, format!("there are {kind}s"), Told::own("none"), told));
         }
         for code in &codes.codes {
             if !found.contains(&code.value.as_str()) {
                 let message = format!("there is no {kind} of this code");
-                let found = if found.is_empty() { "none at all".to_owned() } else { found.join(", ") };
+                let found = or_none(&found.join(", "));
                 failures.push(self.failure(code.span, message, code.value.clone(), found));
             }
         }
@@ -363,7 +371,7 @@ impl Judge<'_> {
             if !taken.iter().any(fits) {
                 let message = format!("no such route was taken for `{}`", reason.value);
                 let found = taken.iter().map(|(reason, route)| format!("{reason}: {route}")).collect::<Vec<_>>();
-                let found = if found.is_empty() { "none at all".to_owned() } else { found.join("\n") };
+                let found = or_none(&found.join("\n"));
                 failures.push(self.failure(route.span, message, route.value.clone(), found));
             }
         }
@@ -412,7 +420,18 @@ fn fits(wanted: &WantedEvent, event: &Value) -> bool {
     })
 }
 
-fn told(wanted: &WantedEvent) -> String {
-    let fields = wanted.fields.iter().map(|(name, wanted)| format!(", {}: {}", name.value, wanted.told()));
-    format!("{}{}", wanted.kind.value, fields.collect::<String>())
+fn told(wanted: &WantedEvent) -> Told {
+    let field = |(name, wanted): &(Spanned<String>, Wanted)| {
+        Told::Filled("{name}: {value}", vec![("name", Told::theirs(&name.value)), ("value", wanted.told())])
+    };
+    Told::row(", ", [Told::theirs(&wanted.kind.value)].into_iter().chain(wanted.fields.iter().map(field)))
+}
+
+/// What was found, or our word for that nothing was.
+fn theirs_or(found: Option<&str>, nothing: &'static str) -> Told {
+    found.map_or(Told::own(nothing), Told::theirs)
+}
+
+fn or_none(found: &str) -> Told {
+    if found.is_empty() { Told::own("none at all") } else { Told::theirs(found) }
 }

@@ -10,6 +10,7 @@ use crate::program::event::Speaker;
 use crate::program::program::Program;
 use crate::source::span::Span;
 use crate::source::text::SourceFile;
+use crate::words::told::Told;
 
 /// What came of a case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -59,11 +60,11 @@ pub struct Failure {
     /// What is wrong, as a sentence.
     pub message: String,
     /// What was expected, in words or as it is written.
-    pub expected: String,
+    pub expected: Told,
     /// The text that was expected word for word, where it was: it can be compared with [`Failure::found`].
     pub exact: Option<String>,
     /// What came.
-    pub found: String,
+    pub found: Told,
     /// What to do, where something is known.
     pub help: Option<String>,
     /// How many lines of [`Ran::transcript`] were said by then.

@@ -12,6 +12,7 @@ use crate::script::test::expect::Expect;
 use crate::script::test::replies::Asker;
 use crate::script::test::wording::Wording;
 use crate::source::span::{Span, Spanned};
+use crate::words::told::Told;
 
 /// The most characters of a text that a message quotes.
 const QUOTED: usize = 80;
@@ -44,8 +45,13 @@ pub(crate) fn short(talk: &mut Talk<'_>) -> Result<(), End> {
             replies.asker.written()
         )
     };
-    let expected = if has == 1 { "at most 1 request".to_owned() } else { format!("at most {has} requests") };
-    let found = format!("request {} in round {}", missing.asked, missing.round);
+    let number = |number: usize| Told::theirs(number.to_string());
+    let expected = match has {
+        1 => Told::own("at most 1 request"),
+        _ => Told::Filled("at most {has} requests", vec![("has", number(has))]),
+    };
+    let asked = vec![("1", number(missing.asked)), ("2", Told::theirs(missing.round.to_string()))];
+    let found = Told::Filled("request {} in round {}", asked);
     Err(talk.failure(span, message, expected, found, Some(help)))
 }
 
@@ -211,6 +217,7 @@ pub(crate) fn at_the_end(talk: &mut Talk<'_>) -> Result<(), End> {
         let help = format!("if that is what the test shows, say so: `expect: {{ status: {what} }}`");
         return Err(talk.failure(end, message, String::new(), what.to_owned(), Some(help)));
     }
+    let used = |count: usize| Told::around("{} used", Told::theirs(count.to_string()));
     let left = talk.setting.models.scripted.as_ref().map(|scripted| scripted.left_over()).unwrap_or_default();
     for left in left {
         let Some(replies) = test.replies().nth(left.list) else { continue };
@@ -221,7 +228,7 @@ pub(crate) fn at_the_end(talk: &mut Talk<'_>) -> Result<(), End> {
         };
         let message = format!("{} of the {} replies of {asker} were never asked for", left.of - left.used, left.of);
         if test.strict {
-            return Err(talk.failure(span, message, format!("{} used", left.of), format!("{} used", left.used), None));
+            return Err(talk.failure(span, message, used(left.of), used(left.used), None));
         }
         // Each case of a test takes a way of its own, and leaves what others need.
         if talk.setting.one_of_several {

@@ -30,6 +30,7 @@ use crate::script::test::wording::Wording;
 use crate::source::span::Span;
 use crate::source::text::SourceFile;
 use crate::value::mask::Masker;
+use crate::words::told::Told;
 
 /// The id of the session; each test has a store of its own.
 const SESSION: &str = "test";
@@ -446,12 +447,13 @@ impl<'t> Talk<'t> {
         &mut self,
         span: Span,
         message: String,
-        expected: String,
-        found: String,
+        expected: impl Into<Told>,
+        found: impl Into<Told>,
         help: Option<String>,
     ) -> End {
         let line = self.setting.file.line(span.start);
         let said = self.lines.len();
+        let (expected, found) = (expected.into(), found.into());
         self.failures.push(Failure { span, line, message, expected, exact: None, found, help, said });
         End::Failed
     }

@@ -35,7 +35,8 @@ pub fn roots(request: &ValidateRequest, given: Option<&Path>, here: &Path) -> Re
     roots.retain(|root| root.is_dir());
     if roots.is_empty() {
         let folders = USUAL_FOLDERS.map(|name| format!("{name}/")).join(", ");
-        let message = format!("there is nothing to check: {} has none of the folders {folders}", project.display());
+        let message =
+            format!("there is nothing to check: {path} has none of the folders {folders}", path = project.display());
         return Err(
             EngineError::usage(message).with_help("name the files or folders, as in `bcc-script validate my.yaml`")
         );

@@ -158,11 +158,11 @@ fn original(topic: &str, recheck: &dyn Recheck) -> Result<Vec<Value>, Refused> {
 }
 
 fn not_sound(faults: &[String]) -> Refused {
-    let shown = faults.iter().take(MOST_FAULTS).cloned().collect::<Vec<_>>().join("; ");
+    let listed = faults.iter().take(MOST_FAULTS).cloned().collect::<Vec<_>>().join("; ");
     let more = faults.len().saturating_sub(MOST_FAULTS);
     let why = match more {
-        0 => format!("the topic would not be a sound script: {shown}"),
-        _ => format!("the topic would not be a sound script: {shown}; and {more} more"),
+        0 => format!("the topic would not be a sound script: {listed}"),
+        _ => format!("the topic would not be a sound script: {listed}; and {more} more"),
     };
     Refused::new("does-not-check", why)
 }

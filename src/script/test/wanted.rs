@@ -11,6 +11,7 @@ use crate::source::diagnostic::Diagnostic;
 use crate::source::near::near_miss;
 use crate::source::span::{Span, Spanned};
 use crate::source::yaml::{Entry, Node, NodeKind};
+use crate::words::told::Told;
 
 /// What a mapping may hold to be a test of a value, and not a value.
 const TESTS: [&str; 13] = [
@@ -87,8 +88,8 @@ impl Wanted {
     }
 
     /// What is wanted, in words.
-    pub fn told(&self) -> String {
-        self.tests.iter().map(ValueTest::told).collect::<Vec<_>>().join(", ")
+    pub fn told(&self) -> Told {
+        Told::row(", ", self.tests.iter().map(ValueTest::told))
     }
 
     /// The value that is wanted, where that is all that is wanted.
@@ -143,28 +144,36 @@ impl ValueTest {
         }
     }
 
-    fn told(&self) -> String {
-        let all = |values: &[Value], joint: &str| values.iter().map(shown).collect::<Vec<_>>().join(joint);
+    fn told(&self) -> Told {
+        let all = |values: &[Value], joint| Told::row(joint, values.iter().map(shown));
         match self {
             Self::Equals(value) => shown(value),
-            Self::Not(value) => format!("anything but {}", shown(value)),
-            Self::OneOf(values) => format!("one of {}", all(values, ", ")),
-            Self::Contains(parts) => format!("with {} in it", all(parts, " and ")),
-            Self::NotContains(parts) => format!("without {} in it", all(parts, " and ")),
-            Self::Matches(pattern) => format!("matching {}", pattern.source),
-            Self::Is(sort) => (*sort).to_owned(),
-            Self::IsNot(sort) => format!("not {sort}"),
-            Self::Compared(how, value) => format!("{} {}", how.replace('_', " "), shown(value)),
-            Self::Length(wanted) => format!("of length {}", wanted.told()),
+            Self::Not(value) => Told::around("anything but {}", shown(value)),
+            Self::OneOf(values) => Told::around("one of {}", all(values, ", ")),
+            Self::Contains(parts) => Told::around("with {} in it", all(parts, " and ")),
+            Self::NotContains(parts) => Told::around("without {} in it", all(parts, " and ")),
+            Self::Matches(pattern) => Told::around("matching {}", pattern.source.clone()),
+            Self::Is(sort) => Told::own(*sort),
+            Self::IsNot(sort) => Told::Filled("not {sort}", vec![("sort", Told::own(*sort))]),
+            Self::Compared(how, value) => {
+                let literal = match *how {
+                    "greater" => "greater {}",
+                    "at_least" => "at least {}",
+                    "less" => "less {}",
+                    _ => "at most {}",
+                };
+                Told::around(literal, shown(value))
+            }
+            Self::Length(wanted) => Told::around("of length {}", wanted.told()),
         }
     }
 }
 
 /// A value as a report shows it.
-pub fn shown(value: &Value) -> String {
+pub fn shown(value: &Value) -> Told {
     match value {
-        Value::Null => "null (nothing)".to_owned(),
-        other => other.to_string(),
+        Value::Null => Told::own("null (nothing)"),
+        other => Told::theirs(other.to_string()),
     }
 }
 

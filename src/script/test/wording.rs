@@ -7,6 +7,7 @@ use crate::script::test::pattern::{Pattern, pattern};
 use crate::source::diagnostic::Diagnostic;
 use crate::source::span::{Span, Spanned};
 use crate::source::yaml::{Node, NodeKind};
+use crate::words::told::Told;
 
 /// How deep `any` may stand in `any`.
 const DEEPEST: usize = 4;
@@ -90,37 +91,31 @@ impl Wording {
         None
     }
 
-    /// What is wanted, in words.
-    pub fn told(&self) -> String {
-        let plain = |texts: &[Spanned<String>]| texts.iter().map(|text| text.value.clone()).collect::<Vec<_>>();
-        let all = |texts: Vec<String>| match texts.split_last() {
-            Some((last, rest)) if !rest.is_empty() => format!("「{}」 and 「{last}」", rest.join("」 and 「")),
-            _ => format!("「{}」", texts.concat()),
-        };
-        let either = |texts: Vec<String>| match texts.split_last() {
-            Some((last, rest)) if !rest.is_empty() => format!("「{}」 or 「{last}」", rest.join("」 or 「")),
-            _ => format!("「{}」", texts.concat()),
-        };
+    /// What is wanted, in words: ours around those of the author.
+    pub fn told(&self) -> Told {
+        let quoted = |text: &str| Told::theirs(format!("「{text}」"));
+        let each = |texts: &[Spanned<String>]| texts.iter().map(|text| quoted(&text.value)).collect::<Vec<_>>();
         let mut parts = Vec::new();
         if let Some(action) = &self.action {
-            parts.push(format!("said by `{}`", action.value));
+            parts.push(Told::around("said by `{}`", action.value.clone()));
         }
         if !self.equals.is_empty() {
-            parts.push(either(plain(&self.equals)));
+            parts.push(Told::row(" or ", each(&self.equals)));
         }
         if !self.contains.is_empty() {
-            parts.push(format!("with {}", all(plain(&self.contains))));
+            parts.push(Told::around("with {}", Told::row(" and ", each(&self.contains))));
         }
         if !self.matches.is_empty() {
-            parts.push(format!("matching {}", all(self.matches.iter().map(|p| p.source.clone()).collect())));
+            let patterns = self.matches.iter().map(|pattern| quoted(&pattern.source));
+            parts.push(Told::around("matching {}", Told::row(" and ", patterns)));
         }
         if !self.not_contains.is_empty() {
-            parts.push(format!("without {}", all(plain(&self.not_contains))));
+            parts.push(Told::around("without {}", Told::row(" and ", each(&self.not_contains))));
         }
         if !self.any.is_empty() {
-            parts.push(self.any.iter().map(Self::told).collect::<Vec<_>>().join(", or "));
+            parts.push(Told::row(", or ", self.any.iter().map(Self::told)));
         }
-        parts.join(", ")
+        Told::row(", ", parts)
     }
 }
 

@@ -143,6 +143,7 @@ mod tests {
     use crate::engine::trial::ran::Failure;
     use crate::source::span::Span;
     use crate::source::text::SourceFile;
+    use crate::words::told::Told;
 
     fn ran(file: &str, test: &str, case: Option<&str>, status: Status, why: Option<&str>) -> Ran {
         Ran {
@@ -168,7 +169,7 @@ mod tests {
     }
 
     fn failure(message: &str) -> Failure {
-        let (expected, found) = ("称呼".to_owned(), "名字".to_owned());
+        let (expected, found) = (Told::theirs("称呼"), Told::theirs("名字"));
         Failure {
             span: Span::default(),
             line: 3,

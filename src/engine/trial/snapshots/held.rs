@@ -10,6 +10,7 @@ use crate::engine::trial::snapshots::keep::{self, Compared, Kept, compare, updat
 use crate::engine::trial::snapshots::place::place;
 use crate::run::session::Session;
 use crate::script::test::test::WrittenTest;
+use crate::words::told::Told;
 
 /// Compares what the test keeps of a conversation that went as expected, or keeps it anew (`--update`); what came of it is noted
 /// in `ran`.
@@ -61,9 +62,9 @@ pub fn snapshot(test: &TestFile, written: &WrittenTest, session: &Session, anew:
         span,
         line: test.file.line(span.start),
         message,
-        expected: String::new(),
+        expected: Told::theirs(""),
         exact: None,
-        found,
+        found: found.into(),
         help: Some(help.to_owned()),
         said: ran.transcript.len(),
     });
