@@ -110,22 +110,32 @@ fn show(report: &MendReport) -> Result<(), EngineError> {
     }
 }
 
+/// What became of all of them, in one sentence: each of these stands as a whole in the catalogue of other languages.
 fn summary(report: &MendReport, options: &Migrate) -> String {
     let files = match report.files {
         1 => "1 file".to_owned(),
         count => format!("{count} files"),
     };
+    let (nothing, all_well) = (report.mended.is_empty(), report.left.is_empty());
+    if nothing && all_well {
+        return format!("{files} looked at: all of them in today's form");
+    }
     let changed = report.mended.iter().filter(|file| file.kept.is_none()).count();
-    let changed = match (changed, options.write) {
-        (0, _) if report.mended.is_empty() && report.left.is_empty() => {
-            return format!("{files} looked at: all of them in today's form");
+    match (changed, options.write, all_well) {
+        (0, true, true) => format!("{files} looked at: none changed"),
+        (0, true, false) => format!("{files} looked at: none changed; what is told above is left to do by hand"),
+        (count, true, true) => format!("{files} looked at: {count} changed"),
+        (count, true, false) => {
+            format!("{files} looked at: {count} changed; what is told above is left to do by hand")
         }
-        (0, true) => "none changed".to_owned(),
-        (0, false) => "none would change".to_owned(),
-        (count, true) => format!("{count} changed"),
-        (count, false) => format!("{count} would change"),
-    };
-    let left = if report.left.is_empty() { "" } else { "; what is told above is left to do by hand" };
-    let how = if options.write || options.check || report.mended.is_empty() { "" } else { "; `--write` writes it" };
-    format!("{files} looked at: {changed}{left}{how}")
+        (0, false, _) => format!("{files} looked at: none would change; what is told above is left to do by hand"),
+        (count, false, true) if options.check => format!("{files} looked at: {count} would change"),
+        (count, false, false) if options.check => {
+            format!("{files} looked at: {count} would change; what is told above is left to do by hand")
+        }
+        (count, false, true) => format!("{files} looked at: {count} would change; `--write` writes it"),
+        (count, false, false) => format!(
+            "{files} looked at: {count} would change; what is told above is left to do by hand; `--write` writes the rest"
+        ),
+    }
 }

@@ -101,6 +101,11 @@ impl<'a> Fields<'a> {
         self.span
     }
 
+    /// All entries of the mapping, asked for or not.
+    pub fn entries(&self) -> &'a [Entry] {
+        self.entries
+    }
+
     /// What messages call this mapping.
     pub fn what(&self) -> &str {
         &self.what

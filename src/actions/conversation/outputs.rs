@@ -8,12 +8,10 @@ use crate::program::output::Output;
 use crate::program::turn::Turn;
 use crate::script::declare::{choices, declared_type, variable_name};
 use crate::script::fields::Fields;
-use crate::script::lines::{is_alias, removal};
-use crate::script::oldest::output::as_output;
-use crate::source::diagnostic::{Diagnostic, Edit};
-use crate::source::edits::apply;
-use crate::source::span::{Span, Spanned};
-use crate::source::text::SourceFile;
+use crate::script::lines::is_alias;
+use crate::script::oldest::output::{as_output, said_again};
+use crate::source::diagnostic::Diagnostic;
+use crate::source::span::Spanned;
 use crate::source::yaml::{Entry, Node, Scalar, ScalarStyle};
 use crate::value::mask::MASK;
 use crate::value::scopes::Scope;
@@ -149,8 +147,11 @@ fn older_target(target: &Entry, define: Option<&Entry>, fields: &Fields<'_>) -> 
     };
     let diagnostic = Diagnostic::warning("deprecated-field", message, file, target.key.span);
     let edits = match fields.take("output") {
-        None => as_output(file, fields.span(), target, define),
-        Some(output) => said_again(file, fields.span(), output, target, define),
+        None => as_output(file, fields.span(), fields.entries(), target, define),
+        Some(output) if says_the_same(output, target, define) => {
+            said_again(file, fields.span(), fields.entries(), target, define)
+        }
+        Some(_) => None,
     };
     let of_one_line = fields.take("output").is_none() && [Some(target), define].into_iter().flatten().all(is_short);
     let help = if of_one_line { lines("") } else { String::new() };
@@ -170,23 +171,13 @@ fn is_short(entry: &Entry) -> bool {
     entry.value.as_scalar().is_some_and(|scalar| quoted(scalar) && !scalar.text.contains('\n')) && !is_alias(entry)
 }
 
-/// What takes both away where an item of `output` says the same: nothing is lost.
-fn said_again(
-    file: &SourceFile,
-    mapping: Span,
-    output: &Node,
-    target: &Entry,
-    define: Option<&Entry>,
-) -> Option<Vec<Edit>> {
-    let same = |item: &Node| {
-        let says =
-            |key: &str, entry: &Entry| item.get(key).is_some_and(|value| value.to_json() == entry.value.to_json());
-        says("get", target) && define.is_none_or(|define| says("define", define))
+/// Whether an item of `output` says what both say: nothing is lost without them.
+fn says_the_same(output: &Node, target: &Entry, define: Option<&Entry>) -> bool {
+    let says = |item: &Node, key: &str, entry: &Entry| {
+        item.get(key).is_some_and(|value| value.to_json() == entry.value.to_json())
     };
-    output.as_sequence()?.iter().any(|item| same(item)).then_some(())?;
-    let edits = [Some(target), define].into_iter().flatten().map(|entry| removal(file, mapping, entry));
-    // Beside each other in braces, both would take the comma between them.
-    edits.collect::<Option<Vec<Edit>>>().filter(|edits| apply(file.text(), edits).is_ok())
+    let same = |item: &Node| says(item, "get", target) && define.is_none_or(|define| says(item, "define", define));
+    output.as_sequence().into_iter().flatten().any(|item| same(item))
 }
 
 /// Writes what a reply extracted: null or missing never overwrites. Gives what was written, as it may be shown.

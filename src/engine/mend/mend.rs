@@ -9,7 +9,7 @@ use crate::engine::environment::Environment;
 use crate::engine::error::EngineError;
 use crate::engine::mend::kept::{Kept, put};
 use crate::engine::mend::passes::{Look, passes};
-use crate::engine::mend::rules::Rules;
+use crate::engine::mend::rules::{Rules, WHOLE_DOCUMENTS};
 use crate::engine::validate::read::{Reading, absent, document};
 use crate::engine::validate::request::ValidateRequest;
 use crate::engine::validate::roots::nothing;
@@ -39,8 +39,8 @@ pub struct MendReport {
     pub files: usize,
     /// Those whose texts are others now, by their names; with [`MendRequest::write`] they were written, but for what was kept.
     pub mended: Vec<MendedFile>,
-    /// What of the wanted rules is left, and what keeps files from being read, by file and place. The places are those of
-    /// the mended texts.
+    /// What of the wanted rules is left, what keeps files from being read, and every error of a file that was written anew as a
+    /// whole, by file and place. The places are those of the mended texts.
     pub left: Vec<Diagnostic>,
     /// The names of files in which fixes were not even tried, because too many others do not go together.
     pub cut: Vec<String>,
@@ -135,8 +135,11 @@ fn one(found: &Found, prepared: &Prepared, rules: Rules) -> One {
         0 => Vec::new(),
         _ => parse(&after).diagnostics.iter().map(|diagnostic| diagnostic.rule).collect(),
     };
+    // Whoever had a whole document written anew wants to know what is still wrong with it, and so does whoever has a file of
+    // which nothing could be said.
+    let anew = passed.made.iter().any(|rule| WHOLE_DOCUMENTS.contains(rule)) || passed.look.unread > 0;
     let mut left = passed.look.findings;
-    left.retain(|finding| rules.have(finding.rule) || broken.contains(&finding.rule));
+    left.retain(|finding| rules.have(finding.rule) || broken.contains(&finding.rule) || anew && finding.is_error());
     let mended = (!passed.made.is_empty()).then(|| MendedFile { before: file, after, made: passed.made, kept: None });
     One::Looked { left, mended, cut: passed.cut }
 }

@@ -8,6 +8,9 @@ pub const OLDER_FORMS: [&str; 5] =
 /// The rule of files in the oldest nesting, of which nothing else can be said before they are mended.
 pub const OLDEST_NESTING: &str = "oldest-nesting";
 
+/// The rules whose fixes write a whole document anew: what was wrong in it was hidden before, or stands elsewhere now.
+pub const WHOLE_DOCUMENTS: [&str; 2] = ["older-skill-form", OLDEST_NESTING];
+
 /// The rules whose sure fixes are made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rules {

@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 
 use crate::script::lines::end;
 use crate::script::oldest::ids::{as_scalar, is_id};
+use crate::script::oldest::names::Sort;
 use crate::script::oldest::nesting::{Walk, behind, flow_field};
 use crate::script::oldest::parts::{find, today, words};
 use crate::script::oldest::rewrite::{Unsure, is_flow};
@@ -88,7 +89,7 @@ impl Walk<'_> {
             }
             call(name, aside);
         } else if let Some(text) = own.and_then(words).map(|scalar| &scalar.text) {
-            if is_id(text) && self.ids.unique(text.clone()) == *text {
+            if is_id(text) && self.ids.takes(text) {
                 call(name, "action_id".to_owned());
             } else {
                 new_id = Some(self.ids.made(text).unwrap_or_else(|| self.ids.unique(unnamed)));
@@ -107,11 +108,20 @@ impl Walk<'_> {
             self.say(&entry.value, made);
         }
 
+        let text = |index: Option<usize>| index.and_then(|index| entries.get(index)).and_then(words).map(|s| &s.text);
+        let own_id =
+            new_id.as_ref().or(replaced.as_ref().map(|(_, made)| made)).or_else(|| text(id)).or_else(|| text(name));
+        if let Some(own_id) = own_id {
+            let place = own.or(id.and_then(|index| entries.get(index))).unwrap_or(kind);
+            let called = [id, name].into_iter().filter_map(text).map(String::as_str);
+            self.names.note(Sort::Action, own_id, place.value.span, called);
+        }
+
         let belongs = belongs(entries);
         let mut value = Map::new();
         let mut config = Map::new();
         for (entry, key) in entries.iter().zip(&keys).filter(|(entry, _)| today(entry) == "on_exit") {
-            value.insert(key.clone(), self.routes(&entry.value));
+            value.insert(key.clone(), self.routes(&entry.value)?);
         }
         Wrap { key: "config", by: STEP, kept: None }.around(&mut self.rewrite, node, &belongs)?;
         let last = belongs.iter().rposition(|place| *place == Belongs::Below);
@@ -162,13 +172,8 @@ impl Walk<'_> {
                 }
                 Ok(Value::Object(made))
             }
-            (NodeKind::Scalar(scalar), "goto") => Ok(match self.known.meant_by(&scalar.text) {
-                Some(id) => {
-                    self.say(node, id);
-                    Value::from(id)
-                }
-                None => node.to_json(),
-            }),
+            (NodeKind::Scalar(scalar), "goto") => self.route(key, node, &scalar.text),
+            (_, "on_exit" | "onExit") => self.routes(node),
             _ => Ok(node.to_json()),
         }
     }

@@ -11,8 +11,6 @@ pub struct Ids {
     taken: BTreeSet<String>,
     /// The next number to try for each id that others have too.
     next: BTreeMap<String, usize>,
-    /// The ids that names became; `None` for a name that several parts have.
-    named: BTreeMap<String, Option<String>>,
 }
 
 impl Ids {
@@ -27,12 +25,12 @@ impl Ids {
         if plain.is_empty() {
             return None;
         }
-        let id = self.unique(plain);
-        let known = self.named.entry(name.trim().to_owned()).or_insert_with(|| Some(id.clone()));
-        if known.as_ref() != Some(&id) {
-            *known = None;
-        }
-        Some(id)
+        Some(self.unique(plain))
+    }
+
+    /// Takes this id as it is, if no other part has it.
+    pub fn takes(&mut self, id: &str) -> bool {
+        self.taken.insert(id.to_owned())
     }
 
     /// This id, or this with the first number that makes it unique in the session.
@@ -45,14 +43,6 @@ impl Ids {
         }
         self.taken.insert(id.clone());
         id
-    }
-
-    /// The id that stands for a name in a route, when it is not an id itself and only one part is called so.
-    pub fn meant_by(&self, name: &str) -> Option<&str> {
-        if self.taken.contains(name) {
-            return None;
-        }
-        self.named.get(name.trim())?.as_deref()
     }
 }
 
@@ -102,17 +92,6 @@ mod tests {
             assert_eq!(ids.made(name).as_deref(), id, "{name}");
         }
         assert_eq!(ids.made(&"长".repeat(300)).map(|id| id.chars().count()), Some(LONGEST));
-    }
-
-    #[test]
-    fn a_name_stands_for_its_id_where_only_one_part_has_it() {
-        let mut ids = Ids::default();
-        for name in ["家庭 背景", "收尾 了", "收尾 了"] {
-            ids.made(name);
-        }
-        assert_eq!(ids.meant_by("家庭 背景"), Some("家庭_背景"));
-        assert_eq!(ids.meant_by("家庭_背景"), None, "it is an id already");
-        assert_eq!(ids.meant_by("收尾 了"), None, "two parts are called so");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 pub mod actions;
 pub mod ids;
+pub mod names;
 pub mod nesting;
 pub mod output;
 pub mod parts;

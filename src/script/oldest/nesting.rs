@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
+use crate::script::fields::shortened;
 use crate::script::oldest::ids::{Ids, as_scalar, is_id};
+use crate::script::oldest::names::{Meant, Names, Sort};
 use crate::script::oldest::parts::{Part, SESSION, find, today, words};
 use crate::script::oldest::proof::proven;
 use crate::script::oldest::rewrite::{Rewrite, Unsure, is_flow};
@@ -18,13 +20,17 @@ use crate::source::yaml::{Entry, Node, NodeKind};
 /// The key at the root.
 const ROOT: &str = "sessions";
 
+/// What to do about a route that may mean several parts.
+const RENAME: &str =
+    "give the part that is meant a name that no other has, write that name in the route, and migrate again";
+
 /// What is to be said of a file whose root is `sessions:`, with the fix that writes it in today's form; `None` for any other
 /// file.
 pub fn oldest_nesting(file: &Arc<SourceFile>, root: &Node) -> Option<Diagnostic> {
     let entry = root.as_mapping()?.iter().find(|entry| entry.key.value == ROOT)?;
     let ours = |node: &Node| ["session", "phases", "stages"].iter().any(|key| node.get(key).is_some());
     let items = entry.value.as_sequence().unwrap_or_default();
-    if !ours(&entry.value) && !items.iter().any(|item| ours(item)) {
+    if !ours(&entry.value) && !items.iter().any(|item| ours(item)) || is_todays(&entry.value) {
         return None;
     }
     let message = "this script is in the oldest form, with `sessions:` at its root, which is not read any more";
@@ -48,16 +54,24 @@ pub fn oldest_nesting(file: &Arc<SourceFile>, root: &Node) -> Option<Diagnostic>
         Ok(edits) => diagnostic
             .with_help(format!("`bcc-script migrate --write {}` writes it in today's form", file.name()))
             .with_sure_fix("write it in today's form", edits),
-        Err(unsure) => diagnostic.with_help(by_hand).with_related(unsure.why, file, unsure.span),
+        Err(unsure) => unsure.told_in(diagnostic, file, by_hand),
     })
+}
+
+/// Whether this is a session of today below a mistyped `session:`.
+fn is_todays(session: &Node) -> bool {
+    let has = |node: &Node, keys: &[&str]| keys.iter().any(|key| node.get(key).is_some());
+    let phases = session.get("phases").and_then(|phases| phases.as_sequence()).unwrap_or_default();
+    let older =
+        has(session, &["session", "stages"]) || phases.iter().any(|phase| has(phase, &["phase", "stage", "steps"]));
+    !older && (has(session, &["session_id"]) || phases.iter().any(|phase| has(phase, &["phase_id"])))
 }
 
 /// The edits, proven.
 fn rewritten(file: &Arc<SourceFile>, root: &Node, entry: &Entry, session: &Node) -> Result<Vec<Edit>, Unsure> {
     // Routes may lead to what stands below them: all ids are made before the first is named.
-    let none = Ids::default();
-    let first = Walk::over(file, root, entry, session, &none)?;
-    let second = Walk::over(file, root, entry, session, &first.ids)?;
+    let first = Walk::over(file, root, entry, session, None)?;
+    let second = Walk::over(file, root, entry, session, Some(&first.names))?;
     let edits = second.rewrite.finish();
     if proven(file, &edits, &second.made) {
         return Ok(edits);
@@ -71,15 +85,24 @@ pub struct Walk<'f> {
     pub rewrite: Rewrite<'f>,
     /// The ids of its phases, topics and actions.
     pub ids: Ids,
-    /// All the ids that there will be.
-    pub known: &'f Ids,
+    /// What they were called.
+    pub names: Names,
+    /// What all of them were called; routes stay as they are while that is not known.
+    known: Option<&'f Names>,
     /// What the whole file must say afterwards.
     made: Value,
 }
 
 impl<'f> Walk<'f> {
-    fn over(file: &'f SourceFile, root: &Node, entry: &Entry, session: &Node, known: &'f Ids) -> Result<Self, Unsure> {
-        let mut walk = Self { rewrite: Rewrite::of(file), ids: Ids::default(), known, made: Value::Null };
+    fn over(
+        file: &'f SourceFile,
+        root: &Node,
+        entry: &Entry,
+        session: &Node,
+        known: Option<&'f Names>,
+    ) -> Result<Self, Unsure> {
+        let (rewrite, ids, names) = (Rewrite::of(file), Ids::default(), Names::default());
+        let mut walk = Self { rewrite, ids, names, known, made: Value::Null };
         written_ids(session, &mut walk.ids);
         walk.rewrite.rename(entry.key.span, "session");
         walk.unlist(entry, session)?;
@@ -166,7 +189,7 @@ impl<'f> Walk<'f> {
             call(named, part.names, if title.is_some() { &aside } else { part.name });
         } else if let Some((entry, scalar)) = source.and_then(|entry| Some((entry, words(entry)?))) {
             let is_title = title.is_some() && named.is_some();
-            if is_title && is_id(&scalar.text) && ids.unique(scalar.text.clone()) == scalar.text {
+            if is_title && is_id(&scalar.text) && ids.takes(&scalar.text) {
                 call(named, part.names, part.id);
             } else {
                 let made = ids.made(&scalar.text).unwrap_or_else(|| ids.unique(format!("{}_{number}", part.word)));
@@ -187,6 +210,11 @@ impl<'f> Walk<'f> {
         let made = new_id.as_ref().or(replaced.as_ref()).map(|(_, made)| made.clone());
         let id_key = keys.iter().position(|key| key == part.id);
         let own_id = made.or_else(|| at(id_key).cloned()).unwrap_or_default();
+        if part.word != "session" && !own_id.is_empty() {
+            let called = [named, title, id].into_iter().filter_map(at).map(String::as_str);
+            let place = named.or(title).or(id).and_then(|index| entries.get(index));
+            self.names.note(Sort::Place, &own_id, place.map_or(node.span, |entry| entry.value.span), called);
+        }
 
         let mut value = Map::new();
         if let Some((_, made)) = &new_id {
@@ -196,7 +224,7 @@ impl<'f> Walk<'f> {
             let inner = match &replaced {
                 Some((other, made)) if std::ptr::eq(*other, entry) => Value::from(made.as_str()),
                 _ if Some(index) == held => self.list(part, &entry.value, &own_id)?,
-                _ if matches!(key.as_str(), "on_exit" | "triggers" | "onExit") => self.routes(&entry.value),
+                _ if matches!(today(entry).as_str(), "on_exit" | "triggers") => self.routes(&entry.value)?,
                 _ => entry.value.to_json(),
             };
             value.insert(key, inner);
@@ -250,24 +278,50 @@ impl<'f> Walk<'f> {
     }
 
     /// Routes, where they name a part, with its id.
-    pub fn routes(&mut self, node: &Node) -> Value {
+    pub fn routes(&mut self, node: &Node) -> Result<Value, Unsure> {
         match &node.kind {
-            NodeKind::Scalar(_) => node.to_json(),
-            NodeKind::Sequence(items) => Value::Array(items.iter().map(|item| self.routes(item)).collect()),
+            NodeKind::Scalar(_) => Ok(node.to_json()),
+            NodeKind::Sequence(items) => items.iter().map(|item| self.routes(item)).collect(),
             NodeKind::Mapping(entries) => {
-                let fields = entries.iter().map(|entry| {
-                    let to = matches!(entry.key.value.as_str(), "goto" | "insert");
-                    let id = words(entry).filter(|_| to).and_then(|scalar| self.known.meant_by(&scalar.text));
-                    let value = match id {
-                        Some(id) => {
-                            self.say(&entry.value, id);
-                            Value::from(id)
-                        }
-                        None => self.routes(&entry.value),
+                let mut made = Map::new();
+                for entry in entries {
+                    let value = match (entry.key.value.as_str(), words(entry)) {
+                        (key @ ("goto" | "insert"), Some(scalar)) => self.route(key, &entry.value, &scalar.text)?,
+                        _ => self.routes(&entry.value)?,
                     };
-                    (entry.key.value.clone(), value)
-                });
-                Value::Object(fields.collect())
+                    made.insert(entry.key.value.clone(), value);
+                }
+                Ok(Value::Object(made))
+            }
+        }
+    }
+
+    /// Where a route leads that names `name`.
+    pub fn route(&mut self, key: &str, node: &Node, name: &str) -> Result<Value, Unsure> {
+        let Some(known) = self.known else { return Ok(node.to_json()) };
+        let meant = if key == "goto" { known.goto(name) } else { known.insert(name, is_id(name)) };
+        let name = shortened(name);
+        match meant {
+            Meant::AsWritten => Ok(node.to_json()),
+            Meant::Id(id) => {
+                self.say(node, &id);
+                Ok(Value::from(id))
+            }
+            Meant::Several(places) => {
+                let unsure =
+                    Unsure::at(node.span, format!("several parts are called `{name}`, and this may mean any of them"));
+                Err(unsure.with(places, "it may mean this", RENAME))
+            }
+            Meant::Chance(place) => {
+                let unsure = Unsure::at(
+                    node.span,
+                    format!("nothing is called `{name}`, so that it is not known what this means"),
+                );
+                Err(unsure.with([place], "this would get the same id by chance", RENAME))
+            }
+            Meant::OrSkill(place) => {
+                let unsure = Unsure::at(node.span, format!("an action is called `{name}`, but a skill may be meant"));
+                Err(unsure.with([place], "it may mean this", RENAME))
             }
         }
     }

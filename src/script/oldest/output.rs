@@ -1,6 +1,9 @@
 //! `target_variable` and `extraction_prompt`, which together are one item of `output` today (LANGUAGE.md section 4).
 
+use serde_json::{Map, Value};
+
 use crate::script::lines::{end, indent, is_alias, removal};
+use crate::script::oldest::proof::proven_within;
 use crate::script::oldest::wrap::in_quotes_of;
 use crate::source::diagnostic::Edit;
 use crate::source::span::Span;
@@ -10,9 +13,49 @@ use crate::source::yaml::Entry;
 /// How far the fields of an item stand to the right of the key of its list.
 const DEEPER: &str = "    ";
 
-/// The edits that make an `output` of both, in the mapping at `mapping`. `None` where they are laid out so that this cannot be
-/// done surely.
-pub fn as_output(file: &SourceFile, mapping: Span, target: &Entry, define: Option<&Entry>) -> Option<Vec<Edit>> {
+/// The edits that make an `output` of both, in the mapping at `mapping` that holds `entries`: proven. `None` where they are laid
+/// out so that this cannot be done surely.
+pub fn as_output(
+    file: &SourceFile,
+    mapping: Span,
+    entries: &[Entry],
+    target: &Entry,
+    define: Option<&Entry>,
+) -> Option<Vec<Edit>> {
+    let edits = put_together(file, mapping, target, define)?;
+    let mut item = Map::from_iter([("get".to_owned(), target.value.to_json())]);
+    item.extend(define.map(|define| ("define".to_owned(), define.value.to_json())));
+    let mut expected = without(entries, target, define);
+    expected.insert("output".to_owned(), Value::Array(vec![Value::Object(item)]));
+    proven_within(file, mapping, entries, &edits, expected).then_some(edits)
+}
+
+/// The edits that take both away, where an item of `output` says the same: proven.
+pub fn said_again(
+    file: &SourceFile,
+    mapping: Span,
+    entries: &[Entry],
+    target: &Entry,
+    define: Option<&Entry>,
+) -> Option<Vec<Edit>> {
+    let both = || [Some(target), define].into_iter().flatten();
+    // An alias further down may name what would be taken away.
+    let anchored = |entry: &Entry| {
+        !is_alias(entry) && file.slice(Span::new(entry.key.span.end, entry.value.span.start)).contains('&')
+    };
+    (!both().any(anchored)).then_some(())?;
+    let edits = both().map(|entry| removal(file, mapping, entry)).collect::<Option<Vec<Edit>>>()?;
+    proven_within(file, mapping, entries, &edits, without(entries, target, define)).then_some(edits)
+}
+
+/// What the mapping says without the two.
+fn without(entries: &[Entry], target: &Entry, define: Option<&Entry>) -> Map<String, Value> {
+    let gone = |entry: &Entry| std::ptr::eq(entry, target) || define.is_some_and(|define| std::ptr::eq(entry, define));
+    let left = entries.iter().filter(|entry| !gone(entry));
+    left.map(|entry| (entry.key.value.clone(), entry.value.to_json())).collect()
+}
+
+fn put_together(file: &SourceFile, mapping: Span, target: &Entry, define: Option<&Entry>) -> Option<Vec<Edit>> {
     if file.slice(mapping).starts_with('{') {
         return in_braces(file, mapping, target, define);
     }

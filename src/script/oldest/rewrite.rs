@@ -1,10 +1,11 @@
 //! A text while it is being rewritten: replacements, and lines that move to the right.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use crate::script::lines::end;
 use crate::source::comments::{LongText, comments};
-use crate::source::diagnostic::Edit;
+use crate::source::diagnostic::{Diagnostic, Edit};
 use crate::source::span::Span;
 use crate::source::text::SourceFile;
 use crate::source::yaml::{Entry, Node};
@@ -16,12 +17,27 @@ pub struct Unsure {
     pub span: Span,
     /// "this stands where …".
     pub why: String,
+    /// Other places that have to do with it, and what is to be said of each.
+    pub others: Vec<(Span, &'static str)>,
+    /// What to do, where that is something else than to write the whole file anew.
+    pub help: Option<&'static str>,
 }
 
 impl Unsure {
     /// `why`, at `span`.
     pub fn at(span: Span, why: impl Into<String>) -> Self {
-        Self { span, why: why.into() }
+        Self { span, why: why.into(), others: Vec::new(), help: None }
+    }
+
+    /// The same with other places, of each of which `what` is said, and with what to do.
+    pub fn with(self, others: impl IntoIterator<Item = Span>, what: &'static str, help: &'static str) -> Self {
+        Self { others: others.into_iter().map(|span| (span, what)).collect(), help: Some(help), ..self }
+    }
+
+    /// Says it in a finding, in which `by_hand` is the help unless this knows better.
+    pub fn told_in(self, diagnostic: Diagnostic, file: &Arc<SourceFile>, by_hand: &str) -> Diagnostic {
+        let diagnostic = diagnostic.with_help(self.help.unwrap_or(by_hand)).with_related(self.why, file, self.span);
+        self.others.into_iter().fold(diagnostic, |told, (span, what)| told.with_related(what, file, span))
     }
 }
 

@@ -30,11 +30,11 @@ pub fn older_skill_form(file: &Arc<SourceFile>, root: &Node) -> Option<Diagnosti
         Ok(edits) => diagnostic
             .with_help(format!("`bcc-script migrate --write {}` writes it in today's form", file.name()))
             .with_sure_fix("write it in today's form", edits),
-        Err(unsure) => diagnostic
-            .with_help(
-                "write `skill:`, and below it `skill_id`, `inputs` (what `declare` of the topic holds too), `outputs` and `actions`",
-            )
-            .with_related(unsure.why, file, unsure.span),
+        Err(unsure) => unsure.told_in(
+            diagnostic,
+            file,
+            "write `skill:`, and below it `skill_id`, `inputs` (what `declare` of the topic holds too), `outputs` and `actions`",
+        ),
     })
 }
 
