@@ -64,12 +64,13 @@ pub fn diff(options: &Diff, environment: &Environment) -> Result<Exit, EngineErr
     for difference in &found {
         told(difference, &scheme, &other);
     }
-    if options.against.is_none() && !options.against_built_in {
-        if let Some(other) = nearer(&shelf, &scheme) {
-            report::note(&format!(
-                "`{scheme}` is nearer to the scheme `{other}`: `bcc-script templates diff --scheme {scheme} --against {other}` compares with that"
-            ));
-        }
+    if options.against.is_none()
+        && !options.against_built_in
+        && let Some(other) = nearer(&shelf, &scheme)
+    {
+        report::note(&format!(
+            "`{scheme}` is nearer to the scheme `{other}`: `bcc-script templates diff --scheme {scheme} --against {other}` compares with that"
+        ));
     }
     let same = found.iter().all(|difference| difference.same);
     if same {
