@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, missing_docs)]
 
+#[path = "desk_templates/copies_and_uses.rs"]
+mod copies_and_uses;
 #[path = "support/pages.rs"]
 #[allow(dead_code)] // tests/docs.rs uses the rest of it
 mod pages;
@@ -297,7 +299,7 @@ fn show_gives_every_byte_and_says_beside_it_where_they_come_from() {
         ("ai_aks", "did you mean `ai_ask`?"),
         ("safty.md --scheme gentle", "did you mean `safety`"),
         ("ai_ask --version 7", "there is version 1"),
-        ("ai_ask_v7", "did you mean `ai_ask_v1`"),
+        ("ai_ask_v7", "there is version 1"),
         ("ai_ask_v1 --version 7", "leave one of the two out"),
         ("weather", "`bcc-script templates list --scheme default`"),
         ("ai_ask --scheme gentel", "did you mean `gentle`?"),

@@ -125,7 +125,7 @@ fn a_snapshot_is_asked_for_kept_compared_and_masked() {
     write_test(&folder, "a.yaml", &format!("{}snapshot: transcript\n", TALK.replace("好的。", "好。")));
     let other = one(&folder, false);
     assert_eq!(other.status, Status::Failed);
-    assert!(other.failures[0].found.contains('-'), "{}", other.failures[0].found);
+    assert!(other.failures[0].found.to_string().contains('-'), "{}", other.failures[0].found);
     let written = one(&folder, true);
     assert!(written.notes.iter().any(|note| note.contains("written anew")), "{:?}", written.notes);
     assert_eq!(one(&folder, false).status, Status::Passed);

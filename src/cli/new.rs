@@ -12,7 +12,7 @@ use crate::engine::begin::test::test;
 use crate::engine::environment::Environment;
 use crate::engine::error::EngineError;
 use crate::engine::shell::quoted;
-use crate::engine::templates::new::{NewScheme, new_scheme};
+use crate::engine::templates::new::{NewScheme, new_scheme, usual_source};
 use crate::engine::validate::names::Names;
 use crate::engine::validate::roots::here;
 use crate::words::language::Language;
@@ -46,7 +46,8 @@ pub enum What {
         #[command(flatten)]
         #[allow(missing_docs)]
         named: Named,
-        /// The scheme whose templates are copied [default: english or chinese, by the language]
+        /// The scheme whose templates are copied [default: by `--lang`, else that of
+        /// bcc-script.toml, else `english` or `default`, by the language of the project's prompts]
         #[arg(long, value_name = "SCHEME")]
         from: Option<String>,
     },
@@ -97,8 +98,12 @@ pub fn new(
             told(&path, &format!("bcc-script test {}", quoted(&path)))
         }
         What::Scheme { from, .. } => {
-            let from = from.as_deref().unwrap_or_else(|| built_in_scheme(language));
-            let request = NewScheme { project: &project.directory, scheme: &named.name, from: Some(from), names: &[] };
+            let from = match (from, asked) {
+                (Some(from), _) => from.clone(),
+                (None, Some(language)) => built_in_scheme(language).to_owned(),
+                (None, None) => usual_source(&project, &named.name),
+            };
+            let request = NewScheme { project: &project.directory, scheme: &named.name, from: Some(&from), names: &[] };
             let made = new_scheme(&request)?;
             if made.written.is_empty() {
                 let error = EngineError::usage(format!("{} is there already, and nothing was changed", made.shown));

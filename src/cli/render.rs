@@ -9,14 +9,14 @@ use crate::cli::cli::wait_for;
 use crate::cli::exit::Exit;
 use crate::cli::rendered;
 use crate::cli::report;
-use crate::engine::engine::store_path;
 use crate::engine::environment::Environment;
 use crate::engine::error::EngineError;
-use crate::engine::project::{Project, absolute};
+use crate::engine::project::Project;
 use crate::engine::render::action::of_action;
 use crate::engine::render::alone::{looks_like_a_script, of_template};
 use crate::engine::render::changed::changed;
 use crate::engine::render::faults::explained;
+use crate::engine::render::kept::store;
 use crate::engine::render::prompt::Prompt;
 use crate::engine::render::request::{RenderRequest, SentRequest};
 
@@ -56,7 +56,10 @@ pub struct Render {
     /// Show what was sent in this kept session, beside what today's templates would send
     #[arg(long, value_name = "ID", requires = "action", conflicts_with = "name")]
     pub session: Option<String>,
-    /// With --session: which call of the round, where there are several [default: the last]
+    /// With --session: only this visit of the action, where it was visited more than once, as in a list: `each#2/think`
+    #[arg(long, value_name = "PATH", requires = "session")]
+    pub path: Option<String>,
+    /// With --session: which call of the round, where there are several; without --path, of all visits [default: the last]
     #[arg(long, value_name = "N", requires = "session", value_parser = clap::value_parser!(u16).range(1..))]
     pub call: Option<u16>,
     /// Where sessions are kept [default: .bcc/sessions.db of the project]
@@ -148,19 +151,12 @@ async fn of_session(
     project: &Project,
     environment: &Environment,
 ) -> Result<Exit, EngineError> {
-    let path = match &options.store {
-        Some(path) => absolute(path),
-        None => store_path(project, environment, None),
-    };
-    if !path.exists() {
-        return Err(EngineError::usage(format!("there is no store {path}", path = path.display()))
-            .with_help("run a script first, or say where the store is with `--store`"));
-    }
     // Nothing is written, and no session is held: one that runs goes on undisturbed.
-    let archive = crate::archive::sqlite::open::open_read_only(&path)?;
+    let archive = store(options.store.as_deref(), project, environment)?;
     let request = SentRequest {
         session: session.to_owned(),
         action: options.action.clone().unwrap_or_default(),
+        path: options.path.clone(),
         round: options.round,
         call: options.call.map(usize::from),
         scheme: options.scheme.clone(),

@@ -30,7 +30,9 @@ pub fn head(prompt: &Prompt) -> String {
             Some(_) => format!("{kind} `{id}`, round {round}, judging an answer"),
         });
     }
-    add(&format!("reply schema {schema}"));
+    if !schema.is_empty() {
+        add(&format!("reply schema {schema}"));
+    }
     if let Some(model) = &prompt.model {
         add(&format!("model {model}"));
     }
@@ -63,15 +65,27 @@ pub fn messages(messages: &[Message], unknown: &[&str], color: bool) -> String {
     text
 }
 
+/// Colours the marks of names that nobody knows, also where a filter or a part of the name changed them (`⟦UP?⟧`, `⟦who.x?⟧`). What
+/// only looks like a mark (somebody said it) stays as it is.
 fn marked(content: &str, unknown: &[&str]) -> String {
-    let mut content = content.to_owned();
-    let mut names = unknown.to_vec();
-    names.dedup();
-    for name in names {
-        let mark = format!("{}{name}{}", AROUND.0, AROUND.1);
-        content = content.replace(&mark, &format!("{RED}{mark}{OFF}"));
+    let alike = |name: &str| name.trim().to_lowercase();
+    let names: Vec<String> = unknown.iter().map(|name| alike(name)).collect();
+    let is_mark = |inner: &str| names.contains(&alike(inner.split('.').next().unwrap_or_default()));
+    let mut colored = String::with_capacity(content.len());
+    let mut rest = content;
+    while let Some((before, behind)) = rest.split_once(AROUND.0) {
+        colored.push_str(before);
+        rest = behind;
+        match behind.split_once(AROUND.1).filter(|(inner, _)| is_mark(inner)) {
+            Some((inner, after)) => {
+                let _ = write!(colored, "{RED}{}{inner}{}{OFF}", AROUND.0, AROUND.1);
+                rest = after;
+            }
+            None => colored.push_str(AROUND.0),
+        }
     }
-    content
+    colored.push_str(rest);
+    colored
 }
 
 /// What a prompt lacks, a line each.
@@ -94,9 +108,12 @@ pub fn lacks(prompt: &Prompt) -> Vec<String> {
 
 /// What was sent then, on one line.
 pub fn head_of_sent(changed: &Changed) -> String {
-    let Changed { session, action, round, call, calls, at, .. } = changed;
+    let Changed { session, action, path, round, call, calls, at, .. } = changed;
     let at = at.get(..19).unwrap_or(at).replace('T', " ");
     let mut parts = vec![format!("session `{session}`"), format!("`{action}`, round {round}")];
+    if !path.is_empty() && path != action {
+        parts.push(format!("at `{path}`"));
+    }
     if *calls > 1 {
         parts.push(format!("call {call} of {calls}"));
     }
@@ -165,4 +182,24 @@ pub fn changed(changed: &Changed, color: bool) -> String {
         }
     }
     text.trim_end().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn marks_are_coloured_also_where_a_filter_or_a_part_changed_them() {
+        let red = |text: &str| format!("{RED}{text}{OFF}");
+        let table = [
+            ("a⟦up?⟧b", format!("a{}b", red("⟦up?⟧"))),
+            ("⟦UP?⟧⟦Up?⟧", red("⟦UP?⟧") + &red("⟦Up?⟧")),
+            ("[\"⟦up.a.b?⟧\",1]", format!("[\"{}\",1]", red("⟦up.a.b?⟧"))),
+            ("⟦answer of round 1⟧ ⟦up?⟧", format!("⟦answer of round 1⟧ {}", red("⟦up?⟧"))),
+            ("⟦upper?⟧ ⟦up", "⟦upper?⟧ ⟦up".to_owned()),
+        ];
+        for (content, shown) in table {
+            assert_eq!(marked(content, &["up"]), shown, "{content}");
+        }
+    }
 }

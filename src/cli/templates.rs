@@ -16,9 +16,10 @@ use crate::cli::terminal::plain;
 use crate::cli::validate;
 use crate::engine::environment::Environment;
 use crate::engine::error::EngineError;
+use crate::engine::project::Project;
 use crate::engine::templates::check::check;
 use crate::engine::templates::find::find;
-use crate::engine::templates::new::{MadeScheme, NewScheme, new_scheme};
+use crate::engine::templates::new::{MadeScheme, NewScheme, new_scheme, usual_source};
 use crate::engine::templates::place::{directory, scheme_of_project};
 use crate::engine::templates::shelf::{Shelf, Standing};
 use crate::prompt::layers::DEFAULT_SCHEME;
@@ -64,9 +65,10 @@ pub struct NewTemplates {
     /// The templates to copy [default: all]
     #[arg(value_name = "NAME")]
     pub names: Vec<String>,
-    /// Copy what this scheme serves: `english`, `chinese`, `default` or one of the project
-    #[arg(long, value_name = "SCHEME", default_value = DEFAULT_SCHEME)]
-    pub from: String,
+    /// Copy what this scheme serves: `english`, `chinese`, `default` or one of the project [default: that of bcc-script.toml, else
+    /// `english` or `default`, by the language of the project's prompts]
+    #[arg(long, value_name = "SCHEME")]
+    pub from: Option<String>,
     /// The project directory [default: the project around this directory]
     #[arg(long, value_name = "DIR")]
     pub project: Option<PathBuf>,
@@ -142,7 +144,13 @@ fn show(options: &Show, environment: &Environment) -> Result<Exit, EngineError> 
 
 fn new(options: &NewTemplates, environment: &Environment) -> Result<Exit, EngineError> {
     let directory = directory(options.project.as_deref(), environment)?;
-    let (scheme, from) = (options.scheme.as_str(), options.from.as_str());
+    let scheme = options.scheme.as_str();
+    let from = match (&options.from, Project::in_directory(directory.clone(), false, environment)) {
+        (Some(from), _) => from.clone(),
+        (None, Ok(project)) => usual_source(&project, scheme),
+        (None, Err(_)) => DEFAULT_SCHEME.to_owned(),
+    };
+    let from = from.as_str();
     let request = NewScheme { project: &directory, scheme, from: Some(from), names: &options.names };
     let made = new_scheme(&request)?;
     made.written.iter().try_for_each(|name| print(&format!("{}/{name}", made.shown)))?;

@@ -10,7 +10,7 @@ use crate::cli::report;
 use crate::cli::terminal::plain;
 use crate::engine::environment::Environment;
 use crate::engine::error::EngineError;
-use crate::engine::templates::diff::{Against, Difference, diff as differences};
+use crate::engine::templates::diff::{Against, Difference, diff as differences, nearer};
 use crate::engine::templates::place::{directory, scheme_of_project};
 use crate::engine::templates::shelf::Shelf;
 use crate::prompt::layers::DEFAULT_SCHEME;
@@ -63,6 +63,14 @@ pub fn diff(options: &Diff, environment: &Environment) -> Result<Exit, EngineErr
     };
     for difference in &found {
         told(difference, &scheme, &other);
+    }
+    if options.against.is_none()
+        && !options.against_built_in
+        && let Some(other) = nearer(&shelf, &scheme)
+    {
+        report::note(&format!(
+            "`{scheme}` is nearer to the scheme `{other}`: `bcc-script templates diff --scheme {scheme} --against {other}` compares with that"
+        ));
     }
     let same = found.iter().all(|difference| difference.same);
     if same {

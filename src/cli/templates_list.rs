@@ -64,7 +64,7 @@ pub fn list(options: &List, environment: &Environment) -> Result<Exit, EngineErr
         report::note(&format!("bcc-script.toml asks for the scheme `{chosen}`, and there is none of that name"));
     }
     for Fault { path, why, .. } in &found.faults {
-        report::note(&format!("{path}: {why}"));
+        report::note(&on_one_line(&format!("{path}: {why}")));
     }
     let failed = broken.is_some() || found.faults.iter().any(|fault| fault.fatal);
     Ok(if failed { Exit::Failed } else { Exit::Done })
@@ -86,7 +86,7 @@ fn many(schemes: &[SchemeListed]) -> Result<(), EngineError> {
     let head = ["TEMPLATE", "VERSION"].into_iter().map(word).chain(schemes.iter().map(|scheme| scheme.name.clone()));
     let mut rows = vec![head.collect::<Vec<_>>()];
     for ((_, name, version), in_schemes) in &by_name {
-        let mut row = vec![(*name).to_owned(), number(*version)];
+        let mut row = vec![on_one_line(name), number(*version)];
         let cell = |scheme: &SchemeListed| in_schemes.get(scheme.name.as_str()).map_or(NOTHING, |it| layer(it, scheme));
         row.extend(schemes.iter().map(|scheme| cell(scheme).to_owned()));
         rows.push(row);
@@ -97,7 +97,7 @@ fn many(schemes: &[SchemeListed]) -> Result<(), EngineError> {
     print("")?;
     let own = schemes.iter().flat_map(|scheme| scheme.templates.iter().filter(|it| layer(it, scheme) == OWN));
     let head = ["FILE", "OVERRIDES", "DESCRIPTION"].map(word).to_vec();
-    let row = |it: &TemplateListed| vec![it.path.clone(), overrides(it), description(it)];
+    let row = |it: &TemplateListed| vec![on_one_line(&it.path), overrides(it), description(it)];
     let rows: Vec<Vec<String>> = std::iter::once(head).chain(own.map(row)).collect();
     if rows.len() > 1 {
         print(&plain(&table(&rows)))
@@ -123,7 +123,7 @@ fn layer(template: &TemplateListed, scheme: &SchemeListed) -> &'static str {
 fn one(scheme: &SchemeListed) -> String {
     let head = ["TEMPLATE", "VERSION", "FILE", "OVERRIDES", "DESCRIPTION"].map(word).to_vec();
     let row = |it: &TemplateListed| {
-        vec![it.name.clone(), number(it.version), it.path.clone(), overrides(it), description(it)]
+        vec![on_one_line(&it.name), number(it.version), on_one_line(&it.path), overrides(it), description(it)]
     };
     let mut templates: Vec<&TemplateListed> = scheme.templates.iter().collect();
     templates.sort_by_key(|it| (it.version.is_none(), it.name.as_str(), it.version));
@@ -151,7 +151,8 @@ fn overrides(template: &TemplateListed) -> String {
 
 fn description(template: &TemplateListed) -> String {
     let unreadable = template.fault.as_ref().map(|_| word("cannot be read"));
-    let part = (!template.pulled_by.is_empty()).then(|| word(&format!("part of {}", template.pulled_by.join(", "))));
+    let part = (!template.pulled_by.is_empty())
+        .then(|| word(&on_one_line(&format!("part of {}", template.pulled_by.join(", ")))));
     let parts: Vec<String> = [unreadable, template.description.clone(), part].into_iter().flatten().collect();
     if parts.is_empty() { NOTHING.to_owned() } else { parts.join("; ") }
 }
@@ -177,7 +178,13 @@ fn unused(listing: &Listing, only: bool) -> Result<(), EngineError> {
     }
     print("")?;
     tell("UNUSED")?;
-    lines.iter().try_for_each(|line| tell(&plain(line)))
+    lines.iter().try_for_each(|line| tell(&on_one_line(line)))
+}
+
+/// A name as it can stand in a line: what would break or steer one is written as its escape.
+fn on_one_line(name: &str) -> String {
+    let shown = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.to_string() };
+    name.chars().map(shown).collect()
 }
 
 fn document(listing: &Listing, chosen: Option<&str>) -> Value {

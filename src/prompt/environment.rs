@@ -19,7 +19,7 @@ use minijinja::value::{Rest, Value, ValueKind};
 use minijinja::{AutoEscape, Environment, Error, ErrorKind, Output, State, UndefinedBehavior};
 
 use crate::prompt::expr::operators::{Operator, compare};
-use crate::prompt::marks::{is_unknown, marked};
+use crate::prompt::marks::{is_unknown, marked, with_marks};
 use crate::prompt::pattern::Patterns;
 
 /// How many steps (instructions of minijinja) one rendering may take.
@@ -235,6 +235,14 @@ fn default(value: &Value, arguments: Rest<Value>) -> Result<Value, Error> {
 /// How many bytes a rendering has written so far.
 #[derive(Default)]
 struct Written(usize);
+
+/// The same as [`write_value`], with the names that nobody knows marked inside of lists and mappings too.
+pub(crate) fn write_marked(out: &mut Output<'_>, state: &mut State<'_, '_>, value: &Value) -> Result<(), Error> {
+    match with_marks(value).filter(|_| !is_unknown(value)) {
+        Some(marked) => write_value(out, state, &marked),
+        None => write_value(out, state, value),
+    }
+}
 
 /// Writes a value as prompts want it: null as nothing, booleans and collections as JSON, texts as they are.
 fn write_value(out: &mut Output<'_>, state: &mut State<'_, '_>, value: &Value) -> Result<(), Error> {

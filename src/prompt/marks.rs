@@ -5,13 +5,17 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use minijinja::value::{Enumerator, Object, ObjectRepr, Value};
+use minijinja::value::{Enumerator, Object, ObjectRepr, Value, ValueKind};
 
 use crate::prompt::environment::FUNCTIONS;
 use crate::prompt::names::Names;
+use crate::prompt::templates::Templates;
 
 /// What stands before and behind a name that is unknown, at its place in a text.
 pub const AROUND: (&str, &str) = ("⟦", "?⟧");
+
+/// How deep in lists and mappings marks are looked for.
+const MOST_NESTED: usize = 8;
 
 /// What renderings lacked so far.
 #[derive(Debug, Default)]
@@ -21,13 +25,16 @@ pub struct Marks(Mutex<Lacking>);
 struct Lacking {
     unknown: BTreeSet<String>,
     empty: BTreeSet<String>,
+    /// What the environment calls the template that was rendered last, and its names.
     rendered: Option<(String, Names)>,
 }
 
 impl Marks {
-    /// The file (`ai_ask_v1.md`) of the template that was rendered last.
-    pub fn template(&self) -> Option<String> {
-        self.lacking().rendered.as_ref().map(|(template, _)| template.clone())
+    /// The number in `templates` of the template that was rendered last. Two layers may have files of one name.
+    pub fn template_of(&self, templates: &Templates) -> Option<usize> {
+        let lacking = self.lacking();
+        let (key, _) = lacking.rendered.as_ref()?;
+        templates.files().iter().position(|loaded| loaded.key == *key)
     }
 
     /// The names that it was rendered with.
@@ -35,8 +42,8 @@ impl Marks {
         self.lacking().rendered.as_ref().map(|(_, names)| names.clone()).unwrap_or_default()
     }
 
-    pub(crate) fn renders(&self, template: &str, names: &Names) {
-        self.lacking().rendered = Some((template.to_owned(), names.clone()));
+    pub(crate) fn renders(&self, key: &str, names: &Names) {
+        self.lacking().rendered = Some((key.to_owned(), names.clone()));
     }
 
     /// The names that were looked up and that nobody knows.
@@ -84,6 +91,32 @@ pub(crate) fn is_unknown(value: &Value) -> bool {
 /// The mark, where a value only stands in the place of a name that is unknown.
 pub(crate) fn marked(value: &Value) -> Option<String> {
     value.downcast_object_ref::<Unknown>().map(ToString::to_string)
+}
+
+/// The same value with the marks of the names that are unknown inside of it as texts; none where there is no such name.
+pub(crate) fn with_marks(value: &Value) -> Option<Value> {
+    if !holds_unknown(value, MOST_NESTED) {
+        return None;
+    }
+    Some(match value.kind() {
+        _ if is_unknown(value) => Value::from(marked(value)?),
+        ValueKind::Seq => Value::from_iter(value.try_iter().ok()?.map(|item| with_marks(&item).unwrap_or(item))),
+        _ => Value::from_iter(value.try_iter().ok()?.map(|key| {
+            let item = value.get_item(&key).unwrap_or_default();
+            (key, with_marks(&item).unwrap_or(item))
+        })),
+    })
+}
+
+fn holds_unknown(value: &Value, depth: usize) -> bool {
+    let items = || value.try_iter().into_iter().flatten();
+    match value.kind() {
+        _ if is_unknown(value) => true,
+        _ if depth == 0 => false,
+        ValueKind::Seq => items().any(|item| holds_unknown(&item, depth - 1)),
+        ValueKind::Map => items().any(|key| value.get_item(&key).is_ok_and(|item| holds_unknown(&item, depth - 1))),
+        _ => false,
+    }
 }
 
 #[derive(Debug)]
@@ -162,7 +195,6 @@ mod tests {
     use super::*;
     use crate::prompt::layers::TemplateFile;
     use crate::prompt::names::session_names;
-    use crate::prompt::templates::Templates;
     use crate::prompt::text::Texts;
     use serde_json::json;
 
@@ -193,6 +225,7 @@ mod tests {
             ("{% include 'part.md' %}", "[⟦用户命?⟧]"),
             ("{% macro hi() %}{{ x }}{% endmacro %}{{ hi() }}", "⟦x?⟧"),
             ("{% set x = 1 %}{{ x }}", "1"),
+            ("{{ [x, 1] }}{{ {'a': [x.y]} }}{{ [1, [2]] }}", "[\"⟦x?⟧\",1]{\"a\":[\"⟦x.y?⟧\"]}[1,[2]]"),
             ("{{ x == 'a' }}{{ 'a' in x }}", "falsefalse"),
         ] {
             assert_eq!(rendered(source).0, text, "{source}");

@@ -79,7 +79,7 @@ impl<'a> Template<'a> {
     pub fn render(&self, names: &Names) -> Result<Vec<Rendered>, TemplateError> {
         let mut bounded = Bounded::new(MAX_OUTPUT);
         if let Some(marks) = &self.templates.marks {
-            marks.renders(&self.loaded.name, names);
+            marks.renders(&self.loaded.key, names);
         }
         let seen = as_value(names, self.templates.marks.as_ref(), InPlace::Marked);
         self.templates

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use minijinja::{Environment, Error, ErrorKind, UndefinedBehavior};
 
-use crate::prompt::environment::environment;
+use crate::prompt::environment::{environment, write_marked};
 use crate::prompt::fault::{MistakeKind, TemplateError};
 use crate::prompt::layers::{Layer, MAX_FILE_BYTES, MAX_FILES, TemplateFile, is_template_name, order, shown};
 use crate::prompt::loaded::{DEFAULT_PREFIX, Loaded, is_outside, outside};
@@ -77,6 +77,7 @@ impl Templates {
     #[must_use]
     pub fn marking(mut self, marks: Arc<Marks>) -> Self {
         self.marks = Some(marks);
+        self.environment.set_formatter(write_marked);
         self.loaded.iter_mut().flat_map(|loaded| loaded.mentioned.values_mut()).for_each(|needed| *needed = false);
         self
     }
@@ -240,6 +241,21 @@ impl Templates {
                 TemplateError::new(format!("there is no template `{name}` in version {version}")).with_help(help)
             );
         };
+        self.sound(loaded)
+    }
+
+    /// The template with this number, whatever it is called: a part of others too.
+    ///
+    /// # Errors
+    /// It, or one that it names, has a mistake; there is no such number.
+    pub fn at(&self, number: usize) -> Result<Template<'_>, TemplateError> {
+        match self.loaded.get(number) {
+            Some(loaded) => self.sound(loaded),
+            None => Err(TemplateError::new("there is no such template")),
+        }
+    }
+
+    fn sound<'t>(&'t self, loaded: &'t Loaded) -> Result<Template<'t>, TemplateError> {
         match &loaded.problem {
             Some(problem) => Err(problem.clone()),
             None => Ok(Template::new(self, loaded)),

@@ -8,8 +8,9 @@ use rusqlite::OpenFlags;
 
 use crate::archive::error::ArchiveError;
 use crate::archive::sqlite::lock;
-use crate::archive::sqlite::open::{connect, existing, inspect};
+use crate::archive::sqlite::open::{connect, existing, inspect, open_read_only};
 use crate::archive::sqlite::schema::{self, STEPS};
+use crate::archive::sqlite::store::SqliteArchive;
 
 /// The most lock files that are looked at.
 const MOST_LOCKS: usize = 1000;
@@ -67,6 +68,39 @@ pub fn look(path: &Path) -> Result<Option<Seen>, ArchiveError> {
     });
     counted.map_err(|failure| failure.about(&store))?;
     Ok(Some(seen))
+}
+
+/// Opens the store at `path` for reading only, so that nothing is made beside it: where no log waits to be folded in and nobody is
+/// in the middle of writing, the file alone is read, as it is at this moment. Else as
+/// [`open_read_only`](crate::archive::sqlite::open::open_read_only), which takes part in the log of those who write.
+///
+/// # Errors
+/// As [`open_read_only`](crate::archive::sqlite::open::open_read_only).
+pub fn open_untouched(path: &Path) -> Result<SqliteArchive, ArchiveError> {
+    let store = path.display().to_string();
+    let Some(file) = existing(path, &store)? else { return Err(ArchiveError::Missing { store }) };
+    let beside = |end: &str| {
+        let mut name = file.as_os_str().to_owned();
+        name.push(end);
+        PathBuf::from(name).exists()
+    };
+    if ["-wal", "-journal"].into_iter().any(beside) {
+        return open_read_only(path);
+    }
+    let opened = inspect(&file, &store, STEPS).and_then(|any| {
+        if !any {
+            return Err(ArchiveError::Missing { store: store.clone() }.into());
+        }
+        let connection = connect(&file, OpenFlags::SQLITE_OPEN_READ_ONLY, "?immutable=1")?;
+        let (found, known) = (schema::layout(&connection)?, schema::newest(STEPS));
+        // A newer one is refused by now.
+        if found < known {
+            return Err(ArchiveError::Outdated { store: store.clone(), found, known }.into());
+        }
+        Ok(connection)
+    });
+    let connection = opened.map_err(|failure| failure.about(&store))?;
+    Ok(SqliteArchive::new(connection, store, &file, true))
 }
 
 fn holders(directory: &Path) -> Vec<String> {

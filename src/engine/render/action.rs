@@ -17,7 +17,8 @@ use crate::engine::render::lacking;
 use crate::engine::render::listening::{Heard, Listening, Unobserved, answer_of};
 use crate::engine::render::prompt::Prompt;
 use crate::engine::render::request::RenderRequest;
-use crate::engine::render::scene::{masker, scopes};
+use crate::engine::render::scene::{is_empty_list, masker, scopes};
+use crate::engine::templates::find::{Typed, typed};
 use crate::program::action::{ActionError, Flow, For};
 use crate::program::clock::Clock;
 use crate::program::event::{Event, Speaker};
@@ -26,7 +27,9 @@ use crate::program::program::Program;
 use crate::program::recent::{Recent, Said};
 use crate::program::services::Services;
 use crate::program::turn::{Lent, Turn};
+use crate::prompt::loaded::DEFAULT_PREFIX;
 use crate::prompt::marks::Marks;
+use crate::value::mask::Masker;
 use crate::value::scopes::Scopes;
 
 /// An action that is about to ask, and what is around it.
@@ -58,6 +61,13 @@ pub async fn of_action(
     let (pinned, program) = Loaded::noting(project, &run, Some(&marks))?.into_parts();
     let program = Arc::new(program);
     let found = find(&program, action)?;
+    let named = request.name.as_deref().map(typed).transpose()?;
+    if let Some(name) = request.name.as_deref().filter(|name| name.starts_with(DEFAULT_PREFIX)) {
+        let message = format!("`{name}` skips the scheme, and an action is asked with the templates of its scheme");
+        return Err(
+            EngineError::usage(message).with_help("`--scheme default` shows what it would be asked without one")
+        );
+    }
     let listening = Listening::default();
     let services = Services {
         models: Arc::new(listening.clone()),
@@ -68,33 +78,58 @@ pub async fn of_action(
     };
     let scopes = scopes(&program, &found, request.variables_file.as_deref(), &request.variables)?;
     let recent = Recent::new(program.history_messages, program.history_chars);
+    let empty_list = is_empty_list(&program, &found, &scopes);
     let mut scene =
         Scene { program: &program, found, services, listening, scopes, recent, state: Value::Null, calls: 0 };
-    let heard = match request.name.as_deref().map(kind_of).filter(|name| *name != found.step.kind) {
-        None => scene.asked(request.round, &request.answers, &marks).await?,
-        Some(name) => beside::asked(&mut scene, name, request, &marks).await?,
+    let heard = match named.as_ref().map(|typed| typed.name).filter(|name| *name != found.step.kind) {
+        None => scene.asked(request.round, &request.answers, &marks).await,
+        Some(name) => beside::asked(&mut scene, name, request, &marks).await,
     };
-    let template = marks.template().and_then(|file| program.templates.number(&file));
-    let loaded = template.and_then(|number| program.templates.files().get(number));
-    let loaded = loaded.ok_or_else(|| EngineError::failed("no template was rendered"))?;
     let masker = masker(&scene.scopes);
+    let heard = heard.map_err(|error| told(error, &masker, &marks))?;
+    let loaded = marks.template_of(&program.templates).and_then(|number| program.templates.files().get(number));
+    let loaded = loaded.ok_or_else(|| EngineError::failed("no template was rendered"))?;
+    if let Some(typed) = &named {
+        is_meant(typed, loaded.name(), action)?;
+    }
     let mut prompt = Prompt::heard(heard, loaded, &masker);
     prompt.action = Some((found.step.id.clone(), found.step.kind.to_owned()));
-    prompt.notes = notes(&scene, request);
+    prompt.notes = notes(&scene);
+    if let Some(each) = found.topic.for_each.as_ref().filter(|_| empty_list) {
+        let (id, topic, name) = (&found.step.id, &found.topic.id, &each.element);
+        prompt.notes.push(format!(
+            "the list of the topic `{topic}` is empty here, so `{id}` would not run; `--var` gives the list, or `{name}` itself"
+        ));
+    }
     lacking::note(&mut prompt, &program.templates, &marks);
     Ok(prompt)
 }
 
-/// The kind in the name of a template: `ai_ask` in `ai_ask_v2.md`.
-pub(crate) fn kind_of(name: &str) -> &str {
-    let name = name.strip_suffix(".md").unwrap_or(name);
-    match name.rsplit_once("_v") {
-        Some((kind, version)) if !version.is_empty() && version.bytes().all(|byte| byte.is_ascii_digit()) => kind,
-        _ => name,
+/// Refuses to call a prompt by the name of a template that it was not made with.
+fn is_meant(typed: &Typed<'_>, file: &str, action: &str) -> Result<(), EngineError> {
+    let Some(version) = typed.version else { return Ok(()) };
+    let name = format!("{}_v{version}.md", typed.name);
+    if file == name {
+        return Ok(());
+    }
+    Err(EngineError::usage(format!("`{action}` is asked with `{file}`, and not with `{name}`")).with_help(
+        "the action chooses (`version` in its config); without `--script` and `--action`, a template is rendered alone",
+    ))
+}
+
+/// An error without sensitive values, and with what may be why.
+fn told(error: EngineError, masker: &Masker, marks: &Marks) -> EngineError {
+    let shown = |text: String| if masker.is_empty() { text } else { masker.text(&text) };
+    match error {
+        EngineError::Failed { message, help } => {
+            EngineError::Failed { message: shown(lacking::told(message, marks)), help: help.map(shown) }
+        }
+        EngineError::Usage { message, help } => EngineError::Usage { message: shown(message), help: help.map(shown) },
+        invalid @ EngineError::Invalid(_) => invalid,
     }
 }
 
-fn notes(scene: &Scene<'_>, request: &RenderRequest) -> Vec<String> {
+fn notes(scene: &Scene<'_>) -> Vec<String> {
     let Found { step, skill, topic, .. } = scene.found;
     let mut notes = Vec::new();
     if let Some(skill) = skill {
@@ -109,9 +144,6 @@ fn notes(scene: &Scene<'_>, request: &RenderRequest) -> Vec<String> {
     }
     if step.condition.is_some() {
         notes.push(format!("whether `{}` would run at all is not looked at: it has a `condition`", step.id));
-    }
-    if request.name.as_deref().is_some_and(|name| name != kind_of(name)) {
-        notes.push("the version of a template is the action's own (`version` in its config)".to_owned());
     }
     notes
 }
@@ -247,25 +279,6 @@ impl Scene<'_> {
             error
         } else {
             error.with_help(format!("actions that may ask one are {}", listed(&asking)))
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_kind_stands_in_the_name_of_a_template() {
-        for (name, kind) in [
-            ("ai_ask", "ai_ask"),
-            ("ai_ask_v2", "ai_ask"),
-            ("ai_ask_v12.md", "ai_ask"),
-            ("my_very", "my_very"),
-            ("ai_v_x", "ai_v_x"),
-            ("x_v", "x_v"),
-        ] {
-            assert_eq!(kind_of(name), kind, "{name}");
         }
     }
 }

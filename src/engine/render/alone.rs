@@ -6,14 +6,16 @@ use std::sync::Arc;
 use crate::engine::error::EngineError;
 use crate::engine::files::TemplateFolders;
 use crate::engine::project::Project;
-use crate::engine::render::action::kind_of;
 use crate::engine::render::lacking;
 use crate::engine::render::prompt::Prompt;
 use crate::engine::render::request::RenderRequest;
 use crate::engine::render::scene::alone;
+use crate::engine::templates::find::find;
+use crate::engine::templates::shelf::Shelf;
 use crate::program::messages::messages;
 use crate::prompt::front::HistoryMode;
-use crate::prompt::layers::collect;
+use crate::prompt::layers::{DEFAULT_SCHEME, collect};
+use crate::prompt::loaded::Loaded;
 use crate::prompt::marks::Marks;
 use crate::prompt::names::Names;
 use crate::prompt::templates::Templates;
@@ -24,20 +26,21 @@ use crate::prompt::templates::Templates;
 /// `Usage` when there is no such template or scheme, or the variables cannot be read; `Failed` when it cannot be rendered.
 pub fn of_template(project: &Project, request: &RenderRequest, name: &str) -> Result<Prompt, EngineError> {
     let marks = Arc::new(Marks::default());
-    let templates = templates(project, request.scheme.as_deref())?.marking(Arc::clone(&marks));
-    let version = name.strip_suffix(".md").unwrap_or(name).strip_prefix(kind_of(name)).unwrap_or_default();
-    let version: u32 = version.strip_prefix("_v").and_then(|version| version.parse().ok()).unwrap_or(1);
-    let template = templates.get(kind_of(name), version)?;
+    let scheme = request.scheme.as_deref().or(project.config.project.scheme.as_deref());
+    let shelf = Shelf::of(&project.directory);
+    let served = find(&shelf, scheme.unwrap_or(DEFAULT_SCHEME), name, None)?;
+    let templates = templates(project, scheme)?.marking(Arc::clone(&marks));
+    let is_it = |loaded: &Loaded| loaded.place() == served.file.place && loaded.name() == served.name;
+    let template = templates.at(templates.files().iter().position(is_it).unwrap_or(usize::MAX))?;
     let scopes = alone(request.variables_file.as_deref(), &request.variables)?;
     let rendered = messages(&template, &Names::new(scopes)).map_err(|error| {
-        let failed = EngineError::failed(error.to_string());
+        let failed = EngineError::failed(lacking::told(error.to_string(), &marks));
         match error.help {
             Some(help) => failed.with_help(help),
             None => failed,
         }
     })?;
-    let file = marks.template().unwrap_or_default();
-    let loaded = templates.number(&file).and_then(|number| templates.files().get(number));
+    let loaded = marks.template_of(&templates).and_then(|number| templates.files().get(number));
     let mut prompt = loaded.map(Prompt::of).unwrap_or_default();
     prompt.messages = rendered;
     lacking::note(&mut prompt, &templates, &marks);

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
+use crate::actions::KINDS;
 use crate::engine::error::EngineError;
 use crate::engine::render::action::Scene;
 use crate::engine::render::found::Found;
@@ -33,11 +34,16 @@ pub(crate) async fn asked(
     request: &RenderRequest,
     marks: &Marks,
 ) -> Result<Heard, EngineError> {
+    let kind = scene.found.step.kind;
+    let asks = KINDS.iter().any(|known| known.name() == kind && known.prompt().is_some());
     let monitor = scene.found.step.action.watched().map(|watched| watched.monitor);
     let id = &scene.found.step.id;
     if name != ORCHESTRATOR && monitor.is_none_or(|monitor| monitor.name() != name) {
-        let others: Vec<&str> =
-            [Some(scene.found.step.kind), monitor.map(Monitor::name)].into_iter().flatten().collect();
+        if !asks {
+            let message = format!("`{id}` is `{kind}` and asks no model, so it is asked with no template `{name}`");
+            return Err(EngineError::usage(message));
+        }
+        let others: Vec<&str> = [Some(kind), monitor.map(Monitor::name)].into_iter().flatten().collect();
         let others = others.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(" and ");
         let error = EngineError::usage(format!("`{id}` is asked with no template `{name}`"));
         return Err(error.with_help(format!("its templates are {others}; leave NAME out to see its own prompt")));

@@ -31,9 +31,11 @@ pub struct Changed {
     pub session: String,
     /// The action that asked.
     pub action: String,
+    /// The visit of the action: its instance path, as `t#2/ask`.
+    pub path: String,
     /// Its round.
     pub round: u32,
-    /// Which call of the round it is, from 1.
+    /// Which call of the round it is, from 1: of all visits of the action, unless one of them was chosen.
     pub call: usize,
     /// How many there were.
     pub calls: usize,
@@ -78,6 +80,7 @@ pub async fn changed(archive: &dyn Archive, project: &Project, request: &SentReq
     let mut changed = Changed {
         session: id.clone(),
         action: turn.action.clone(),
+        path: turn.path.clone(),
         round: turn.round,
         call: which.0,
         calls: which.1,
@@ -92,7 +95,7 @@ pub async fn changed(archive: &dyn Archive, project: &Project, request: &SentReq
     let templates = match templates(project, request, &settings) {
         Ok(templates) => templates.marking(Arc::clone(&marks)),
         Err(error) => {
-            changed.now = Err(error.to_string());
+            changed.now = Err(masker.text(&error.to_string()));
             return Ok(changed);
         }
     };
@@ -104,14 +107,18 @@ pub async fn changed(archive: &dyn Archive, project: &Project, request: &SentReq
         |messages: &[Message]| -> Vec<Message> { messages.iter().cloned().map(|said| masked(said, &masker)).collect() };
     let fits = |messages: &[Message]| shown(messages) == changed.then;
     match repeat.up_to(wanted, (templates, &marks), fits).await? {
-        Err(why) => changed.now = Err(format!("the session cannot be repeated up to this call: {why}")),
+        Err(why) => {
+            let why = masker.text(&why);
+            changed.now = Err(format!("the session cannot be repeated up to this call: {why}"));
+        }
         Ok(Repeated { then, now }) => {
             changed.repeated = fits(&then);
             if !changed.repeated {
                 changed.notes.push(unlike(&masker));
             }
-            changed.now = now.map(|heard| {
-                let number = marks.template().and_then(|file| places.number(&file));
+            // A template may fail with words that hold a value: `{% include phone %}`.
+            changed.now = now.map_err(|why| masker.text(&lacking::told(why, &marks))).map(|heard| {
+                let number = marks.template_of(&places);
                 let mut prompt = match number.and_then(|number| places.files().get(number)) {
                     Some(loaded) => Prompt::heard(heard, loaded, &masker),
                     None => Prompt { messages: shown(&heard.request.messages), ..Prompt::default() },
@@ -127,21 +134,32 @@ pub async fn changed(archive: &dyn Archive, project: &Project, request: &SentReq
 
 /// The wanted call, its turn, and the how manieth of how many calls of its round it is.
 fn chosen<'s>(steps: &'s [Step], request: &SentRequest) -> Result<(Wanted, &'s SentTurn, (usize, usize)), EngineError> {
-    let SentRequest { session, action, round, call, .. } = request;
+    let SentRequest { session, action, path, round, call, .. } = request;
     let turns = || {
         steps.iter().enumerate().filter_map(|(number, step)| match step {
             Step::Turn(turn) => Some((number, turn)),
             _ => None,
         })
     };
-    let mut rounds: Vec<u32> = turns().filter(|(_, turn)| turn.action == *action).map(|(_, turn)| turn.round).collect();
+    let of_action = || turns().filter(|(_, turn)| turn.action == *action);
+    let wanted = || of_action().filter(|(_, turn)| path.as_ref().is_none_or(|path| turn.path == *path));
+    let mut rounds: Vec<u32> = wanted().map(|(_, turn)| turn.round).collect();
     let Some(last) = rounds.last().copied() else {
-        let mut asked: Vec<&str> = Vec::new();
-        for (_, turn) in turns().filter(|(_, turn)| !turn.action.is_empty()) {
-            if !asked.contains(&turn.action.as_str()) {
-                asked.push(&turn.action);
+        let each = |all: &mut dyn Iterator<Item = &'s str>| {
+            let mut names: Vec<&str> = Vec::new();
+            for name in all.filter(|name| !name.is_empty()) {
+                if !names.contains(&name) {
+                    names.push(name);
+                }
             }
+            names
+        };
+        let visits = each(&mut of_action().map(|(_, turn)| turn.path.as_str()));
+        if let (Some(path), false) = (path, visits.is_empty()) {
+            let error = EngineError::usage(format!("`{action}` asked no model at `{path}` in session `{session}`"));
+            return Err(error.with_help(format!("it did at {}", listed(&visits))));
         }
+        let asked = each(&mut turns().map(|(_, turn)| turn.action.as_str()));
         let error = EngineError::usage(format!("`{action}` asked no model in session `{session}`"));
         return Err(match asked.is_empty() {
             true => error.with_help("no action of it did yet"),
@@ -149,8 +167,8 @@ fn chosen<'s>(steps: &'s [Step], request: &SentRequest) -> Result<(Wanted, &'s S
         });
     };
     let round = round.unwrap_or(last);
-    let calls: Vec<(Wanted, &SentTurn)> = turns()
-        .filter(|(_, turn)| turn.action == *action && turn.round == round)
+    let calls: Vec<(Wanted, &SentTurn)> = wanted()
+        .filter(|(_, turn)| turn.round == round)
         .flat_map(|(step, turn)| (0..turn.calls.len()).map(move |call| (Wanted { step, call }, turn)))
         .collect();
     if calls.is_empty() {
@@ -203,6 +221,7 @@ impl Changed {
         json!({
             "session_id": self.session,
             "action_id": self.action,
+            "path": self.path,
             "round": self.round,
             "call": self.call,
             "calls": self.calls,

@@ -4,6 +4,7 @@ use std::collections::{BTreeSet, HashSet};
 
 use serde_json::{Value, json};
 
+use crate::engine::render::found::listed;
 use crate::engine::render::prompt::Prompt;
 use crate::prompt::environment::FUNCTIONS;
 use crate::prompt::marks::Marks;
@@ -49,7 +50,7 @@ impl Lack {
 
 /// Notes in `prompt` what its template, which was rendered last, lacks.
 pub fn note(prompt: &mut Prompt, templates: &Templates, marks: &Marks) {
-    let Some(root) = templates.number(&prompt.template) else { return };
+    let Some(root) = marks.template_of(templates) else { return };
     let names = marks.names();
     let (reached_unknown, reached_empty) = (marks.unknown(), marks.empty());
     let (mut unknown, mut empty) = (BTreeSet::new(), BTreeSet::new());
@@ -82,6 +83,20 @@ pub fn note(prompt: &mut Prompt, templates: &Templates, marks: &Marks) {
     elsewhere(&reached_empty, &mut empty);
     prompt.unknown = by_place(unknown);
     prompt.empty = by_place(empty);
+}
+
+/// Why nothing could be rendered, with the names that were looked up until then and that nobody knows: one of them may be what a
+/// filter could not take.
+pub fn told(why: String, marks: &Marks) -> String {
+    let unknown: Vec<String> = marks.unknown().into_iter().filter(|name| !why.contains(&format!("`{name}`"))).collect();
+    match unknown.as_slice() {
+        [] => why,
+        [name] => format!("{why}; nobody knows `{name}` here"),
+        names => {
+            let names = listed(&names.iter().map(String::as_str).collect::<Vec<_>>());
+            format!("{why}; nobody knows these names here: {names}")
+        }
+    }
 }
 
 fn by_place(lacks: BTreeSet<Lack>) -> Vec<Lack> {

@@ -6,6 +6,7 @@ pub mod beside;
 pub mod changed;
 pub mod faults;
 pub mod found;
+pub mod kept;
 pub mod lacking;
 pub mod listening;
 pub mod prompt;

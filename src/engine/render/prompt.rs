@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::check::templates::unused::name_and_version;
 use crate::engine::render::lacking::Lack;
 use crate::engine::render::listening::Heard;
 use crate::model::message::{Message, Role};
@@ -30,7 +31,7 @@ pub struct Prompt {
     pub temperature: Option<f64>,
     /// The most tokens of the reply, of the front matter.
     pub max_tokens: Option<u32>,
-    /// The name of the reply schema.
+    /// The name of the reply schema; empty for a part of other templates.
     pub schema: String,
     /// How the talk reaches the model.
     pub history: HistoryMode,
@@ -51,14 +52,16 @@ impl Prompt {
         let messages = messages.into_iter().map(|said| masked(said, masker)).collect();
         let round = task.round;
         let action = Some((task.action_id, task.kind));
-        Self { model, temperature, max_tokens, messages, round, action, answer: task.answer, ..Self::of(loaded) }
+        let answer = task.answer.map(|answer| masker.text(&answer));
+        Self { model, temperature, max_tokens, messages, round, action, answer, ..Self::of(loaded) }
     }
 
     /// What the file of a template says of its prompts, without any message.
     pub fn of(loaded: &Loaded) -> Self {
         let front = &loaded.cut().front;
         let asked = front.output_schema.as_deref().map(|name| name.strip_suffix(".json").unwrap_or(name));
-        let kind = loaded.name().rsplit_once("_v").map_or(loaded.name(), |(kind, _)| kind);
+        // A part of others is answered by nothing of its own.
+        let kind = name_and_version(loaded.name()).map_or("", |(kind, _)| kind);
         Self {
             file: loaded.source().name().to_owned(),
             template: loaded.name().to_owned(),

@@ -32,6 +32,8 @@ pub struct SentRequest {
     pub session: String,
     /// The action that asked.
     pub action: String,
+    /// Its instance path, where only one visit of the action is meant.
+    pub path: Option<String>,
     /// Its round; without one, the last.
     pub round: Option<u32>,
     /// Which of the calls of that round, from 1; without one, the last.

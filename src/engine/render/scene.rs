@@ -63,6 +63,17 @@ pub fn scopes(
     Ok(scopes)
 }
 
+/// Whether the list of the action's topic has no element, or has none yet, so that the action would not run.
+pub fn is_empty_list(program: &Program, found: &Found<'_>, scopes: &Scopes) -> bool {
+    let Some(each) = found.topic.for_each.as_ref().filter(|_| found.skill.is_none()) else { return false };
+    let names = base_names(program, Some(found.phase), Some(found.topic), &Recent::new(0, 0), scopes.clone());
+    match each.list.eval(&names) {
+        Ok(Value::Array(items)) => items.is_empty(),
+        Ok(value) => value.is_null(),
+        Err(_) => false,
+    }
+}
+
 /// Only these variables, each as it is given.
 ///
 /// # Errors

@@ -1,7 +1,7 @@
 //! What the documents of a project ask for: which kinds with which `version`, and which schemes.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use crate::engine::files::read_bounded;
@@ -11,9 +11,6 @@ use crate::script::older::todays_spelling;
 use crate::script::read::scheme;
 use crate::source::text::{MAX_FILE_BYTES, SourceFile};
 use crate::source::yaml::{Node, parse};
-
-/// Where a project's documents are.
-const FOLDERS: [&str; 3] = ["scripts", "skills", "tests"];
 
 /// How many nodes of one document are looked at: what it repeats by aliases may have more than a memory holds.
 const MOST_NODES: usize = 500_000;
@@ -32,11 +29,10 @@ pub struct Asked {
 }
 
 impl Asked {
-    /// Reads the documents of the project in this directory.
+    /// Reads the documents of the project in this directory, wherever in it they lie: a script may be anywhere. The walk is that
+    /// of `validate`; where it could not see all, [`whole`](Self::whole) says so.
     pub fn by(project: &Path) -> Self {
-        let roots: Vec<PathBuf> =
-            FOLDERS.iter().map(|folder| project.join(folder)).filter(|folder| folder.is_dir()).collect();
-        let walked = walk(&roots, &Names::seen_from(project.to_path_buf()));
+        let walked = walk(&[project.to_path_buf()], &Names::seen_from(project.to_path_buf()));
         let mut asked = Self { whole: walked.diagnostics.is_empty(), ..Self::default() };
         for found in walked.found.iter().filter(|found| found.role == Role::Document) {
             let read = read_bounded(&found.path, MAX_FILE_BYTES as u64).ok();

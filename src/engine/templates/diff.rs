@@ -12,6 +12,7 @@ use crate::engine::error::EngineError;
 use crate::engine::templates::find::find;
 use crate::engine::templates::pulls::MARK;
 use crate::engine::templates::shelf::{Shelf, Standing};
+use crate::prompt::builtin::schemes;
 use crate::prompt::layers::{DEFAULT_SCHEME, TemplateFile};
 use crate::prompt::templates::Templates;
 use crate::schema::embedded;
@@ -109,6 +110,37 @@ pub fn diff(
         }
     }
     Ok(differences)
+}
+
+/// How much nearer another scheme must be to be named, as shares of lines that are the same.
+const CLEARLY: f32 = 0.25;
+
+/// The scheme of the binary that the project's own files of a scheme were probably copied from, where they are clearly nearer to it
+/// than to what is compared with when nobody says.
+pub fn nearer(shelf: &Shelf, scheme: &str) -> Option<String> {
+    let own: Vec<(&str, &str)> = shelf
+        .files()
+        .iter()
+        .filter(|file| file.place == format!("custom/{scheme}"))
+        .filter_map(|file| Some((file.name.as_str(), file.text.as_deref().ok()?)))
+        .collect();
+    let alike = |other: &str| -> f32 {
+        let served = shelf.served(other);
+        let of = |(name, text): &(&str, &str)| {
+            let other = served.get(name).and_then(|files| files.first())?.text.as_deref().ok()?;
+            Some(TextDiff::configure().timeout(LIMIT).diff_lines(other, text).ratio())
+        };
+        let shares: Vec<f32> = own.iter().filter_map(of).collect();
+        if shares.is_empty() { 0.0 } else { shares.iter().sum::<f32>() / shares.len() as f32 }
+    };
+    let (usual, mut best) = (alike(DEFAULT_SCHEME), None);
+    for other in schemes().filter(|other| *other != scheme) {
+        let share = alike(other);
+        if share > usual + CLEARLY && best.is_none_or(|(_, most)| share > most) {
+            best = Some((other, share));
+        }
+    }
+    best.map(|(other, _)| other.to_owned())
 }
 
 /// The templates of a scheme.

@@ -6,7 +6,7 @@ use crate::check::templates::unused::name_and_version;
 use crate::engine::error::EngineError;
 use crate::engine::templates::shelf::{Shelf, Standing};
 use crate::prompt::layers::DEFAULT_SCHEME;
-use crate::prompt::loaded::DEFAULT_PREFIX;
+use crate::prompt::loaded::{DEFAULT_PREFIX, is_outside};
 use crate::prompt::near::did_you_mean;
 
 /// The file that serves a template in a scheme, with those behind it that it overrides.
@@ -20,6 +20,31 @@ pub struct Served<'s> {
     pub overrides: Vec<&'s Standing>,
 }
 
+/// What somebody typed for a template.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Typed<'t> {
+    /// `ai_ask`; the name of a part without its end.
+    pub name: &'t str,
+    /// The version, where it is typed too: `ai_ask_v2`.
+    pub version: Option<u32>,
+}
+
+/// Reads what somebody typed for a template, `default:` in front or not.
+///
+/// # Errors
+/// `Usage` for a path: templates are named by their file alone.
+pub fn typed(typed: &str) -> Result<Typed<'_>, EngineError> {
+    let bare = typed.strip_prefix(DEFAULT_PREFIX).unwrap_or(typed);
+    if is_outside(bare) {
+        let message = format!("`{}` is a path, and templates are named by their file alone", typed.escape_debug());
+        return Err(EngineError::usage(message).with_help("`bcc-script templates list` shows their names"));
+    }
+    let stem = bare.strip_suffix(".md").unwrap_or(bare);
+    let version = name_and_version(&format!("{stem}.md")).map(|(_, version)| version);
+    let name = version.and_then(|version| stem.strip_suffix(&format!("_v{version}"))).unwrap_or(stem);
+    Ok(Typed { name, version })
+}
+
 /// The template that is meant by `typed` in a scheme. A name without a version means `version`, else version 1, which is what
 /// an action without `version` gets; else the lowest that there is.
 ///
@@ -27,6 +52,7 @@ pub struct Served<'s> {
 /// `Usage`: there is no such scheme, or no such template in it, with near names and the versions that there are.
 pub fn find<'s>(shelf: &'s Shelf, scheme: &str, typed: &str, version: Option<u32>) -> Result<Served<'s>, EngineError> {
     shelf.known(scheme)?;
+    let Typed { name: root, version: exact } = self::typed(typed)?;
     let (scheme, bare) = match typed.strip_prefix(DEFAULT_PREFIX) {
         Some(bare) => (DEFAULT_SCHEME, bare),
         None => (scheme, typed),
@@ -34,7 +60,6 @@ pub fn find<'s>(shelf: &'s Shelf, scheme: &str, typed: &str, version: Option<u32
     let all = shelf.served(scheme);
     let stem = bare.strip_suffix(".md").unwrap_or(bare);
     let written = format!("{stem}.md");
-    let exact = name_and_version(&written).map(|(_, version)| version);
     if let (Some(asked), Some(written)) = (version, exact)
         && asked != written
     {
@@ -49,7 +74,9 @@ pub fn find<'s>(shelf: &'s Shelf, scheme: &str, typed: &str, version: Option<u32
     };
     let found = name.as_deref().and_then(|name| all.get_key_value(name));
     let Some((name, (file, overrides))) = found.and_then(|(name, files)| Some((name, files.split_first()?))) else {
-        return Err(unknown(scheme, typed, stem, version, &versions, &all));
+        let of_root: Vec<u32> = all.keys().filter_map(|name| version_of(name, root)).collect();
+        let versions = if exact.is_some() { &of_root } else { &versions };
+        return Err(unknown(scheme, typed, stem, version.or(exact), versions, &all));
     };
     Ok(Served { name, file, overrides: overrides.to_vec() })
 }
@@ -72,7 +99,8 @@ fn unknown(
         let mut versions = versions.to_vec();
         versions.sort_unstable();
         let versions = versions.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
-        let message = format!("there is no template `{shown}` in version {version} in the scheme `{scheme}`");
+        let root = self::typed(typed).map_or(stem, |typed| typed.name).escape_debug();
+        let message = format!("there is no template `{root}` in version {version} in the scheme `{scheme}`");
         return EngineError::usage(message).with_help(format!("there is version {versions}"));
     }
     let known = all.keys().flat_map(|name| {
@@ -82,4 +110,29 @@ fn unknown(
     let near = did_you_mean(stem, known);
     let help = near.unwrap_or_else(|| format!("`bcc-script templates list --scheme {scheme}` shows what there is"));
     EngineError::usage(format!("there is no template `{shown}` in the scheme `{scheme}`")).with_help(help)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_and_a_version_are_read_from_what_is_typed_and_paths_are_refused() {
+        for (text, name, version) in [
+            ("ai_ask", "ai_ask", None),
+            ("ai_ask_v2", "ai_ask", Some(2)),
+            ("ai_ask_v12.md", "ai_ask", Some(12)),
+            ("default:ai_ask_v1.md", "ai_ask", Some(1)),
+            ("safety.md", "safety", None),
+            ("my_very", "my_very", None),
+            ("ai_v_x", "ai_v_x", None),
+            ("x_v", "x_v", None),
+            ("x_v01", "x_v01", None),
+        ] {
+            assert_eq!(typed(text).unwrap(), Typed { name, version }, "{text}");
+        }
+        for path in ["../x", "a/b.md", "default:../x", "a\\b", "c:x"] {
+            assert!(typed(path).unwrap_err().to_string().contains("is a path"), "{path}");
+        }
+    }
 }

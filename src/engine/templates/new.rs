@@ -5,16 +5,19 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use crate::check::templates::unused::name_and_version;
+use crate::engine::begin::languages::of_prompts;
+use crate::engine::begin::new::built_in_scheme;
 use crate::engine::error::EngineError;
 use crate::engine::files::TemplateFolders;
 use crate::engine::files::create::create_all;
 use crate::engine::portable::differ_in_case_alone;
-use crate::engine::project::absolute;
+use crate::engine::project::{Project, absolute};
 use crate::engine::templates::find::find;
 use crate::engine::templates::pulls::Pulls;
 use crate::engine::templates::scheme::may_be_made;
 use crate::engine::templates::shelf::{Shelf, Standing};
 use crate::prompt::layers::{DEFAULT_SCHEME, Place, is_template_name};
+use crate::words::language::Language;
 
 /// What is asked for.
 #[derive(Clone, Copy, Debug)]
@@ -40,6 +43,17 @@ pub struct MadeScheme {
     pub written: Vec<String>,
     /// The names of those that were there before, and stay as they were.
     pub kept: Vec<String>,
+}
+
+/// The scheme whose templates are copied when nobody says: the project's own one, else the one of the binary that has the language
+/// of the project's prompts, so that a model is not asked in two languages at once.
+pub fn usual_source(project: &Project, scheme: &str) -> String {
+    let shelf = Shelf::of(&project.directory);
+    let own = project.config.project.scheme.clone().filter(|own| own != scheme && shelf.known(own).is_ok());
+    own.unwrap_or_else(|| match of_prompts(project) {
+        Some(Language::English) => built_in_scheme(Language::English).to_owned(),
+        Some(Language::Chinese) | None => DEFAULT_SCHEME.to_owned(),
+    })
 }
 
 /// Copies templates into the folder of a scheme: all that its source serves, or those that are named with the parts that they
