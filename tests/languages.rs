@@ -344,7 +344,17 @@ fn a_test_report_is_in_chinese_and_documents_for_programs_are_not() {
     );
     insta::assert_snapshot!("test", shown(&home, &chinese(&home, &["test", "test.yaml"], "")));
     home.file("place.yaml", "test: a place\nscript: talk.yaml\ndialogue:\n  - expect: { location: opening, status: completed }\n  - expect: { location: warning }\n");
-    insta::assert_snapshot!("test_of_a_place", shown(&home, &chinese(&home, &["test", "place.yaml"], "")));
+    let place = chinese(&home, &["test", "place.yaml"], "").out;
+    assert!(
+        place.contains(
+            " opening
+"
+        ) && place.contains(
+            " warning
+"
+        ) && !place.contains("开场"),
+        "{place}"
+    );
     for format in ["json", "sarif", "github"] {
         home.file("broken.yaml", BROKEN);
         let arguments = ["validate", "broken.yaml", "--format", format];
