@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use indexmap::IndexMap;
 use minijinja::value::{Enumerator, Object, ObjectRepr, Value, ValueKind};
 
 use crate::prompt::environment::FUNCTIONS;
@@ -101,10 +102,13 @@ pub(crate) fn with_marks(value: &Value) -> Option<Value> {
     Some(match value.kind() {
         _ if is_unknown(value) => Value::from(marked(value)?),
         ValueKind::Seq => Value::from_iter(value.try_iter().ok()?.map(|item| with_marks(&item).unwrap_or(item))),
-        _ => Value::from_iter(value.try_iter().ok()?.map(|key| {
-            let item = value.get_item(&key).unwrap_or_default();
-            (key, with_marks(&item).unwrap_or(item))
-        })),
+        _ => {
+            let entry = |key: Value| {
+                let item = value.get_item(&key).unwrap_or_default();
+                (key, with_marks(&item).unwrap_or(item))
+            };
+            Value::from(value.try_iter().ok()?.map(entry).collect::<IndexMap<Value, Value>>())
+        }
     })
 }
 

@@ -8,11 +8,11 @@ use crate::script::examples::example;
 use crate::script::findings::Findings;
 use crate::script::lines::{removal, renamed};
 use crate::script::numbers::whole_number;
-use crate::script::older::{is_older_output, todays_spelling};
-use crate::script::other_names::{is_other_name, meant_by, other_name_of};
-use crate::source::diagnostic::{Diagnostic, Edit, Fix};
+use crate::script::older::todays_spelling;
+use crate::script::other_names::other_name_of;
+use crate::source::diagnostic::Diagnostic;
 use crate::source::misreading::{FULL_WIDTH_COLON, FULL_WIDTH_COLON_HELP, help_for};
-use crate::source::near::{near_miss, plural, slip};
+use crate::source::near::near_miss;
 use crate::source::span::{Span, Spanned};
 use crate::source::text::SourceFile;
 use crate::source::yaml::{Entry, Node, NodeKind};
@@ -28,19 +28,19 @@ pub struct Words {
 
 /// One mapping while it is being read.
 pub struct Fields<'a> {
-    file: &'a Arc<SourceFile>,
-    findings: &'a Findings,
-    what: String,
+    pub(super) file: &'a Arc<SourceFile>,
+    pub(super) findings: &'a Findings,
+    pub(super) what: String,
     span: Span,
-    entries: &'a [Entry],
+    pub(super) entries: &'a [Entry],
     /// The entries whose keys are older spellings, with today's: most mappings have none.
     older: Vec<(usize, String)>,
-    used: Vec<Cell<bool>>,
-    asked: RefCell<Vec<&'static str>>,
+    pub(super) used: Vec<Cell<bool>>,
+    pub(super) asked: RefCell<Vec<&'static str>>,
     /// What is read from those that were asked for, where that is known.
-    shapes: RefCell<Vec<(&'static str, Shape)>>,
+    pub(super) shapes: RefCell<Vec<(&'static str, Shape)>>,
     /// Required fields that are not there, each with the report. A misspelt one is reported once, as an unknown key.
-    missing: RefCell<Vec<(Vec<&'static str>, Diagnostic)>>,
+    pub(super) missing: RefCell<Vec<(Vec<&'static str>, Diagnostic)>>,
     /// Keys that stand beside this mapping instead of in it, where they are reported.
     beside: &'a [String],
 }
@@ -206,16 +206,6 @@ impl<'a> Fields<'a> {
         self.shapes.borrow_mut().push((name, shape));
     }
 
-    /// Whether `entry` can be nothing but `name`, mistyped.
-    fn is_slip_of(&self, entry: &Entry, name: &str) -> bool {
-        let typed = entry.key.value.as_str();
-        let shape = self.shapes.borrow().iter().find(|(other, _)| *other == name).map(|(_, shape)| *shape);
-        match shape {
-            Some(shape) => (slip(typed, name) || plural(typed, name)) && shape.fits(&entry.value),
-            None => slip(typed, name),
-        }
-    }
-
     /// The value of `name`; reports `missing-key` without one. A null counts as missing.
     pub fn required(&self, name: &'static str) -> Option<&'a Arc<Node>> {
         let entry = self.entry(name);
@@ -375,11 +365,16 @@ impl<'a> Fields<'a> {
     /// Reports an item of the list `name` that is a text where a mapping with this text under `key` is meant.
     pub fn name_alone(&self, name: &str, key: &str, text: &str, span: Span) {
         let message = format!("an item of `{name}` must be a mapping of fields, but this is a name alone");
-        let help = format!("write `- {key}: {}`", shortened(text));
+        let help = match text.contains('：') {
+            true => FULL_WIDTH_COLON.to_owned() + ": " + FULL_WIDTH_COLON_HELP,
+            false => format!("write `- {key}: {}`", shortened(text)),
+        };
         let diagnostic = Diagnostic::error("wrong-type", message, self.file, span).with_help(help);
         // Inside of `[ ]` a mapping needs braces, and everywhere else they do no harm.
         let item = format!("{{ {key}: {} }}", self.file.slice(span));
-        let item = Some(item.as_str()).filter(|_| !span.is_empty());
+        // What runs several fields together is no name of anything.
+        let runs_on = text.contains([':', '：', '\n']);
+        let item = Some(item.as_str()).filter(|_| !span.is_empty() && !runs_on);
         let is_name = text.chars().all(|c| c.is_alphanumeric() || c == '_');
         let diagnostic =
             if is_name { diagnostic.with_sure_replacement(item) } else { diagnostic.with_replacement(item) };
@@ -394,68 +389,6 @@ impl<'a> Fields<'a> {
     /// Reports every key that nobody asked for. Keys that begin with `x-` are the author's own.
     pub fn finish(self) {
         self.finish_with(|_| None);
-    }
-
-    /// [`Fields::finish`] with advice for keys that belong elsewhere.
-    pub fn finish_with(self, elsewhere: impl Fn(&str) -> Option<String>) {
-        let asked = self.asked.borrow();
-        let (mut named, mut unknown) = (Vec::new(), Vec::new());
-        for (entry, used) in self.entries.iter().zip(&self.used) {
-            let key = entry.key.value.as_str();
-            if used.get() || key.starts_with("x-") {
-                continue;
-            }
-            let free = |field: &str| asked.contains(&field) && !self.has(field);
-            let other = meant_by(key, &entry.value, free);
-            let elsewhere = elsewhere(key).filter(|_| other.is_none());
-            // A key that must be there and is not is what was most likely meant.
-            let may_be_near = elsewhere.is_none() && !is_other_name(key);
-            let lacking: Vec<_> = self.missing.borrow().iter().flat_map(|(names, _)| names.clone()).collect();
-            let missing = || near_miss(key, lacking.iter().copied());
-            let near =
-                other.or_else(|| may_be_near.then(|| missing().or_else(|| near_miss(key, asked.iter().copied())))?);
-            // `{ get：age }` is a key without a value to YAML.
-            let wide = key.split_once('：').map(|(key, _)| key.trim()).filter(|key| asked.contains(key));
-            let meant = near.or(wide);
-            let elsewhere = elsewhere.or(wide.map(|_| FULL_WIDTH_COLON.to_owned() + ": " + FULL_WIDTH_COLON_HELP));
-            self.missing.borrow_mut().retain(|(names, _)| !meant.is_some_and(|meant| names.contains(&meant)));
-            // Of this one alone: nothing else can be meant.
-            let slip_of = |name: &str| self.is_slip_of(entry, name);
-            let others = || asked.iter().any(|name| near != Some(*name) && slip(key, name));
-            let sure = other.is_none() && near.is_some_and(slip_of) && !others();
-            named.extend(near);
-            unknown.push((entry, near, elsewhere, sure));
-        }
-        for (entry, near, elsewhere, sure) in unknown {
-            // Two keys that mean the same one would make it stand twice.
-            let free = |near: &str| !self.has(near) && named.iter().filter(|name| **name == near).count() == 1;
-            self.unknown(entry, near, elsewhere, sure && near.is_some_and(free));
-        }
-        // What is left is reported by `drop`.
-    }
-
-    fn unknown(&self, entry: &Entry, near: Option<&str>, elsewhere: Option<String>, sure: bool) {
-        let message = format!("{} has no field `{}`", self.what, shortened(&entry.key.value));
-        let help = elsewhere.unwrap_or_else(|| match near {
-            Some(near) => format!("did you mean `{near}`?"),
-            // `{ define: one thing, and another }`: what follows the comma is a key without a value.
-            None if entry.key.value.contains(char::is_whitespace) && is_absent(&entry.value) => {
-                "inside `{ }` and `[ ]` a comma ends a text: put the text before it in quotes, up to here".into()
-            }
-            None => {
-                let mut known = self.asked.borrow().clone();
-                known.retain(|name| !is_older_output(name));
-                known.sort_unstable();
-                known.dedup();
-                format!("known here: {}; keys of your own begin with `x-`", known.join(", "))
-            }
-        });
-        let mut diagnostic = Diagnostic::error("unknown-key", message, self.file, entry.key.span).with_help(help);
-        if let Some(near) = near {
-            let edits = vec![Edit { span: entry.key.span, text: near.to_owned() }];
-            diagnostic = diagnostic.with_fixes([Fix::sure(format!("rename to `{near}`"), edits).only_sure_if(sure)]);
-        }
-        self.findings.report(diagnostic);
     }
 
     /// `wrong-type` of the field `name`, not reported yet.
@@ -479,7 +412,7 @@ impl Drop for Fields<'_> {
 
 /// What is read from a field.
 #[derive(Clone, Copy, Debug)]
-enum Shape {
+pub(super) enum Shape {
     Text,
     Truth,
     Number,
@@ -487,7 +420,7 @@ enum Shape {
 }
 
 impl Shape {
-    fn fits(self, node: &Node) -> bool {
+    pub(super) fn fits(self, node: &Node) -> bool {
         match (self, &node.kind) {
             (Self::List, NodeKind::Sequence(_)) => true,
             (Self::Text, NodeKind::Scalar(_)) => !is_null(node),
@@ -503,11 +436,6 @@ pub fn is_null(node: &Node) -> bool {
     node.as_scalar().is_some_and(|scalar| scalar.value().is_null())
 }
 
-/// Whether nothing at all is written where the value would stand.
-fn is_absent(node: &Node) -> bool {
-    is_null(node) && node.as_scalar().is_some_and(|scalar| scalar.text.is_empty())
-}
-
 /// A name cut to a length that a message can hold.
 pub fn shortened(name: &str) -> String {
     const LONGEST: usize = 60;
@@ -515,31 +443,4 @@ pub fn shortened(name: &str) -> String {
         return name.to_owned();
     }
     name.chars().take(LONGEST).chain(['…']).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::source::yaml::parse;
-
-    fn help_of_the_unknown_key_in(text: &str) -> String {
-        let file = Arc::new(SourceFile::new("a.yaml", text));
-        let root = parse(&file).root.unwrap();
-        let findings = Findings::new();
-        let fields = Fields::of(&root, "this", &file, &findings).unwrap();
-        fields.ignore("define");
-        fields.finish();
-        findings.into_vec().pop().unwrap().help.unwrap()
-    }
-
-    #[test]
-    fn a_comma_that_ends_a_text_is_explained() {
-        for text in ["{ define: one thing, and another }", "{ define: 一件事, 还有 一件 }"] {
-            assert!(help_of_the_unknown_key_in(text).contains("a comma ends a text"), "{text}");
-        }
-        assert!(help_of_the_unknown_key_in("{ define: one, defin: 5 }").contains("did you mean `define`?"));
-        for text in ["{ define: one, and another: 5 }", "{ define: one, another }", "and another: ~\n"] {
-            assert!(help_of_the_unknown_key_in(text).contains("known here: define"), "{text}");
-        }
-    }
 }

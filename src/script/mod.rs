@@ -17,3 +17,4 @@ pub mod routes;
 pub mod script;
 pub mod skill;
 pub mod test;
+pub mod unknown_keys;

@@ -104,6 +104,7 @@ const FIELDS: &[(&str, Holds)] = &[
     ("value", Holds::Word),
     ("var", Holds::Word),
     ("when", Holds::Other),
+    ("workflow_id", Holds::Other),
 ];
 
 fn of(key: &str) -> Option<Holds> {
