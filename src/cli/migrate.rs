@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use crate::cli::exit::Exit;
+use crate::cli::mended::{told, untried};
 use crate::cli::report;
 use crate::cli::terminal::plain;
 use crate::engine::environment::Environment;
@@ -59,21 +60,6 @@ pub fn migrate(options: &Migrate, environment: &Environment) -> Result<Exit, Eng
     let unread = report.left.iter().any(|finding| finding.rule == "unreadable-file");
     let fails = unread || if options.check { left || !report.mended.is_empty() } else { options.write && left };
     Ok(if fails { Exit::Failed } else { Exit::Done })
-}
-
-/// What became of a file that was to be written, in a line.
-pub fn told(file: &MendedFile) -> String {
-    let (name, count) = (file.after.name(), file.made.len());
-    match &file.kept {
-        Some(kept) => format!("{name}: not mended: {kept}; {}", kept.help()),
-        None if count == 1 => format!("{name}: 1 finding mended"),
-        None => format!("{name}: {count} findings mended"),
-    }
-}
-
-/// That fixes of a file were not tried, in a line.
-pub fn untried(name: &str) -> String {
-    format!("{name}: not all fixes were tried, because too many of them do not go together; make some by hand first")
 }
 
 fn would(file: &MendedFile) -> String {

@@ -18,6 +18,7 @@ pub mod language;
 pub mod line_editor;
 pub mod lines;
 pub mod man;
+pub mod mended;
 pub mod migrate;
 pub mod models;
 pub mod new;

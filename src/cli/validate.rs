@@ -6,7 +6,7 @@ use crate::check::diagnostics::{DIAGNOSTICS, Page};
 use crate::cli::arguments::{Deny, Findings, Validate};
 use crate::cli::exit::Exit;
 use crate::cli::language::said;
-use crate::cli::migrate::{told, untried};
+use crate::cli::mended::{told, untried};
 use crate::cli::report;
 use crate::cli::watch::watch;
 use crate::engine::environment::Environment;

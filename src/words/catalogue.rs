@@ -11,7 +11,7 @@ use crate::words::pattern::{Captured, Pattern, words};
 const DEPTH: usize = 6;
 
 /// A pattern with fewer letters than these (`{a} of {b}`) fits many a text by chance. It counts only where what stands in its
-/// places is known, or is one word.
+/// places is known, or is one word, or where it begins as `error: ` does.
 const FEW_LETTERS: usize = 8;
 
 /// What is said in another language, found by the English. Made once, when the first text is asked for.
@@ -106,7 +106,7 @@ impl Catalogue {
             let captured = pattern.captured(text)?;
             // `1 of 2 turns, 3 of 4 calls` are two texts and not one `{} of {} calls`.
             let list = captured.iter().any(|of| !of.code && of.text.contains(", "));
-            let several = (list && pattern.letters < 2 * FEW_LETTERS)
+            let several = (list && pattern.head().is_empty() && pattern.letters < 2 * FEW_LETTERS)
                 .then(|| joined(text, &|part| self.found(part, depth - 1)))
                 .flatten();
             several.or_else(|| self.filled(pattern, &captured, depth))
@@ -114,7 +114,7 @@ impl Catalogue {
     }
 
     fn filled(&self, pattern: &Pattern, captured: &[Captured<'_, '_>], depth: usize) -> Option<String> {
-        let mut sure = pattern.letters >= FEW_LETTERS || pattern.has_lines();
+        let mut sure = pattern.letters >= FEW_LETTERS || pattern.has_lines() || pattern.head().ends_with(": ");
         let mut by_chance = false;
         let said = pattern.translated(captured, |of| {
             if of.code {

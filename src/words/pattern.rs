@@ -127,6 +127,14 @@ impl Pattern {
         self.english.iter().filter(|piece| matches!(piece, Piece::Place { .. })).count()
     }
 
+    /// The words before its first place.
+    pub fn head(&self) -> &str {
+        match self.english.first() {
+            Some(Piece::Text(text)) => text,
+            _ => "",
+        }
+    }
+
     /// Whether it is set in several lines, which no text is by chance.
     pub fn has_lines(&self) -> bool {
         self.english.iter().any(|piece| matches!(piece, Piece::Text(text) if text.contains('\n')))

@@ -19,7 +19,7 @@ pub fn store(given: Option<&Path>, project: &Project, environment: &Environment)
         None => store_path(project, environment, None),
     };
     if !path.exists() {
-        return Err(EngineError::usage(format!("there is no store {}", path.display()))
+        return Err(EngineError::usage(format!("there is no store {path}", path = path.display()))
             .with_help("run a script first, or say where the store is with `--store`"));
     }
     Ok(open_untouched(&path)?)
