@@ -10,11 +10,11 @@ const NUMBERED: [&str; 2] = ["com", "lpt"];
 pub fn is_device(name: &str) -> bool {
     let lower = name.to_lowercase();
     let stem = lower.split('.').next().unwrap_or_default();
-    let counted = |device: &&str| {
-        let number = stem.strip_prefix(*device).map(|number| number.chars().collect::<Vec<_>>());
+    let counted = |device: &str| {
+        let number = stem.strip_prefix(device).map(|number| number.chars().collect::<Vec<_>>());
         number.is_some_and(|number| matches!(number.as_slice(), ['0'..='9' | '¹' | '²' | '³']))
     };
-    DEVICES.contains(&stem) || NUMBERED.iter().any(|device| counted(&device))
+    DEVICES.contains(&stem) || NUMBERED.iter().copied().any(counted)
 }
 
 /// Whether two names are different, and one for systems that do not tell capitals from small letters.

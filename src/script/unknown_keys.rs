@@ -135,7 +135,10 @@ fn is_absent(node: &Node) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
+    use crate::script::findings::Findings;
     use crate::source::yaml::parse;
 
     fn help_of_the_unknown_key_in(text: &str) -> String {

@@ -3,6 +3,7 @@
 
 use std::ops::Range;
 
+use crate::prompt::expr::signs::{FULL_WIDTH, INFIX, OPERATORS, WORDS};
 use crate::prompt::unknown::Repair;
 
 /// A slip that was recognised.
@@ -19,78 +20,6 @@ pub struct Slip {
     /// Whether that can mean nothing else.
     sure: bool,
 }
-
-/// Full-width punctuation, and what is meant by it. An input method types it without being asked.
-const FULL_WIDTH: &[(char, &str)] = &[
-    ('“', "\""),
-    ('”', "\""),
-    ('‘', "'"),
-    ('’', "'"),
-    ('＂', "\""),
-    ('＇', "'"),
-    ('＝', "="),
-    ('＞', ">"),
-    ('＜', "<"),
-    ('≥', ">="),
-    ('≤', "<="),
-    ('≠', "!="),
-    ('！', "!"),
-    ('（', "("),
-    ('）', ")"),
-    ('，', ","),
-    ('。', "."),
-    ('：', ":"),
-    ('；', ";"),
-    ('【', "["),
-    ('】', "]"),
-    ('｛', "{"),
-    ('｝', "}"),
-    ('＋', "+"),
-    ('－', "-"),
-    ('×', "*"),
-    ('÷', "/"),
-    ('％', "%"),
-    ('｜', "|"),
-    ('～', "~"),
-    ('＆', "&"),
-    ('　', " "),
-    ('、', ","),
-];
-
-/// Words that other languages, or the author's own, have for operators.
-const WORDS: &[(&str, &str)] = &[
-    ("且", "and"),
-    ("并且", "and"),
-    ("而且", "and"),
-    ("和", "and"),
-    ("或", "or"),
-    ("或者", "or"),
-    ("非", "not"),
-    ("等于", "=="),
-    ("不等于", "!="),
-    ("大于", ">"),
-    ("小于", "<"),
-    ("大于等于", ">="),
-    ("小于等于", "<="),
-    ("不小于", ">="),
-    ("不大于", "<="),
-];
-
-/// Words that stand between two values in other languages, and what is written here.
-const INFIX: &[(&str, &str)] = &[
-    ("contains", "write it the other way round, as in `'…' in x`"),
-    ("includes", "write it the other way round, as in `'…' in x`"),
-    ("包含", "write it the other way round, as in `'…' in x`"),
-    ("matches", "write `x is regex('…')`"),
-    ("match", "write `x is regex('…')`"),
-    ("like", "write `'…' in x`, or `x is regex('…')`"),
-    ("exists", "write `x is not none`"),
-    ("between", "write both ends, as in `x >= 1 and x <= 5`"),
-];
-
-/// Operators that do not exist here, longer ones before those that begin them.
-const OPERATORS: &[(&str, &str)] =
-    &[("===", "=="), ("!==", "!="), ("&&", "and"), ("||", "or"), ("<>", "!="), ("=>", ">="), ("=<", "<=")];
 
 /// The slips in `source`, outside of quoted texts, in their order. Only for a source that does not parse.
 pub fn slips(source: &str) -> Vec<Slip> {

@@ -8,4 +8,5 @@ pub mod methods;
 pub mod operators;
 pub mod parse;
 pub mod reach;
+pub mod signs;
 pub mod tree;
