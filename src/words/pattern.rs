@@ -6,7 +6,7 @@ pub enum Piece {
     /// Words that stand in every text made from it.
     Text(String),
     /// `{name}`. Inside backticks or 「」 it holds data, such as the name of a file's key, which is the same in every language;
-    /// so it does with one of the names that paths have in messages ([`PATHS`]).
+    /// so it does with one of the names that paths have in messages (`PATHS`).
     Place {
         /// Its name; unnamed ones are `1`, `2`, … in their order.
         name: String,
