@@ -13,7 +13,9 @@ pub mod words;
 pub mod archive;
 pub mod schema;
 
+pub mod effects;
 pub mod model;
+pub mod notebook;
 pub mod prompt;
 pub mod reply;
 pub mod script;

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use rust_source::RustSource;
 
 /// The rooms of `src/` with their floors. A room may use the rooms of lower floors and itself.
-const FLOORS: [(&str, u8); 15] = [
+const FLOORS: [(&str, u8); 17] = [
     ("source", 1),
     ("value", 1),
     ("schema", 1),
@@ -23,7 +23,9 @@ const FLOORS: [(&str, u8); 15] = [
     ("words", 1),
     ("script", 2),
     ("prompt", 2),
+    ("effects", 2),
     ("model", 2),
+    ("notebook", 2),
     ("reply", 2),
     ("program", 3),
     ("actions", 4),
@@ -37,7 +39,7 @@ const FLOORS: [(&str, u8); 15] = [
 const OUTSIDE_FLOOR: u8 = 5;
 
 /// The folders below it that may touch it too.
-const OUTSIDE_FOLDERS: [&str; 2] = ["archive/", "model/providers/"];
+const OUTSIDE_FOLDERS: [&str; 4] = ["archive/", "effects/", "model/providers/", "notebook/kernel/"];
 
 /// Paths that lead outside: files, clock, environment, network, processes, chance.
 const OUTSIDE: [&str; 23] = [

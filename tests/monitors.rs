@@ -13,7 +13,9 @@ use std::sync::Arc;
 
 use bcc_script::model::message::Role;
 use bcc_script::model::request::Purpose;
+use bcc_script::notebook::state::State;
 use bcc_script::program::monitor::{Analysed, InterventionReason, MonitorAnalysis, MonitorMetadata};
+use bcc_script::program::notebook::EmptyShelf;
 use bcc_script::program::outcome::Outcome;
 use bcc_script::program::place::Place;
 use bcc_script::program::recent::Recent;
@@ -274,9 +276,17 @@ async fn advised(project: &Path, action: usize, advice: Option<&str>) -> (String
     let program = program(project, None);
     let provider = Seeded::new(r#"{"content": "好", "EXIT": "NO"}"#, 0);
     let (models, clock) = (Arc::new(OneModel(provider.clone())), Arc::new(Still));
-    let services = Services { models, clock, observer: Arc::new(Nobody), recheck: Arc::new(Nobody), recorder: None };
+    let services = Services {
+        models,
+        clock,
+        observer: Arc::new(Nobody),
+        recheck: Arc::new(Nobody),
+        recorder: None,
+        outside: Default::default(),
+    };
     let (recent, place) = (Recent::new(20, 8000), Place::default());
     let topic = &program.phases[0].topics[0];
+    let notebook = State::default();
     let lent = Lent {
         program: &program,
         phase: &program.phases[0],
@@ -295,6 +305,10 @@ async fn advised(project: &Path, action: usize, advice: Option<&str>) -> (String
         most_rounds: None,
         calls_before: 0,
         last_seq: 0,
+        notebook: &notebook,
+        shelf: &EmptyShelf,
+        effect: None,
+        effect_is_due: false,
     };
     let turn = Turn::new(lent, Scopes::default());
     topic.steps[action].action.turn(&turn).await.unwrap();

@@ -324,6 +324,7 @@ fn context(script: &str, model: Option<Arc<dyn Provider>>, plans: &Plans, cursor
         observer: Arc::new(Nobody),
         recheck: Arc::new(recheck),
         recorder: None,
+        outside: Default::default(),
     };
     let mut recent = Recent::new(20, 8000);
     recent.push(Said { speaker: bcc_script::program::event::Speaker::User, text: "{{ nickname }} 不想说".into() });

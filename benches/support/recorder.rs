@@ -7,7 +7,7 @@ use bcc_script::archive::contract::{Archive, SessionLock};
 use bcc_script::archive::error::ArchiveError;
 use bcc_script::archive::memory::MemoryArchive;
 use bcc_script::archive::rows::{
-    Commit, CounterRow, DocumentRow, FrameRow, JournalRow, MessageRow, NewSession, SessionRow, VariableRow,
+    CellRow, Commit, CounterRow, DocumentRow, FrameRow, JournalRow, MessageRow, NewSession, SessionRow, VariableRow,
 };
 
 /// What a session gave to its archive.
@@ -98,6 +98,18 @@ impl Archive for Recorder {
 
     async fn messages(&self, id: &str, after: u64, limit: usize) -> Result<Vec<MessageRow>, ArchiveError> {
         self.inner.messages(id, after, limit).await
+    }
+
+    async fn cell(&self, id: &str, cell_id: &str) -> Result<Option<CellRow>, ArchiveError> {
+        self.inner.cell(id, cell_id).await
+    }
+
+    async fn cells(&self, id: &str, after: u64, limit: usize) -> Result<Vec<CellRow>, ArchiveError> {
+        self.inner.cells(id, after, limit).await
+    }
+
+    async fn cells_tail(&self, id: &str, count: usize) -> Result<Vec<CellRow>, ArchiveError> {
+        self.inner.cells_tail(id, count).await
     }
 
     async fn answer_taken(&self, id: &str, answer_id: &str) -> Result<bool, ArchiveError> {

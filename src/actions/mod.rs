@@ -6,6 +6,7 @@ pub mod ai_think;
 pub mod condition;
 pub mod conversation;
 pub mod monitors;
+pub mod notebook;
 pub mod set;
 pub mod use_skill;
 

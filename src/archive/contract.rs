@@ -4,7 +4,7 @@ use async_trait::async_trait;
 
 use crate::archive::error::ArchiveError;
 use crate::archive::rows::{
-    Commit, CounterRow, DocumentRow, FrameRow, JournalRow, MessageRow, NewSession, SessionRow, VariableRow,
+    CellRow, Commit, CounterRow, DocumentRow, FrameRow, JournalRow, MessageRow, NewSession, SessionRow, VariableRow,
 };
 
 /// Sessions at rest. A call that returned `Ok` is durable; one that returned an error has changed nothing (but see
@@ -59,6 +59,15 @@ pub trait Archive: Send + Sync {
 
     /// At most `limit` messages after number `after`, in order.
     async fn messages(&self, id: &str, after: u64, limit: usize) -> Result<Vec<MessageRow>, ArchiveError>;
+
+    /// The cell with this id, in a session's notebook.
+    async fn cell(&self, id: &str, cell_id: &str) -> Result<Option<CellRow>, ArchiveError>;
+
+    /// At most `limit` cells after number `after`, in order.
+    async fn cells(&self, id: &str, after: u64, limit: usize) -> Result<Vec<CellRow>, ArchiveError>;
+
+    /// The last `count` cells, in order.
+    async fn cells_tail(&self, id: &str, count: usize) -> Result<Vec<CellRow>, ArchiveError>;
 
     /// Whether this answer was already taken.
     async fn answer_taken(&self, id: &str, answer_id: &str) -> Result<bool, ArchiveError>;

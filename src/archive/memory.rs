@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use crate::archive::contract::{Archive, SessionLock};
 use crate::archive::error::ArchiveError;
 use crate::archive::rows::{
-    Commit, CounterRow, DocumentRow, FrameRow, JournalRow, MessageRow, NewSession, SessionRow, VariableRow,
+    CellRow, Commit, CounterRow, DocumentRow, FrameRow, JournalRow, MessageRow, NewSession, SessionRow, VariableRow,
 };
 use crate::archive::tail::Tail;
 
@@ -29,6 +29,8 @@ struct Kept {
     journal: Vec<JournalRow>,
     kinds: HashMap<String, Vec<usize>>,
     messages: Vec<MessageRow>,
+    cells: BTreeMap<u64, CellRow>,
+    cell_numbers: HashMap<String, u64>,
     answers: BTreeSet<String>,
 }
 
@@ -97,6 +99,10 @@ impl Kept {
             self.journal.push(row.clone());
         }
         self.messages.extend_from_slice(&commit.messages);
+        for row in &commit.cells_put {
+            self.cell_numbers.insert(row.id.clone(), row.number);
+            self.cells.insert(row.number, row.clone());
+        }
         self.answers.extend(commit.answer_ids.iter().cloned());
     }
 
@@ -263,6 +269,26 @@ impl Archive for MemoryArchive {
 
     async fn messages(&self, id: &str, after: u64, limit: usize) -> Result<Vec<MessageRow>, ArchiveError> {
         Ok(self.look(id, |kept| kept.messages.iter().skip(start(after)).take(limit).cloned().collect()))
+    }
+
+    async fn cell(&self, id: &str, cell_id: &str) -> Result<Option<CellRow>, ArchiveError> {
+        Ok(self.look(id, |kept| {
+            let number = kept.cell_numbers.get(cell_id)?;
+            kept.cells.get(number).cloned()
+        }))
+    }
+
+    async fn cells(&self, id: &str, after: u64, limit: usize) -> Result<Vec<CellRow>, ArchiveError> {
+        let after = after.saturating_add(1);
+        Ok(self.look(id, |kept| kept.cells.range(after..).take(limit).map(|(_, row)| row.clone()).collect()))
+    }
+
+    async fn cells_tail(&self, id: &str, count: usize) -> Result<Vec<CellRow>, ArchiveError> {
+        Ok(self.look(id, |kept| {
+            let mut rows: Vec<CellRow> = kept.cells.values().rev().take(count).cloned().collect();
+            rows.reverse();
+            rows
+        }))
     }
 
     async fn answer_taken(&self, id: &str, answer_id: &str) -> Result<bool, ArchiveError> {

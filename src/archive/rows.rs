@@ -119,6 +119,17 @@ pub struct MessageRow {
     pub message_id: String,
 }
 
+/// One cell of a session's notebook, as it is now.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CellRow {
+    /// Its number in the notebook: from 1, without gaps.
+    pub number: u64,
+    /// Its id, unique in the session; it never changes.
+    pub id: String,
+    /// The cell, as JSON.
+    pub body: String,
+}
+
 /// How often something has happened in a session.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CounterRow {
@@ -166,6 +177,8 @@ pub struct Commit {
     pub journal: Vec<JournalRow>,
     /// Messages to append; their `number` goes on after the last one without a gap.
     pub messages: Vec<MessageRow>,
+    /// Cells of the notebook that are new or changed.
+    pub cells_put: Vec<CellRow>,
     /// Answers that are taken by this commit; none of them may have been taken before.
     pub answer_ids: Vec<String>,
 }

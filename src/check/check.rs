@@ -9,6 +9,7 @@ use crate::check::documents::{Asked, session, skill};
 use crate::check::library::Library;
 use crate::check::reach::reached;
 use crate::check::secrets::secrets;
+use crate::notebook::kernel::contract::KernelSettings;
 use crate::program::kind::Kind;
 use crate::program::limits::Budget;
 use crate::program::program::Program;
@@ -70,6 +71,9 @@ pub fn check(file: &Arc<SourceFile>, parsed: Parsed, against: &Against<'_>) -> (
         routes: tree.routes,
         triggers: tree.triggers,
         budget: budget(script.budget.as_ref()),
+        custom: BTreeMap::new(),
+        needs: BTreeSet::new(),
+        kernel: KernelSettings::default(),
         // What is reached in files is nothing that the script itself holds.
         skills: tree.skills.into_iter().chain(reached.skills).map(|skill| (skill.id.clone(), skill)).collect(),
         inserts: walked.inserts,

@@ -454,7 +454,7 @@ fn services(
     pinned: &Arc<Pinned>,
 ) -> Services {
     let recheck = Arc::new(PinnedScript::new(Arc::clone(pinned)));
-    Services { models, clock, observer, recheck, recorder: None }
+    Services { models, clock, observer, recheck, recorder: None, outside: Default::default() }
 }
 
 /// Who drives a session, for the one who finds it held.

@@ -1,6 +1,7 @@
 //! What runs: an action takes one turn at a time and says how it goes on.
 
 use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::model::error::ModelError;
@@ -88,6 +89,13 @@ pub enum Flow {
     Wait(For),
     /// At once, with another turn (at most 100 in a row).
     Again,
+    /// At once, with another turn, as often as bounds of its own let it: for actions that count what they do.
+    Onward,
+    /// An outside effect is to begin. That it does is committed first; the next turn finds it in [`Lent::effect`] and carries
+    /// it out, or, in another process, decides what becomes of it (LANGUAGE.md section 12).
+    ///
+    /// [`Lent::effect`]: crate::program::turn::Lent::effect
+    Effect(Announced),
     /// It is done.
     Done(Box<Outcome>),
     /// These steps first; the outcome of the last of them reaches this action's next turn.
@@ -113,6 +121,38 @@ impl Flow {
 pub enum For {
     /// An answer of the person.
     Input,
+    /// A word of the person about an outside effect that was found open: nobody knows how far it came.
+    InterruptedEffect,
+}
+
+impl For {
+    /// The name in events.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Input => "input",
+            Self::InterruptedEffect => "interrupted_effect",
+        }
+    }
+}
+
+/// An outside effect that is to begin.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Announced {
+    /// What it is: `exec`, `command`, …
+    pub kind: &'static str,
+    /// What it does, in a few words: nothing that a person or a model said.
+    pub summary: String,
+}
+
+/// An outside effect that was announced and is not closed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OpenEffect {
+    /// Its id, unique in the session.
+    pub id: String,
+    /// See [`Announced::kind`].
+    pub kind: String,
+    /// See [`Announced::summary`].
+    pub summary: String,
 }
 
 /// A list of steps inside an action, by the name that the action gives it. The name is what a frame keeps, so that a

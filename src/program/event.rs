@@ -96,6 +96,39 @@ pub enum Event {
         original: Vec<String>,
         now: Vec<String>,
     },
+    EffectStarted {
+        effect_id: String,
+        kind: String,
+        summary: String,
+    },
+    EffectFinished {
+        effect_id: String,
+        kind: String,
+        summary: String,
+    },
+    /// One action on the notebook: what was asked, and what came of it.
+    NotebookAction {
+        action: String,
+        /// `script`, `model` or `server`.
+        by: &'static str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        cell_id: Option<String>,
+        success: bool,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        error: Option<String>,
+        effects: Vec<String>,
+    },
+    /// One round of a behavior loop (001): what was to be done, what was, and how it was judged.
+    Behavior {
+        behavior_id: String,
+        iteration: u32,
+        target: String,
+        feedback: Value,
+        target_achieved: bool,
+        /// Who decided that: `reflection`, `transition`, or `bound`.
+        decided_by: &'static str,
+        why: String,
+    },
     BudgetReached {
         reason: &'static str,
         route: String,
@@ -286,6 +319,10 @@ impl Event {
             Self::Triggered { .. } => "triggered",
             Self::Orchestrated { .. } => "orchestrated",
             Self::MonitorFeedback { .. } => "monitor_feedback",
+            Self::EffectStarted { .. } => "effect_started",
+            Self::EffectFinished { .. } => "effect_finished",
+            Self::NotebookAction { .. } => "notebook_action",
+            Self::Behavior { .. } => "behavior",
             Self::BudgetReached { .. } => "budget_reached",
             Self::Warning { .. } => "warning",
             Self::Error { .. } => "error",

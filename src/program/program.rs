@@ -1,9 +1,11 @@
 //! The checked tree. Only this runs: every reference in it resolves, every text and expression is compiled.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use crate::notebook::kernel::contract::KernelSettings;
 use crate::program::action::Action;
+use crate::program::custom::CustomKind;
 use crate::program::limits::{Budget, ForEach, Priority, Strategy};
 use crate::program::routes::{RouteTable, Trigger};
 use crate::prompt::expr::parse::Expr;
@@ -44,6 +46,12 @@ pub struct Program {
     pub triggers: Vec<Trigger>,
     /// What the session may use before it stops.
     pub budget: Budget,
+    /// The kinds of the project, by name.
+    pub custom: BTreeMap<String, CustomKind>,
+    /// What it needs to be allowed before it begins (`allow` of bcc-script.toml).
+    pub needs: BTreeSet<&'static str>,
+    /// The kernel that runs its code.
+    pub kernel: KernelSettings,
     /// Every skill that something may call or insert, by id: those of the script, of its paths and of the project.
     pub skills: BTreeMap<String, Skill>,
     /// The actions of the script that some route or trigger inserts, by id, without their conditions: these do not count

@@ -6,6 +6,7 @@ use crate::model::error::ModelError;
 use crate::model::provider::Provider;
 use crate::program::clock::Clock;
 use crate::program::event::Observer;
+use crate::program::outside::Outside;
 use crate::program::recheck::Recheck;
 use crate::program::recorder::Recorder;
 
@@ -35,4 +36,6 @@ pub struct Services {
     pub recheck: Arc<dyn Recheck>,
     /// Who writes down what is said to models; nobody, mostly.
     pub recorder: Option<Arc<dyn Recorder>>,
+    /// What it may touch beyond models.
+    pub outside: Outside,
 }

@@ -1,13 +1,16 @@
 //! The turn: all that one action may see and do. What it does is buffered in a [`Work`] and committed with its result.
 
+use std::ops::Deref;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::program::action::ActionError;
+use crate::notebook::state::State;
+use crate::program::action::{ActionError, OpenEffect};
 use crate::program::event::{Event, Speaker};
+use crate::program::notebook::Shelf;
 use crate::program::outcome::{ExitReason, Outcome};
 use crate::program::place::Place;
 use crate::program::program::{Phase, Program, Topic};
@@ -33,8 +36,15 @@ pub const ENGINE_NAMES: [&str; 9] = [
     "global_goal",
 ];
 
-/// What a session lends to one turn of one action.
+/// One turn of one action: what the session lends it ([`Lent`], whose fields are read as the turn's own), and what it does.
 pub struct Turn<'a> {
+    lent: Lent<'a>,
+    work: Mutex<Work>,
+}
+
+/// What a session lends to one turn of one action.
+#[derive(Clone, Copy)]
+pub struct Lent<'a> {
     /// The program.
     pub program: &'a Program,
     /// The phase of the action.
@@ -69,90 +79,29 @@ pub struct Turn<'a> {
     pub calls_before: u32,
     /// The last sequence number before this turn, from which ids are made that no other turn can have.
     pub last_seq: u64,
-    work: Mutex<Work>,
+    /// The notebook, as committed.
+    pub notebook: &'a State,
+    /// Where the cells of the notebook are.
+    pub shelf: &'a dyn Shelf,
+    /// The outside effect of this action that was announced and is not closed.
+    pub effect: Option<&'a OpenEffect>,
+    /// Whether this turn is the one that `effect` was announced for. When it is not, nobody knows how far the effect came: the
+    /// process died, or the turn was dropped.
+    pub effect_is_due: bool,
 }
 
-/// The parts of a [`Turn`] that only the caller knows.
-pub struct Lent<'a> {
-    /// See [`Turn::program`].
-    pub program: &'a Program,
-    /// See [`Turn::phase`].
-    pub phase: &'a Phase,
-    /// See [`Turn::topic`].
-    pub topic: &'a Topic,
-    /// See [`Turn::place`].
-    pub place: &'a Place,
-    /// See [`Turn::session_id`].
-    pub session_id: &'a str,
-    /// See [`Turn::kind`].
-    pub kind: &'static str,
-    /// See [`Turn::state`].
-    pub state: &'a Value,
-    /// See [`Turn::answer`].
-    pub answer: Option<&'a str>,
-    /// See [`Turn::entered`].
-    pub entered: Option<&'a Outcome>,
-    /// See [`Turn::recent`].
-    pub recent: &'a Recent,
-    /// See [`Turn::services`].
-    pub services: &'a Services,
-    /// See [`Turn::routed`].
-    pub routed: &'a [ExitReason],
-    /// See [`Turn::resumed`].
-    pub resumed: bool,
-    /// See [`Turn::advice`].
-    pub advice: Option<&'a str>,
-    /// See [`Turn::most_rounds`].
-    pub most_rounds: Option<u32>,
-    /// See [`Turn::calls_before`].
-    pub calls_before: u32,
-    /// See [`Turn::last_seq`].
-    pub last_seq: u64,
+impl<'a> Deref for Turn<'a> {
+    type Target = Lent<'a>;
+
+    fn deref(&self) -> &Lent<'a> {
+        &self.lent
+    }
 }
 
 impl<'a> Turn<'a> {
     /// A turn over `scopes`, which it may change without anybody seeing it before the commit.
     pub fn new(lent: Lent<'a>, scopes: Scopes) -> Self {
-        let Lent {
-            program,
-            phase,
-            topic,
-            place,
-            session_id,
-            kind,
-            state,
-            answer,
-            entered,
-            recent,
-            services,
-            routed,
-            resumed,
-            advice,
-            most_rounds,
-            calls_before,
-            last_seq,
-        } = lent;
-        let work = Mutex::new(Work { scopes, ..Work::default() });
-        Self {
-            program,
-            phase,
-            topic,
-            place,
-            session_id,
-            kind,
-            state,
-            answer,
-            entered,
-            recent,
-            services,
-            routed,
-            resumed,
-            advice,
-            most_rounds,
-            calls_before,
-            last_seq,
-            work,
-        }
+        Self { lent, work: Mutex::new(Work { scopes, ..Work::default() }) }
     }
 
     /// What was done, for the commit.

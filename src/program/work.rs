@@ -1,7 +1,11 @@
 //! What a turn has done so far: kept apart from the session until it is committed, and dropped whole when it fails.
 
+use std::collections::BTreeMap;
+
 use serde_json::Value;
 
+use crate::notebook::cell::Cell;
+use crate::notebook::state::State;
 use crate::program::event::Event;
 use crate::value::scopes::{Scopes, Stored, Written};
 
@@ -39,4 +43,10 @@ pub struct Work {
     pub advice_used: bool,
     /// Messages begun, which numbers their ids.
     pub message_ids: u32,
+    /// The notebook as this turn leaves it; none when it did not change it.
+    pub notebook: Option<State>,
+    /// Cells that are new or changed, by their numbers.
+    pub cells: BTreeMap<u64, Cell>,
+    /// Whether the open outside effect came to its end.
+    pub effect_closed: bool,
 }

@@ -98,6 +98,7 @@ impl Session {
                 .collect(),
             journal,
             messages,
+            cells_put: draft.cells,
             answer_ids: draft.answer_ids,
         };
         Ok((commit, said))

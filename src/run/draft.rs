@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::archive::rows::VariableRow;
+use crate::archive::rows::{CellRow, VariableRow};
 use crate::program::event::Event;
 use crate::program::place::Place;
 use crate::program::work::VariableWrite;
@@ -19,6 +19,8 @@ pub struct Draft {
     pub user_variables: Vec<VariableRow>,
     /// Counters that changed.
     pub counters: Vec<(String, u64)>,
+    /// Cells that are new or changed.
+    pub cells: Vec<CellRow>,
     /// Answer ids that are now taken.
     pub answer_ids: Vec<String>,
 }

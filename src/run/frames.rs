@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::archive::rows::FrameRow;
+use crate::program::action::OpenEffect;
 use crate::program::orchestration::plans::Plans;
 use crate::program::outcome::{ExitReason, Outcome};
 use crate::run::time::TopicTime;
@@ -81,6 +82,9 @@ pub struct Frame {
     /// Of an action: whether its condition could not be evaluated, so that it has not begun.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub barred: bool,
+    /// Of an action: the outside effect that it announced and that is not closed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub effect: Option<OpenEffect>,
     /// Of a skill or single action: what brought it here, and what follows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub insertion: Option<Insertion>,

@@ -1,6 +1,6 @@
 //! A session at rest is taken up again: rows become frames, scopes and counters.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use crate::archive::contract::Archive;
 use crate::archive::rows::{SessionRow, VariableRow};
@@ -14,6 +14,7 @@ use crate::run::error::RunError;
 use crate::run::frames::{At, Frames, Insertion, ROOT, lineage, public_path, skill_path, told};
 use crate::run::head::{Head, Status};
 use crate::run::mailbox::Mailbox;
+use crate::run::notebook::{StoredCells, state_of};
 use crate::run::orchestrate::replanned;
 use crate::run::planner::Planner;
 use crate::run::session::Session;
@@ -51,7 +52,12 @@ impl Session {
         let pending = recent.last_user_message().filter(|_| head.pending).map(str::to_owned);
         let counters = archive.counters(&id).await?.into_iter().map(|row| (row.name, row.count)).collect();
         let mark = services.clock.elapsed_ms();
+        let notebook = state_of(&variables).map_err(unreadable)?;
+        let shelf = StoredCells { archive: Arc::clone(&archive), session: id.clone() };
         let mut session = Self {
+            notebook,
+            shelf,
+            due: Mutex::default(),
             id: id.clone(),
             program,
             base,

@@ -11,6 +11,7 @@ pub mod insertions;
 pub mod load;
 pub mod mailbox;
 pub mod moves;
+pub mod notebook;
 pub mod orchestrate;
 pub mod planner;
 pub mod position;

@@ -248,6 +248,7 @@ impl Session {
             frame.round = None;
             frame.last = None;
             frame.held = None;
+            frame.effect = None;
             frame.resumed = false;
         }
         self.begin_again(program, step, key, draft)

@@ -1,12 +1,13 @@
 //! A session while a process drives it.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::{Map, Value};
 
 use crate::archive::contract::{Archive, SessionLock};
 use crate::archive::rows::VariableRow;
+use crate::notebook::state::State;
 use crate::program::event::{Event, Speaker, Summary};
 use crate::program::place::Place;
 use crate::program::program::Program;
@@ -18,6 +19,7 @@ use crate::run::error::RunError;
 use crate::run::frames::Frames;
 use crate::run::head::{Head, Status};
 use crate::run::mailbox::{Job, Mailbox, Unanswered};
+use crate::run::notebook::StoredCells;
 use crate::run::planner::{Asked, Planner};
 use crate::value::mask::Masker;
 use crate::value::scopes::Scopes;
@@ -41,6 +43,12 @@ pub struct Session {
     pub(crate) next_job: Option<Job>,
     /// What monitors and planners were asked, where there is no budget to ask again.
     pub(crate) shelved: (Vec<Unanswered>, Option<Asked>),
+    /// The notebook without its cells, as committed.
+    pub(crate) notebook: State,
+    /// Where its cells are.
+    pub(crate) shelf: StoredCells,
+    /// The outside effect that the next turn is to carry out: it was announced by this process, and no turn has it yet.
+    pub(crate) due: Mutex<Option<String>>,
     /// Where a plan comes in.
     pub(crate) planner: Planner,
     pub(crate) services: Services,
@@ -122,6 +130,16 @@ impl Session {
     /// How many answers were taken.
     pub fn answers(&self) -> u64 {
         self.answers
+    }
+
+    /// The effect that the next turn is to carry out.
+    pub(crate) fn due(&self) -> Option<String> {
+        self.due.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// From here on, this effect is due; without one, none is.
+    pub(crate) fn set_due(&self, effect: Option<String>) {
+        *self.due.lock().unwrap_or_else(PoisonError::into_inner) = effect;
     }
 
     /// The number of its newest event.

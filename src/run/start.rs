@@ -1,12 +1,13 @@
 //! A session begins: its first rows, and the walk to its first action.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use serde_json::Value;
 
 use crate::archive::contract::{Archive, SessionLock};
 use crate::archive::rows::{DocumentRow, NewSession, VariableRow};
+use crate::notebook::state::State;
 use crate::program::event::Event;
 use crate::program::limits::Budget;
 use crate::program::place::Place;
@@ -19,6 +20,7 @@ use crate::run::frames::Frames;
 use crate::run::head::{Head, Status};
 use crate::run::load::user_layer;
 use crate::run::mailbox::Mailbox;
+use crate::run::notebook::StoredCells;
 use crate::run::planner::Planner;
 use crate::run::session::Session;
 use crate::value::mask::Masker;
@@ -69,7 +71,11 @@ impl Session {
         let Parts { id, program, services, archive, lock, script, model, budget } = parts;
         let mark = services.clock.elapsed_ms();
         let user_rows = archive.user_variables(&birth.user).await?;
+        let shelf = StoredCells { archive: Arc::clone(&archive), session: id.clone() };
         let mut session = Self {
+            notebook: State::default(),
+            shelf,
+            due: Mutex::default(),
             recent: Recent::new(program.history_messages, program.history_chars),
             id,
             services,

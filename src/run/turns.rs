@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use crate::model::error::ModelError;
-use crate::program::action::{ActionError, Block, Call, Flow, For};
+use crate::program::action::{ActionError, Announced, Block, Call, Flow, For, OpenEffect};
 use crate::program::event::{Event, Speaker};
+use crate::program::notebook::EmptyShelf;
 use crate::program::outcome::{ExitReason, Outcome};
 use crate::program::place::Place;
 use crate::program::program::Program;
@@ -17,6 +18,7 @@ use crate::run::frames::{At, Frame, Insertion, block_component, child, told};
 use crate::run::head::Status;
 use crate::run::mailbox::Arrival;
 use crate::run::moves::{Arrived, Lost};
+use crate::run::notebook::{cell_row, state_row};
 use crate::run::position::{Position, last_of};
 use crate::run::session::{Pause, Session, next_answer_id};
 use crate::run::triggers::Look;
@@ -39,7 +41,7 @@ pub(crate) enum Then {
     /// Another turn.
     Turn,
     /// An answer must be waited for.
-    Wait,
+    Wait(For),
     /// The script is through.
     End,
 }
@@ -111,6 +113,13 @@ impl Session {
             most_rounds: self.most_rounds(key),
             calls_before: frame.calls,
             last_seq: self.last_seq,
+            notebook: &self.notebook,
+            shelf: &self.shelf,
+            effect: frame.effect.as_ref(),
+            effect_is_due: frame
+                .effect
+                .as_ref()
+                .is_some_and(|effect| self.due().as_deref() == Some(effect.id.as_str())),
         }
     }
 
@@ -136,6 +145,11 @@ impl Session {
         let lent = self.lent((&program, &self.services), (&key, frame), &position, &place, &routed);
         let answered = lent.answer.is_some();
         let turn = Turn::new(lent, self.scopes.clone());
+        let due = lent.effect_is_due;
+        // Should this future be dropped while the effect runs, nobody can tell how far it came: no later turn finds it due.
+        if due {
+            self.set_due(None);
+        }
         let result = position.step.action.turn(&turn).await;
         let work = turn.into_work();
         self.head.turns += 1;
@@ -155,6 +169,7 @@ impl Session {
                     frame.calls += work.calls;
                 }
                 self.only_calls(&here.place, work, &mut draft);
+                self.give_up_effect(&here, &mut draft);
                 self.took_answer(here.key);
                 self.ended(&program, &here, Outcome::failed(&message), Some(Lost { code, message, help }), &mut draft)
             }
@@ -184,7 +199,7 @@ impl Session {
         }
         match then {
             Ok(Then::Turn) => {}
-            Ok(Then::Wait) => self.wait(place, draft),
+            Ok(Then::Wait(what)) => self.wait(what, place, draft),
             Ok(Then::End) => {
                 self.status = Status::Completed;
                 let summary = self.summary(None);
@@ -242,8 +257,12 @@ impl Session {
             }
         }
         Ok(match flow {
-            Flow::Again => Ok(Then::Turn),
-            Flow::Wait(For::Input) => Ok(Then::Wait),
+            Flow::Again | Flow::Onward => Ok(Then::Turn),
+            Flow::Wait(what) => Ok(Then::Wait(what)),
+            Flow::Effect(announced) => {
+                self.announce(here, announced, draft);
+                Ok(Then::Turn)
+            }
             Flow::Enter(Block(block)) => {
                 let frame = Frame { at: At::Block(block.clone()), ..Frame::default() };
                 self.frames.put(child(key, &block_component(&block)), frame);
@@ -273,6 +292,7 @@ impl Session {
     /// Takes over what a turn did. Gives the outcome that it reported, if any.
     fn keep(&mut self, here: &Here<'_>, mut work: Work, draft: &mut Draft) -> Result<Option<Outcome>, RunError> {
         let (state, calls, round, advised) = (work.state.take(), work.calls, work.round, work.advice_used);
+        let closed = work.effect_closed;
         let reported = work.events.iter().rev().find_map(|(_, event)| match event {
             Event::Outcome { outcome, .. } => Some(outcome.deciding()),
             _ => None,
@@ -285,6 +305,9 @@ impl Session {
         }
         if let Some(frame) = self.frames.change(here.key) {
             frame.calls += calls;
+            if closed {
+                frame.effect = None;
+            }
             frame.round = round.or(frame.round);
             if let Some(state) = state {
                 frame.state = state;
@@ -300,6 +323,13 @@ impl Session {
                 self.hide(&write.stored.value, draft)?;
             }
             draft.write(write)?;
+        }
+        for cell in work.cells.values() {
+            draft.cells.push(cell_row(cell)?);
+        }
+        if let Some(notebook) = work.notebook.filter(|changed| *changed != self.notebook) {
+            draft.variables.push(state_row(&notebook, self.services.clock.at(self.last_seq + 1))?);
+            self.notebook = notebook;
         }
         self.scopes = work.scopes;
         let mut place = place.clone();
@@ -340,6 +370,10 @@ impl Session {
             most_rounds: None,
             calls_before: frame.calls,
             last_seq: self.last_seq,
+            notebook: &self.notebook,
+            shelf: &EmptyShelf,
+            effect: None,
+            effect_is_due: false,
         };
         let turn = Turn::new(lent, self.scopes.clone());
         turn.in_round(frame.round.unwrap_or(1));
@@ -348,14 +382,32 @@ impl Session {
         self.keep_work(&place, work, draft).map_err(|error| Lost::new(error.to_string()))
     }
 
-    fn wait(&mut self, place: &Place, draft: &mut Draft) {
+    /// An outside effect is to begin with the next turn. That it does is committed first.
+    fn announce(&mut self, here: &Here<'_>, announced: Announced, draft: &mut Draft) {
+        let Announced { kind, summary } = announced;
+        let id = format!("e{}", self.last_seq + 1);
+        if let Some(frame) = self.frames.change(here.key) {
+            frame.effect = Some(OpenEffect { id: id.clone(), kind: kind.to_owned(), summary: summary.clone() });
+        }
+        draft.event(&here.place, Event::EffectStarted { effect_id: id.clone(), kind: kind.to_owned(), summary });
+        self.set_due(Some(id));
+    }
+
+    /// The outside effect of an action that failed is closed with it.
+    fn give_up_effect(&mut self, here: &Here<'_>, draft: &mut Draft) {
+        let Some(effect) = self.frames.change(here.key).and_then(|frame| frame.effect.take()) else { return };
+        let OpenEffect { id: effect_id, kind, .. } = effect;
+        draft.event(&here.place, Event::EffectFinished { effect_id, kind, summary: "the action failed".to_owned() });
+    }
+
+    fn wait(&mut self, what: For, place: &Place, draft: &mut Draft) {
         let answer_id = next_answer_id(self.answers);
         let said = draft.events.iter().rev().find_map(|(_, event)| match event {
             Event::Message { role: Speaker::Ai, text, .. } => Some(text.clone()),
             _ => None,
         });
         let prompt = said.unwrap_or_default();
-        draft.event(place, Event::Waiting { r#for: "input", prompt, answer_id: answer_id.clone() });
+        draft.event(place, Event::Waiting { r#for: what.name(), prompt, answer_id: answer_id.clone() });
         self.head.waiting = Some(answer_id);
         self.status = Status::WaitingInput;
     }

@@ -2,14 +2,16 @@
 
 /// The files: the room, and what stands in it. Each is a TOML table from literals to Chinese; its table `[joined]` holds texts
 /// that the code puts together from pieces, and that therefore are no literals.
-pub const FILES: [(&str, &str); 15] = [
+pub const FILES: [(&str, &str); 17] = [
     ("actions", include_str!("chinese/actions.toml")),
     ("archive", include_str!("chinese/archive.toml")),
     ("check", include_str!("chinese/check.toml")),
     ("cli", include_str!("chinese/cli.toml")),
+    ("effects", include_str!("chinese/effects.toml")),
     ("engine", include_str!("chinese/engine.toml")),
     ("help", include_str!("chinese/help.toml")),
     ("model", include_str!("chinese/model.toml")),
+    ("notebook", include_str!("chinese/notebook.toml")),
     ("program", include_str!("chinese/program.toml")),
     ("prompt", include_str!("chinese/prompt.toml")),
     ("reply", include_str!("chinese/reply.toml")),

@@ -105,7 +105,14 @@ async fn parts(
     Parts {
         id: SESSION.to_owned(),
         program: Arc::clone(program),
-        services: Services { models, clock: Arc::new(clock), observer: Arc::new(Nobody), recheck, recorder: None },
+        services: Services {
+            models,
+            clock: Arc::new(clock),
+            observer: Arc::new(Nobody),
+            recheck,
+            recorder: None,
+            outside: Default::default(),
+        },
         lock: archive.lock(SESSION, "the test").await.unwrap(),
         archive,
         script: program.id.clone(),

@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, OptionalExtension, Params, Row, params};
 
-use crate::archive::rows::{CounterRow, FrameRow, JournalRow, MessageRow, SessionRow, VariableRow};
+use crate::archive::rows::{CellRow, CounterRow, FrameRow, JournalRow, MessageRow, SessionRow, VariableRow};
 use crate::archive::sqlite::schema::{BLOCK_BITS, SEQ_BITS};
 use crate::archive::sqlite::write::{Count, count, key};
 
@@ -66,6 +66,10 @@ fn message_row(row: &Row<'_>) -> rusqlite::Result<MessageRow> {
         round: row.get(5)?,
         message_id: row.get(6)?,
     })
+}
+
+fn cell_row(row: &Row<'_>) -> rusqlite::Result<CellRow> {
+    Ok(CellRow { number: number(row)?, id: row.get(1)?, body: row.get(2)? })
 }
 
 fn variable_row(row: &Row<'_>) -> rusqlite::Result<VariableRow> {
@@ -179,6 +183,26 @@ pub(crate) fn messages(
     let sql = "SELECT key, role, text, at, action_id, round, message_id FROM message
                WHERE key > ? AND key <= ? ORDER BY key LIMIT ?";
     all(connection, sql, params![key(session, after)?, key(session, u64::MAX)?, limit(most)], message_row)
+}
+
+pub(crate) fn cell(connection: &Connection, id: &str, cell_id: &str) -> rusqlite::Result<Option<CellRow>> {
+    let Some(session) = key_of(connection, id)? else { return Ok(None) };
+    let sql = "SELECT key, id, body FROM cell WHERE session = ? AND id = ?";
+    connection.prepare_cached(sql)?.query_row(params![session, cell_id], cell_row).optional()
+}
+
+pub(crate) fn cells(connection: &Connection, id: &str, after: u64, most: usize) -> rusqlite::Result<Vec<CellRow>> {
+    let Some(session) = key_of(connection, id)? else { return Ok(Vec::new()) };
+    let sql = "SELECT key, id, body FROM cell WHERE key > ? AND key <= ? ORDER BY key LIMIT ?";
+    all(connection, sql, params![key(session, after)?, key(session, u64::MAX)?, limit(most)], cell_row)
+}
+
+pub(crate) fn cells_tail(connection: &Connection, id: &str, most: usize) -> rusqlite::Result<Vec<CellRow>> {
+    let Some(session) = key_of(connection, id)? else { return Ok(Vec::new()) };
+    let sql = "SELECT key, id, body FROM cell WHERE key > ? AND key <= ? ORDER BY key DESC LIMIT ?";
+    let mut rows = all(connection, sql, params![key(session, 0)?, key(session, u64::MAX)?, limit(most)], cell_row)?;
+    rows.reverse();
+    Ok(rows)
 }
 
 pub(crate) fn answer_taken(connection: &Connection, id: &str, answer_id: &str) -> rusqlite::Result<bool> {

@@ -33,6 +33,7 @@ pub(crate) fn session(transaction: &Transaction<'_>, id: &str, updated_before: O
     let range = (key(session, 0)?, key(session, u64::MAX)?);
     transaction.prepare_cached("DELETE FROM journal WHERE key BETWEEN ? AND ?")?.execute(range)?;
     transaction.prepare_cached("DELETE FROM message WHERE key BETWEEN ? AND ?")?.execute(range)?;
+    transaction.prepare_cached("DELETE FROM cell WHERE key BETWEEN ? AND ?")?.execute(range)?;
     // All else that belongs to it goes with it, by its foreign keys.
     transaction.prepare_cached("DELETE FROM session WHERE key = ?")?.execute([session])?;
     for document in documents {

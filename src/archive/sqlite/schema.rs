@@ -9,7 +9,7 @@ use crate::archive::sqlite::fault::Failure;
 pub(crate) const APPLICATION_ID: i32 = 0x6263_6373;
 
 /// Each step leads from the layout (`PRAGMA user_version`) of its index to the next, in one transaction.
-pub(crate) const STEPS: &[&str] = &[LAYOUT_1];
+pub(crate) const STEPS: &[&str] = &[LAYOUT_1, LAYOUT_2];
 
 /// How many bits of a `journal` or `message` key number the rows of one session; the bits above them are the session.
 pub(crate) const SEQ_BITS: u32 = 36;
@@ -118,6 +118,18 @@ CREATE TABLE session_document (
     PRIMARY KEY (session, document)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX session_document_by_document ON session_document (document);
+";
+
+/// Notebooks. A cell has a key like that of a message, so that the cells of a session lie side by side, in order; one is also
+/// found by its id. Cells of a session are deleted by range.
+const LAYOUT_2: &str = "
+CREATE TABLE cell (
+    key INTEGER PRIMARY KEY,
+    session INTEGER NOT NULL,
+    id TEXT NOT NULL,
+    body TEXT NOT NULL,
+    UNIQUE (session, id)
+) STRICT;
 ";
 
 /// The layout that the store has; 0 for an empty file.

@@ -9,7 +9,7 @@ use rusqlite::{Connection, Transaction, TransactionBehavior};
 use crate::archive::contract::{Archive, SessionLock};
 use crate::archive::error::ArchiveError;
 use crate::archive::rows::{
-    Commit, CounterRow, DocumentRow, FrameRow, JournalRow, MessageRow, NewSession, SessionRow, VariableRow,
+    CellRow, Commit, CounterRow, DocumentRow, FrameRow, JournalRow, MessageRow, NewSession, SessionRow, VariableRow,
 };
 use crate::archive::sqlite::fault::Failure;
 use crate::archive::sqlite::lock::{self, FileLock};
@@ -142,6 +142,18 @@ impl Archive for SqliteArchive {
 
     async fn messages(&self, id: &str, after: u64, limit: usize) -> Result<Vec<MessageRow>, ArchiveError> {
         self.read(|connection| read::messages(connection, id, after, limit))
+    }
+
+    async fn cell(&self, id: &str, cell_id: &str) -> Result<Option<CellRow>, ArchiveError> {
+        self.read(|connection| read::cell(connection, id, cell_id))
+    }
+
+    async fn cells(&self, id: &str, after: u64, limit: usize) -> Result<Vec<CellRow>, ArchiveError> {
+        self.read(|connection| read::cells(connection, id, after, limit))
+    }
+
+    async fn cells_tail(&self, id: &str, count: usize) -> Result<Vec<CellRow>, ArchiveError> {
+        self.read(|connection| read::cells_tail(connection, id, count))
     }
 
     async fn answer_taken(&self, id: &str, answer_id: &str) -> Result<bool, ArchiveError> {

@@ -217,6 +217,14 @@ fn rows(transaction: &Transaction<'_>, session: i64, commit: &Commit) -> Result<
                 row.message_id
             ])?;
     }
+    for row in &commit.cells_put {
+        transaction
+            .prepare_cached(
+                "INSERT INTO cell (key, session, id, body) VALUES (?, ?, ?, ?)
+                 ON CONFLICT (key) DO UPDATE SET body = excluded.body",
+            )?
+            .execute(params![key(session, row.number)?, session, row.id, row.body])?;
+    }
     Ok(())
 }
 

@@ -19,9 +19,11 @@ use crate::engine::render::prompt::Prompt;
 use crate::engine::render::request::RenderRequest;
 use crate::engine::render::scene::{is_empty_list, masker, scopes};
 use crate::engine::templates::find::{Typed, typed};
+use crate::notebook::state::State;
 use crate::program::action::{ActionError, Flow, For};
 use crate::program::clock::Clock;
 use crate::program::event::{Event, Speaker};
+use crate::program::notebook::EmptyShelf;
 use crate::program::place::Place;
 use crate::program::program::Program;
 use crate::program::recent::{Recent, Said};
@@ -75,6 +77,7 @@ pub async fn of_action(
         observer: Arc::new(Unobserved),
         recheck: Arc::new(PinnedScript::new(Arc::new(pinned))),
         recorder: None,
+        outside: Default::default(),
     };
     let scopes = scopes(&program, &found, request.variables_file.as_deref(), &request.variables)?;
     let recent = Recent::new(program.history_messages, program.history_chars);
@@ -212,6 +215,7 @@ impl Scene<'_> {
             round: None,
             path,
         };
+        let notebook = State::default();
         let lent = Lent {
             program: self.program,
             phase,
@@ -230,6 +234,10 @@ impl Scene<'_> {
             most_rounds: None,
             calls_before: self.calls,
             last_seq: 0,
+            notebook: &notebook,
+            shelf: &EmptyShelf,
+            effect: None,
+            effect_is_due: false,
         };
         let turn = Turn::new(lent, self.scopes.clone());
         let flow = step.action.turn(&turn).await;

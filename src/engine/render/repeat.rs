@@ -93,6 +93,7 @@ impl Repeat<'_> {
             observer: Arc::new(Unobserved),
             recheck: Arc::new(PinnedScript::new(Arc::clone(self.pinned))),
             recorder: None,
+            outside: Default::default(),
         };
         let mut session = self.begun(program, services.clone()).await?;
         let mut next = 0;

@@ -114,6 +114,7 @@ impl<'t> Talk<'t> {
             observer: Arc::clone(&log) as Arc<_>,
             recheck: Arc::clone(&setting.tried.recheck),
             recorder: None,
+            outside: Default::default(),
         };
         Self {
             setting,

@@ -1,0 +1,56 @@
+//! What the loop of behaviors (001) asks of a server, whatever the server is.
+
+use async_trait::async_trait;
+use serde_json::Value;
+
+/// Why a server gave nothing that can be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct ServerError {
+    /// A stable slug: `server-unknown`, `server-unreachable`, `server-refused`, `server-timeout`, `server-rubbish`, `server-flood`.
+    pub code: &'static str,
+    /// What is wrong. Holds nothing of what the server sent beyond its status.
+    pub message: String,
+    /// What to do.
+    pub help: Option<String>,
+}
+
+/// A piece of what a server answers to an observation.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Piece {
+    /// An action, of a stream as it arrives; as it was sent, in whatever form.
+    Action(Value),
+    /// The whole response, or what stood around the actions of a stream.
+    Response(Value),
+}
+
+/// An answer that is arriving. Dropping it closes the connection.
+#[async_trait]
+pub trait Arriving: Send {
+    /// The next piece; none when the answer is complete.
+    ///
+    /// # Errors
+    /// When the connection breaks, stalls, or brings what is no answer. What came before stays valid.
+    async fn next(&mut self) -> Result<Option<Piece>, ServerError>;
+}
+
+/// A server that sends behaviors, as bcc-script.toml configures it (`[behavior_servers.<name>]`).
+#[async_trait]
+pub trait BehaviorServer: Send + Sync {
+    /// Sends an observation (001, section 4.1) and gives the answer as it arrives.
+    ///
+    /// # Errors
+    /// When nothing can be had, after the configured retries.
+    async fn actions(&self, observation: &Value) -> Result<Box<dyn Arriving>, ServerError>;
+
+    /// Sends what came of a behavior, and gives the server's judgement.
+    ///
+    /// # Errors
+    /// As [`BehaviorServer::actions`].
+    async fn reflection(&self, observation: &Value) -> Result<Value, ServerError>;
+
+    /// Whether it is spoken to with the older names and fields.
+    fn older_form(&self) -> bool {
+        false
+    }
+}

@@ -1,0 +1,5 @@
+//! The outside world that actions may touch, beyond models and kernels. What is allowed is decided by the project, in
+//! [`permits`]; nothing here asks twice.
+
+pub mod behaviors;
+pub mod permits;

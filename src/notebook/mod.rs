@@ -1,0 +1,11 @@
+//! Notebooks (design document 000): cells, the actions that change them, the session's plan, the kernel that runs code, the
+//! protocol of behavior servers (001), and the forms in which other programs read a notebook.
+
+pub mod action;
+pub mod apply;
+pub mod cell;
+pub mod effects;
+pub mod kernel;
+pub mod protocol;
+pub mod state;
+pub mod workflow;

@@ -1,0 +1,27 @@
+//! What came of a behavior (001, `behavior_feedback`).
+
+use serde::{Deserialize, Serialize};
+
+/// True counts and times of one behavior.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Feedback {
+    /// The behavior.
+    pub behavior_id: String,
+    /// How many of its actions were carried out, with or without success.
+    pub actions_executed: u32,
+    /// How many of them did what they were to do.
+    pub actions_succeeded: u32,
+    /// How many did not.
+    pub actions_failed: u32,
+    /// `success`, or what was wrong with the last action.
+    pub last_action_result: String,
+    /// How long its actions took together, in milliseconds.
+    pub execution_time_ms: u64,
+    /// How many sections were begun.
+    pub sections_added: u32,
+    /// How many cells were added.
+    pub cells_added: u32,
+    /// How many code cells ran.
+    pub code_cells_executed: u32,
+}
