@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use bcc_script::engine::engine::{Loaded, RunRequest};
+use bcc_script::engine::engine::RunRequest;
 use bcc_script::engine::environment::Environment;
 use bcc_script::engine::error::EngineError;
 use bcc_script::engine::graph::choose::{Format, GraphRequest, graph};
@@ -15,6 +15,7 @@ use bcc_script::engine::graph::drawing::{Drawing, Item};
 use bcc_script::engine::graph::fold::{Depth, fold};
 use bcc_script::engine::graph::gather::gather;
 use bcc_script::engine::graph::parts::{Kind, Whole};
+use bcc_script::engine::loaded::Loaded;
 use bcc_script::engine::project::Project;
 
 const DEPTHS: [Depth; 4] = [Depth::Phases, Depth::Topics, Depth::Actions, Depth::All];

@@ -10,9 +10,10 @@ use std::fs;
 use std::path::Path;
 
 use bcc_script::check::diagnostics::{DIAGNOSTICS, Page};
-use bcc_script::engine::engine::{Loaded, RunRequest};
+use bcc_script::engine::engine::RunRequest;
 use bcc_script::engine::environment::Environment;
 use bcc_script::engine::error::EngineError;
+use bcc_script::engine::loaded::Loaded;
 use bcc_script::engine::project::Project;
 use bcc_script::engine::validate::request::ValidateRequest;
 use bcc_script::engine::validate::validate::validate;

@@ -8,9 +8,10 @@ use std::sync::Arc;
 
 use bcc_script::archive::contract::Archive;
 use bcc_script::archive::memory::MemoryArchive;
-use bcc_script::engine::engine::{Engine, Loaded, RunRequest};
+use bcc_script::engine::engine::{Engine, RunRequest};
 use bcc_script::engine::environment::Environment;
 use bcc_script::engine::error::EngineError;
+use bcc_script::engine::loaded::Loaded;
 use bcc_script::engine::project::Project;
 use bcc_script::program::event::{Delta, Observer};
 use bcc_script::source::render::human::human;

@@ -6,9 +6,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use bcc_script::engine::engine::{Loaded, RunRequest};
+use bcc_script::engine::engine::RunRequest;
 use bcc_script::engine::environment::Environment;
 use bcc_script::engine::error::EngineError;
+use bcc_script::engine::loaded::Loaded;
 use bcc_script::engine::project::Project;
 use bcc_script::engine::validate::memory::Memory;
 use bcc_script::engine::validate::request::{ValidateReport, ValidateRequest};

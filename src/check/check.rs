@@ -16,11 +16,9 @@ use crate::program::program::Program;
 use crate::prompt::templates::Templates;
 use crate::prompt::text::Texts;
 use crate::script::findings::Findings;
-use crate::script::limits::Budget as WrittenBudget;
 use crate::script::read::{Document, document, read};
 use crate::source::diagnostic::{Diagnostic, sort};
 use crate::source::shared::unsure_where_shared;
-use crate::source::span::Spanned;
 use crate::source::text::SourceFile;
 use crate::source::yaml::{Node, Parsed};
 
@@ -70,7 +68,7 @@ pub fn check(file: &Arc<SourceFile>, parsed: Parsed, against: &Against<'_>) -> (
         phases: tree.phases,
         routes: tree.routes,
         triggers: tree.triggers,
-        budget: budget(script.budget.as_ref()),
+        budget: Budget::of(script.budget.as_ref()),
         custom: BTreeMap::new(),
         needs: BTreeSet::new(),
         kernel: KernelSettings::default(),
@@ -81,18 +79,6 @@ pub fn check(file: &Arc<SourceFile>, parsed: Parsed, against: &Against<'_>) -> (
         templates: Arc::clone(&against.templates),
     });
     (program, diagnostics)
-}
-
-fn budget(written: Option<&WrittenBudget>) -> Budget {
-    let limit = |of: fn(&WrittenBudget) -> &Option<Spanned<u32>>| {
-        written.and_then(|written| of(written).as_ref()).map(|limit| u64::from(limit.value))
-    };
-    Budget {
-        turns: limit(|budget| &budget.turns),
-        model_calls: limit(|budget| &budget.model_calls),
-        tokens: limit(|budget| &budget.tokens),
-        minutes: limit(|budget| &budget.minutes),
-    }
 }
 
 /// What came of the examination of a document.

@@ -6,6 +6,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::cli::completions::Completions;
 use crate::cli::doctor::Doctor;
+use crate::cli::findings::Reporting;
 use crate::cli::graph::Graph;
 use crate::cli::init::Init;
 use crate::cli::language::of_option;
@@ -139,18 +140,9 @@ pub struct Validate {
     /// Check against the templates of this scheme, whatever scripts and projects say
     #[arg(long, value_name = "S")]
     pub scheme: Option<String>,
-    /// How the findings are written to standard output
-    #[arg(long, value_enum, default_value_t = Findings::Human)]
-    pub format: Findings,
-    /// Which findings count as failure besides errors
-    #[arg(long, value_enum, value_name = "SEVERITY")]
-    pub deny: Option<Deny>,
-    /// Turn a rule off, or make its findings warnings or errors; may be repeated
-    #[arg(long = "rule", value_name = "NAME=off|warn|error")]
-    pub rules: Vec<String>,
-    /// Show every finding, however many there are
-    #[arg(long)]
-    pub all: bool,
+    /// How findings are told.
+    #[command(flatten)]
+    pub reporting: Reporting,
     /// Go on checking whenever a file changes, until Ctrl-C
     #[arg(long)]
     pub watch: bool,
@@ -222,26 +214,6 @@ pub enum Results {
     Human,
     /// One JSON document (docs/tests.md)
     Json,
-}
-
-/// Formats of `validate`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Findings {
-    /// For people
-    Human,
-    /// The document of INTERFACES.md
-    Json,
-    /// SARIF 2.1.0, for code scanning
-    Sarif,
-    /// Annotations of GitHub Actions
-    Github,
-}
-
-/// What `--deny` takes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Deny {
-    /// Warnings count as failure
-    Warnings,
 }
 
 /// `sessions`.

@@ -8,6 +8,7 @@ pub mod doctor;
 pub mod drive;
 pub mod exit;
 pub mod explain;
+pub mod findings;
 pub mod front;
 pub mod graph;
 pub mod help;

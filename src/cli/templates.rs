@@ -5,15 +5,14 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 
-use crate::cli::arguments::{Deny, Findings};
 use crate::cli::exit::Exit;
+use crate::cli::findings::Reporting;
 use crate::cli::render::{Render, render};
 use crate::cli::report;
 use crate::cli::sessions::print;
 use crate::cli::templates_diff::{Diff, diff};
 use crate::cli::templates_list::{List, list};
 use crate::cli::terminal::plain;
-use crate::cli::validate;
 use crate::engine::environment::Environment;
 use crate::engine::error::EngineError;
 use crate::engine::project::Project;
@@ -80,18 +79,9 @@ pub struct Check {
     /// Check what this scheme is served [default: all schemes of the project]
     #[arg(long, value_name = "S")]
     pub scheme: Option<String>,
-    /// How the findings are written to standard output
-    #[arg(long, value_enum, default_value_t = Findings::Human)]
-    pub format: Findings,
-    /// Which findings count as failure besides errors
-    #[arg(long, value_enum, value_name = "SEVERITY")]
-    pub deny: Option<Deny>,
-    /// Turn a rule off, or make its findings warnings or errors; may be repeated
-    #[arg(long = "rule", value_name = "NAME=off|warn|error")]
-    pub rules: Vec<String>,
-    /// Show every finding, however many there are
-    #[arg(long)]
-    pub all: bool,
+    /// How findings are told.
+    #[command(flatten)]
+    pub reporting: Reporting,
     /// The project directory [default: the project around this directory]
     #[arg(long, value_name = "DIR")]
     pub project: Option<PathBuf>,
@@ -110,9 +100,9 @@ pub fn templates(options: &Templates, environment: &Environment) -> Result<Exit,
         Templates::New(options) => new(options, environment),
         Templates::Check(options) => {
             let directory = directory(options.project.as_deref(), environment)?;
-            let report = check(&directory, options.scheme.as_deref(), &options.rules, environment)?;
-            validate::write_as(options.format, options.all, &report)?;
-            Ok(validate::exit(options.deny, &report))
+            let report = check(&directory, options.scheme.as_deref(), &options.reporting.rules, environment)?;
+            options.reporting.write(&report)?;
+            Ok(options.reporting.exit(&report))
         }
     }
 }

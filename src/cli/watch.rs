@@ -8,12 +8,12 @@ use std::time::{Duration, Instant};
 
 use notify::{EventKind, RecommendedWatcher, RecursiveMode, Watcher};
 
-use crate::cli::arguments::{Findings, Validate};
+use crate::cli::arguments::Validate;
 use crate::cli::exit::Exit;
+use crate::cli::findings::Findings;
 use crate::cli::language::filled;
 use crate::cli::report;
 use crate::cli::signals::Signals;
-use crate::cli::validate::write;
 use crate::engine::clock::now;
 use crate::engine::environment::Environment;
 use crate::engine::error::EngineError;
@@ -80,7 +80,7 @@ pub fn watch(options: &Validate, request: &ValidateRequest, environment: &Enviro
                 if !first {
                     separate(options);
                 }
-                if !write(options, &found)? {
+                if !options.reporting.write(&found)? {
                     return Ok(Exit::Done);
                 }
             }
@@ -146,7 +146,7 @@ fn unwatchable(error: &notify::Error) -> EngineError {
 
 /// A line between two reports for people; a program tells them apart by themselves.
 fn separate(options: &Validate) {
-    if options.format != Findings::Human {
+    if options.reporting.format != Findings::Human {
         return;
     }
     let time = jiff::Zoned::new(now(), jiff::tz::TimeZone::system()).strftime("%H:%M:%S").to_string();

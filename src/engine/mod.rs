@@ -13,6 +13,7 @@ pub mod files;
 pub mod given;
 pub mod graph;
 pub mod history;
+pub mod loaded;
 pub mod markdown;
 pub mod mend;
 pub mod models;

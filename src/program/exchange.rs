@@ -9,13 +9,13 @@ use crate::model::message::{Message, Role};
 use crate::model::provider::{Manners, Provider};
 use crate::model::request::{ModelRequest, Purpose, Task, WantedOutput};
 use crate::program::action::ActionError;
+use crate::program::asking::{Again, Asking, Next, Refused};
 use crate::program::event::{Event, ModelCall, Speaker};
 use crate::program::live_words::{LiveWords, risk};
 use crate::program::messages::{append_to_last_user, debug_info, log_unreadable, messages, read_and_note};
-use crate::program::output::{Output, Outputs};
-use crate::program::reask::{MOST_REPLY, ask_again, faults, note_of_faults, note_of_risk};
+use crate::program::output::Outputs;
+use crate::program::reask::{ask_again, note_of_faults, note_of_risk};
 use crate::program::recent::cut_in_the_middle;
-use crate::program::recorder::Exchanged;
 use crate::program::turn::Turn;
 use crate::prompt::fault::TemplateError;
 use crate::prompt::front::HistoryMode;
@@ -23,7 +23,6 @@ use crate::prompt::names::Names;
 use crate::prompt::template::Template;
 use crate::reply::read::{Reply, Unreadable};
 use crate::reply::shape::ReplyShape;
-use crate::value::mask::MASK;
 
 /// Names that every prompt of a kind gets, beyond variables and the engine's names.
 pub const PROMPT_NAMES: [&str; 13] = [
@@ -47,9 +46,6 @@ const MOST_FAULTS_TOLD: usize = 3;
 
 /// More warnings than these about one reply would only repeat themselves.
 const MOST_BEND_WARNINGS: usize = 20;
-
-/// The fields of a reply that judge an answer, and which an opening turn has no use for.
-const OF_ANSWERS: [&str; 5] = ["EXIT", "BRIEF", "metrics", "progress_suggestion", "metadata"];
 
 /// What an action asks of a model.
 pub struct Ask<'a> {
@@ -309,59 +305,6 @@ impl Turn<'_> {
         }
     }
 
-    /// What a recording keeps of a call, while there is one: of its reply, or of its error and of whether the turn goes on.
-    fn exchanged(
-        &self,
-        request: &ModelRequest,
-        asking: &Asking<'_>,
-        came: Result<Came<'_>, (&ModelError, bool)>,
-    ) -> Option<Arc<Exchanged>> {
-        self.services.recorder.as_ref()?;
-        let outputs = asking.ask.outputs;
-        let (text, fault, went_on) = match came {
-            Ok((raw, reading)) => (Some(self.to_record(outputs, raw, reading)), String::new(), false),
-            Err((error, went_on)) => (None, error.in_short(), went_on),
-        };
-        let hidden = outputs.iter().map(|output| &output.get).filter(|name| self.is_sensitive(name)).cloned().collect();
-        let messages = asking.shown(request.messages.clone(), |refused| &refused.recorded);
-        let exchanged = Exchanged::new(&request.task, messages, text, asking.manners);
-        Some(Arc::new(Exchanged { fault, went_on, hidden, ..exchanged }))
-    }
-
-    /// The same for a recording: bent and refused as the reply was, with what prompts show of it in spite of all masks.
-    fn to_record(&self, outputs: &Outputs, raw: &str, reading: &Result<Reply, Unreadable>) -> String {
-        let sensitive: Vec<&Output> = outputs.iter().filter(|output| self.is_sensitive(&output.get)).collect();
-        if sensitive.is_empty() {
-            return raw.to_owned();
-        }
-        let Ok(reply) = reading else { return MASK.to_owned() };
-        let mut object = reply.came.clone();
-        for output in sensitive {
-            let bent = reply.bends.iter().find(|bent| bent.path.strip_prefix('/') == Some(&output.get));
-            let read = reply.object.get(&output.get).unwrap_or(&Value::Null);
-            if let Some(value) = object.get_mut(&output.get).filter(|value| !value.is_null()) {
-                *value = output.stand_in(value, bent, read);
-            }
-        }
-        Value::Object(object).to_string()
-    }
-
-    /// A raw reply without what sensitive outputs hold in it, for events.
-    fn without_sensitive(&self, outputs: &Outputs, raw: &str, reading: &Result<Reply, Unreadable>) -> String {
-        let sensitive: Vec<&Output> = outputs.iter().filter(|output| self.is_sensitive(&output.get)).collect();
-        if sensitive.is_empty() {
-            return raw.to_owned();
-        }
-        let Ok(reply) = reading else { return MASK.to_owned() };
-        let mut object = reply.object.clone();
-        for output in sensitive {
-            if let Some(value) = object.get_mut(&output.get).filter(|value| !value.is_null()) {
-                *value = output.placeholder(value);
-            }
-        }
-        Value::Object(object).to_string()
-    }
-
     fn warn_of_bends(&self, reading: &Result<Reply, Unreadable>) {
         let Ok(reply) = reading else { return };
         for bend in reply.bends.iter().take(MOST_BEND_WARNINGS) {
@@ -374,89 +317,6 @@ impl Turn<'_> {
             );
             self.warn("reply-bent", message, None);
         }
-    }
-}
-
-/// How far an exchange has come.
-struct Asking<'a> {
-    ask: &'a Ask<'a>,
-    manners: Manners,
-    /// How often the model was asked again.
-    reasks: u32,
-    /// Whether one of these was because a reply called itself unsafe.
-    for_safety: bool,
-    /// The replies that were refused.
-    refused: Vec<Refused>,
-    /// The last reply that could be read, though not used as it is.
-    earlier: Option<Exchange>,
-}
-
-/// A raw reply, and how it was read.
-type Came<'a> = (&'a str, &'a Result<Reply, Unreadable>);
-
-/// A reply that was refused and stands in the prompt that asks again.
-struct Refused {
-    /// Its place among the messages.
-    place: usize,
-    /// What may be shown of it.
-    shown: String,
-    /// What may be recorded of it.
-    recorded: String,
-}
-
-/// What follows a reply.
-enum Next {
-    /// It counts.
-    Keep,
-    /// An earlier one counts.
-    Earlier,
-    /// The model is asked again.
-    Again(Again),
-}
-
-/// Why the model is asked again.
-enum Again {
-    Safety(String),
-    Faults(Vec<String>),
-}
-
-impl Asking<'_> {
-    fn next(&mut self, reading: &Result<Reply, Unreadable>, cut_off: bool) -> Next {
-        let most = self.manners.reask;
-        if let Some(reason) = reading.as_ref().ok().and_then(risk) {
-            // This much is asked however the action is configured; with `reask`, it is one of those times.
-            if self.for_safety || self.reasks >= most.max(1) {
-                return Next::Keep;
-            }
-            self.for_safety = true;
-            return Next::Again(Again::Safety(reason));
-        }
-        if self.reasks < most {
-            let faults = faults(reading, cut_off, self.ask.shape, &self.unused());
-            if !faults.is_empty() {
-                return Next::Again(Again::Faults(faults));
-            }
-        }
-        if reading.is_err() && self.earlier.is_some() { Next::Earlier } else { Next::Keep }
-    }
-
-    /// What an opening turn does not look at in its reply.
-    fn unused(&self) -> Vec<&str> {
-        if !self.ask.opening {
-            return vec![];
-        }
-        let outputs = self.ask.outputs.iter().map(|output| output.get.as_str());
-        OF_ANSWERS.into_iter().chain(outputs).collect()
-    }
-
-    /// `messages` as they may be kept: without what sensitive outputs held in refused replies.
-    fn shown(&self, mut messages: Vec<Message>, how: impl Fn(&Refused) -> &str) -> Vec<Message> {
-        for refused in &self.refused {
-            if let Some(message) = messages.get_mut(refused.place) {
-                message.content = cut_in_the_middle(how(refused), MOST_REPLY);
-            }
-        }
-        messages
     }
 }
 

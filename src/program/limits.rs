@@ -4,6 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::prompt::expr::parse::Expr;
 use crate::prompt::text::Text;
+use crate::script::limits::Budget as WrittenBudget;
+use crate::source::span::Spanned;
 
 /// How often `retry` begins an action again when its topic's strategy does not say.
 pub const USUAL_RETRIES: u32 = 2;
@@ -24,6 +26,21 @@ pub struct Budget {
     /// The most minutes while some process drives it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub minutes: Option<u64>,
+}
+
+impl Budget {
+    /// What a script allows; no limit where it says nothing.
+    pub fn of(written: Option<&WrittenBudget>) -> Self {
+        let limit = |of: fn(&WrittenBudget) -> &Option<Spanned<u32>>| {
+            written.and_then(|written| of(written).as_ref()).map(|limit| u64::from(limit.value))
+        };
+        Self {
+            turns: limit(|budget| &budget.turns),
+            model_calls: limit(|budget| &budget.model_calls),
+            tokens: limit(|budget| &budget.tokens),
+            minutes: limit(|budget| &budget.minutes),
+        }
+    }
 }
 
 /// How much a topic matters when time runs short.

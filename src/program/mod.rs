@@ -1,12 +1,14 @@
 //! The checked tree, and what its parts are to each other: kinds, actions, turns, outcomes, events.
 
 pub mod action;
+pub mod asking;
 pub mod assignments;
 pub mod beside;
 pub mod clock;
 pub mod custom;
 pub mod event;
 pub mod exchange;
+pub mod kept;
 pub mod kind;
 pub mod limits;
 pub mod live_words;

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use crate::engine::engine::{Loaded, RunRequest};
+use crate::engine::engine::RunRequest;
 use crate::engine::environment::Environment;
 use crate::engine::error::EngineError;
 use crate::engine::graph::dot::dot;
@@ -11,6 +11,7 @@ use crate::engine::graph::fold::{Depth, fold};
 use crate::engine::graph::gather::gather;
 use crate::engine::graph::mermaid::{MOST_ARROWS, MOST_CHARACTERS, mermaid};
 use crate::engine::graph::parts::{Kind, Whole};
+use crate::engine::loaded::Loaded;
 use crate::engine::project::Project;
 use crate::source::diagnostic::Diagnostic;
 use crate::source::near::near_miss;

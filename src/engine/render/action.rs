@@ -7,8 +7,9 @@ use serde_json::Value;
 
 use crate::actions::KINDS;
 use crate::engine::clock::{FixedClock, SystemClock};
-use crate::engine::engine::{Loaded, RunRequest};
+use crate::engine::engine::RunRequest;
 use crate::engine::error::EngineError;
+use crate::engine::loaded::Loaded;
 use crate::engine::project::Project;
 use crate::engine::recheck::PinnedScript;
 use crate::engine::render::beside;

@@ -4,9 +4,10 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use crate::engine::engine::{Loaded, RunRequest};
+use crate::engine::engine::RunRequest;
 use crate::engine::environment::Environment;
 use crate::engine::error::EngineError;
+use crate::engine::loaded::Loaded;
 use crate::engine::models::shared::Shared;
 use crate::engine::project::{Project, absolute};
 use crate::engine::recheck::PinnedScript;

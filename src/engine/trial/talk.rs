@@ -23,7 +23,6 @@ use crate::run::error::RunError;
 use crate::run::head::Status;
 use crate::run::session::{Pause, Session, Taken};
 use crate::run::start::{Birth, Parts};
-use crate::script::limits::Budget as WrittenBudget;
 use crate::script::test::dialogue::{Restart, Step};
 use crate::script::test::test::WrittenTest;
 use crate::script::test::wording::Wording;
@@ -195,7 +194,7 @@ impl<'t> Talk<'t> {
             documents: vec![],
             given,
         };
-        let session = Session::start(self.parts(lock, budget(test.budget.as_ref())), birth).await?;
+        let session = Session::start(self.parts(lock, Budget::of(test.budget.as_ref())), birth).await?;
         self.session = Some(session);
         self.sessions += 1;
         Ok(())
@@ -390,7 +389,7 @@ impl<'t> Talk<'t> {
         work().await;
         let time = &self.setting.time;
         time.move_to(time.now().saturating_add(restart.after));
-        match self.take_up(budget(restart.budget.as_ref())).await {
+        match self.take_up(Budget::of(restart.budget.as_ref())).await {
             Err(End::Broken(why)) if restart.budget.is_some() => {
                 return Err(self.failure(restart.span, why, String::new(), String::new(), None));
             }
@@ -457,19 +456,6 @@ impl<'t> Talk<'t> {
         let (expected, found) = (expected.into(), found.into());
         self.failures.push(Failure { span, line, message, expected, exact: None, found, help, said });
         End::Failed
-    }
-}
-
-/// A budget as the engine has it.
-fn budget(written: Option<&WrittenBudget>) -> Budget {
-    let limit = |of: fn(&WrittenBudget) -> &Option<crate::source::span::Spanned<u32>>| {
-        written.and_then(|written| of(written).as_ref()).map(|limit| u64::from(limit.value))
-    };
-    Budget {
-        turns: limit(|budget| &budget.turns),
-        model_calls: limit(|budget| &budget.model_calls),
-        tokens: limit(|budget| &budget.tokens),
-        minutes: limit(|budget| &budget.minutes),
     }
 }
 

@@ -1,0 +1,108 @@
+//! How findings are told: the options that `validate` and `templates check` have in common, and what they do.
+
+use std::io::{self, IsTerminal, Write};
+
+use clap::{Args, ValueEnum};
+
+use crate::check::diagnostics::{DIAGNOSTICS, Page};
+use crate::cli::exit::Exit;
+use crate::cli::language::said;
+use crate::cli::report;
+use crate::engine::error::EngineError;
+use crate::engine::validate::request::ValidateReport;
+use crate::source::diagnostic::Severity;
+use crate::source::render::github::github;
+use crate::source::render::human;
+use crate::source::render::json::json;
+use crate::source::render::sarif::{RuleText, sarif};
+
+/// How findings are told, and which of them count.
+#[derive(Clone, Debug, Args)]
+pub struct Reporting {
+    /// How the findings are written to standard output
+    #[arg(long, value_enum, default_value_t = Findings::Human)]
+    pub format: Findings,
+    /// Which findings count as failure besides errors
+    #[arg(long, value_enum, value_name = "SEVERITY")]
+    pub deny: Option<Deny>,
+    /// Turn a rule off, or make its findings warnings or errors; may be repeated
+    #[arg(long = "rule", value_name = "NAME=off|warn|error")]
+    pub rules: Vec<String>,
+    /// Show every finding, however many there are
+    #[arg(long)]
+    pub all: bool,
+}
+
+/// Formats of `validate`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Findings {
+    /// For people
+    Human,
+    /// The document of INTERFACES.md
+    Json,
+    /// SARIF 2.1.0, for code scanning
+    Sarif,
+    /// Annotations of GitHub Actions
+    Github,
+}
+
+/// What `--deny` takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Deny {
+    /// Warnings count as failure
+    Warnings,
+}
+
+impl Reporting {
+    /// The exit code for what was found.
+    pub fn exit(&self, report: &ValidateReport) -> Exit {
+        let counts = |severity| severity == Severity::Error || self.deny.is_some() && severity == Severity::Warning;
+        if report.diagnostics.iter().any(|diagnostic| counts(diagnostic.severity)) { Exit::Failed } else { Exit::Done }
+    }
+
+    /// Writes the findings, and for people the summary: with every finding, or with as many as somebody reads. Says whether
+    /// anybody reads on.
+    ///
+    /// # Errors
+    /// When standard output cannot be written to, for another reason than that nobody reads it.
+    pub fn write(&self, report: &ValidateReport) -> Result<bool, EngineError> {
+        let text = match self.format {
+            Findings::Human => {
+                human::report(&report.diagnostics, &human::Options { color: color(), all: self.all, say: said })
+            }
+            Findings::Json => json(report.files, &report.diagnostics),
+            Findings::Sarif => {
+                let rule = |page: &'static Page| RuleText { slug: page.slug, severity: page.severity, page: page.text };
+                sarif(&report.diagnostics, &DIAGNOSTICS.iter().map(rule).collect::<Vec<_>>())
+            }
+            Findings::Github => github(&report.diagnostics),
+        };
+        let mut output = io::stdout().lock();
+        let read = match output.write_all(text.as_bytes()).and_then(|()| output.flush()) {
+            Ok(()) => true,
+            // Nobody reads on, as under `| head`: that is their business.
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => false,
+            Err(error) => return Err(EngineError::failed(format!("the findings cannot be written: {error}"))),
+        };
+        if self.format == Findings::Human {
+            report::note(&summary(report));
+        }
+        Ok(read)
+    }
+}
+
+/// Whether standard output may be coloured.
+fn color() -> bool {
+    io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+}
+
+fn summary(report: &ValidateReport) -> String {
+    let summary = human::summary(report.files, &report.diagnostics);
+    match report.passed_over {
+        0 => summary,
+        1 => format!("{summary} (1 YAML file is no document of bcc-script and was passed over)"),
+        passed_over => {
+            format!("{summary} ({passed_over} YAML files are no documents of bcc-script and were passed over)")
+        }
+    }
+}
