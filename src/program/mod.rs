@@ -9,6 +9,7 @@ pub mod custom;
 pub mod event;
 pub mod exchange;
 pub mod kept;
+pub mod interrupted;
 pub mod kind;
 pub mod limits;
 pub mod live_words;
