@@ -128,11 +128,20 @@ pub struct Fault {
 }
 
 /// Reads an action in any of its forms: `{"action": "add", …}`, `{"type": "add", …}`, `{"action": {"type": "add", …}}`, and what
-/// an author wrote under `config` with the kind as `action`.
+/// an author wrote under `config` with the kind as `action`. What can be passed over is; [`read_noting`] tells of it.
 ///
 /// # Errors
-/// When it is no object, names no kind, or lacks or mistypes a field.
+/// When it is no object, names no kind, lacks or mistypes a field, or is too much.
 pub fn read(value: &Value) -> Result<Read, Fault> {
-    let _ = value;
+    read_noting(value, &mut Vec::new())
+}
+
+/// As [`read`], and tells what was passed over, as a shot type that is none: an error where an author wrote it, a warning
+/// where a model or a server did.
+///
+/// # Errors
+/// As [`read`].
+pub fn read_noting(value: &Value, notes: &mut Vec<Fault>) -> Result<Read, Fault> {
+    let _ = (value, notes);
     Err(Fault { field: None, message: "this action cannot be read".to_owned() })
 }

@@ -1,6 +1,6 @@
 //! What the eleven actions do to a notebook (000, "state transition examples"): pure functions from a state to the next one.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::notebook::action::{Action, Exec};
 use crate::notebook::cell::Cell;
@@ -26,6 +26,18 @@ pub struct Refusal {
     pub code: &'static str,
     /// What is wrong.
     pub message: String,
+}
+
+impl Refusal {
+    /// A refusal with this slug.
+    pub const fn new(code: &'static str, message: String) -> Self {
+        Self { code, message }
+    }
+}
+
+/// The result of an action that failed (000, "error response").
+pub fn failure(error: &str, action_id: &str) -> Value {
+    json!({"success": false, "error": error, "action_id": action_id})
 }
 
 /// The id of the cell that an action needs to see, when it needs one: `found` of [`apply`].

@@ -6,6 +6,7 @@ pub mod apply;
 pub mod cell;
 pub mod effects;
 pub mod kernel;
+pub mod navigation;
 pub mod protocol;
 pub mod state;
 pub mod workflow;

@@ -1,11 +1,25 @@
 //! The state of a session's notebook beside its cells. It is bounded: cells lie in rows of their own, and everything here has
 //! a largest size, so that what one action costs does not grow with the notebook.
+//!
+//! Who changes it: [`crate::notebook::apply`] by actions, [`crate::notebook::protocol::context`] by what a response says, and
+//! `notebook/navigation.rs`, for whoever leads a session through its plan:
+//!
+//! * [`State::enter_home`]: the script entered a topic; makes the plan the first time;
+//! * [`State::current_stage`], [`State::current_step`], [`State::next_step`], [`State::remaining_stages`],
+//!   [`State::remaining_steps`], [`State::completed_steps_here`]: where the session is;
+//! * [`State::go_to`]: a server or a model moves it; [`State::complete_step`]: a step is done;
+//! * [`State::begin_behavior`], [`State::name_behavior`], [`State::end_behavior`], [`State::swap_pending`]: behaviors, and the
+//!   plan that waits for their end;
+//! * [`State::keep_variable`]: variables that no script declares.
+
+use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::notebook::apply::Refusal;
 use crate::notebook::effects::Effects;
-use crate::notebook::workflow::Workflow;
+use crate::notebook::workflow::{Workflow, is_id};
 
 /// The most items of a todo list.
 pub const MOST_TODO: usize = 200;
@@ -15,6 +29,18 @@ pub const MOST_TODO_BYTES: usize = 1_000;
 
 /// The most sections that are remembered as completed.
 pub const MOST_COMPLETED: usize = 200;
+
+/// The most completed steps that are remembered; those of the plan are the last to be forgotten.
+pub const MOST_COMPLETED_STEPS: usize = 1_000;
+
+/// The most variables that no script declares.
+pub const MOST_VARIABLES: usize = 200;
+
+/// The most bytes of the variables that no script declares, as JSON; as many may be shown of the kernel's.
+pub const MOST_VARIABLE_BYTES: usize = 64 * 1024;
+
+/// The most ids of the form `cell-{number}` that may be given to cells before their number is reached.
+pub const MOST_AHEAD: usize = 200;
 
 /// The state of the machine before anything was done.
 pub const IDLE: &str = "IDLE";
@@ -43,6 +69,9 @@ pub struct State {
     pub title_cell: Option<String>,
     /// `lastAddedCellId`: the id of the last code cell that was added.
     pub last_code_cell: Option<String>,
+    /// Numbers whose own id, `cell-{number}`, an earlier cell was given by name.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub ids_ahead: BTreeSet<u64>,
     /// What the last cell is.
     pub last_cell_type: Option<String>,
     /// The first words of what the last code that ran gave.
@@ -67,6 +96,8 @@ pub struct State {
     pub kernel_variables: Map<String, Value>,
     /// The plan; none before a behavior or a plan action asked for it.
     pub workflow: Option<Workflow>,
+    /// Whether a behavior is under way: then a new plan waits for its end.
+    pub behavior_is_open: bool,
     /// The plan that takes its place when the behavior under way ends.
     pub workflow_pending: Option<Workflow>,
 }
@@ -124,4 +155,29 @@ pub struct SectionProgress {
     pub completed_sections: Vec<String>,
     /// How many there are to be, where somebody said so.
     pub total_expected: Option<u64>,
+}
+
+impl State {
+    /// Keeps a variable that no script declares; null forgets it.
+    ///
+    /// # Errors
+    /// `too-many-variables` when there are too many of them or they are too large together. Nothing is changed then.
+    pub fn keep_variable(&mut self, name: &str, value: Value) -> Result<(), Refusal> {
+        if value.is_null() {
+            self.variables.shift_remove(name);
+            return Ok(());
+        }
+        let size = |name: &str, value: &Value| name.len() + value.to_string().len();
+        let others = self.variables.iter().filter(|(other, _)| *other != name);
+        let (count, bytes) = others
+            .fold((1, size(name, &value)), |(count, bytes), (name, value)| (count + 1, bytes + size(name, value)));
+        if !is_id(name) || count > MOST_VARIABLES || bytes > MOST_VARIABLE_BYTES {
+            let message = format!(
+                "a variable was not kept: at most {MOST_VARIABLES} of them and {MOST_VARIABLE_BYTES} bytes are kept, with names of one line"
+            );
+            return Err(Refusal::new("too-many-variables", message));
+        }
+        self.variables.insert(name.to_owned(), value);
+        Ok(())
+    }
 }

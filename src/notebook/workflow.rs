@@ -1,14 +1,28 @@
 //! The plan of a session (000, `workflow`): stages with their steps. It begins as the phases and topics of the script; what
 //! a server or a model changes in it is checked first and changes this session only.
 
+use std::collections::HashSet;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// The most stages of a plan.
+use crate::notebook::action::Fault;
+use crate::notebook::apply::Refusal;
+
+/// The most stages of a plan that is sent.
 pub const MOST_STAGES: usize = 200;
 
-/// The most steps of a stage.
+/// The most steps of one stage of a plan that is sent.
 pub const MOST_STEPS: usize = 500;
+
+/// The most bytes of a plan that is sent, as JSON: it lies in the state of the notebook.
+pub const MOST_PLAN_BYTES: usize = 256 * 1024;
+
+/// The most characters of an id or a name.
+pub const MOST_NAME: usize = 200;
+
+/// The most bytes of what a stage or a step is for.
+pub const MOST_GOAL: usize = 8 * 1024;
 
 /// A plan.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -23,14 +37,13 @@ pub struct Workflow {
 /// A stage: a phase of the script, or one that was planned since.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Stage {
-    /// Its id, unique in the plan.
-    #[serde(alias = "stage_id")]
+    /// Its id, unique among the stages.
     pub id: String,
     /// What it is called.
-    #[serde(default, alias = "title")]
+    #[serde(default)]
     pub name: String,
     /// What it is for.
-    #[serde(default, skip_serializing_if = "String::is_empty", alias = "description")]
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub goal: String,
     /// Its steps, in order.
     #[serde(default)]
@@ -43,16 +56,198 @@ pub struct Stage {
 /// A step: a topic of the script, or one that was planned since.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Step {
-    /// Its id, unique in the plan.
-    #[serde(alias = "step_id")]
+    /// Its id, unique among the steps of the plan.
     pub id: String,
     /// What it is called.
-    #[serde(default, alias = "title")]
+    #[serde(default)]
     pub name: String,
     /// What it is for.
-    #[serde(default, skip_serializing_if = "String::is_empty", alias = "description")]
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub goal: String,
     /// Whatever else was given.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
+}
+
+/// Whether a text may be an id or a name of a plan: not empty, not too long, one line.
+pub fn is_id(text: &str) -> bool {
+    !text.trim().is_empty() && text.chars().count() <= MOST_NAME && !text.chars().any(char::is_control)
+}
+
+impl Workflow {
+    /// The stage with this id.
+    pub fn stage(&self, id: &str) -> Option<&Stage> {
+        self.stages.iter().find(|stage| stage.id == id)
+    }
+
+    /// The stage that has the step with this id.
+    pub fn stage_of(&self, step: &str) -> Option<&Stage> {
+        self.stages.iter().find(|stage| stage.step(step).is_some())
+    }
+
+    /// Whether the plan holds together: it has stages, ids of stages are unique, ids of steps are unique in the whole plan,
+    /// and nothing is too much. A stage may have no steps yet.
+    ///
+    /// # Errors
+    /// `bad-plan`, with what is wrong, by the places of stages and steps and not by their names.
+    pub fn check(&self) -> Result<(), Refusal> {
+        if self.stages.is_empty() {
+            return Err(bad_plan("the plan has no stages".to_owned()));
+        }
+        if self.stages.len() > MOST_STAGES {
+            return Err(bad_plan(format!("the plan has more than {MOST_STAGES} stages")));
+        }
+        if self.name.chars().count() > MOST_NAME {
+            return Err(bad_plan(format!("the name of the plan is longer than {MOST_NAME} characters")));
+        }
+        let (mut stages, mut steps) = (HashSet::new(), HashSet::new());
+        for (at, stage) in self.stages.iter().enumerate() {
+            check_names(&stage.id, &stage.name, &stage.goal).map_err(|why| bad_plan(in_stage(at + 1, why)))?;
+            if !stages.insert(stage.id.as_str()) {
+                return Err(bad_plan(in_stage(at + 1, "its id is that of an earlier one")));
+            }
+            check_steps(&stage.steps).map_err(|refusal| bad_plan(in_stage(at + 1, &refusal.message)))?;
+            if !stage.steps.iter().all(|step| steps.insert(step.id.as_str())) {
+                return Err(bad_plan(in_stage(at + 1, "a step has the id of a step of an earlier stage")));
+            }
+        }
+        let bytes = serde_json::to_string(self).map_or(usize::MAX, |text| text.len());
+        if bytes > MOST_PLAN_BYTES {
+            return Err(bad_plan(format!("the plan is larger than {MOST_PLAN_BYTES} bytes")));
+        }
+        Ok(())
+    }
+
+    /// Reads a plan: `{"name", "stages": […]}`, or its stages alone; in stages and steps also `stage_id` and `step_id` for `id`,
+    /// `title` for `name`, `description` for `goal` where there is none, and a text alone for a step with this id.
+    ///
+    /// # Errors
+    /// When it has another shape. Whether it holds together is another question: [`Workflow::check`].
+    pub fn read(value: &Value) -> Result<Self, Fault> {
+        let (name, stages) = match value {
+            Value::Array(stages) => (String::new(), stages),
+            Value::Object(fields) => {
+                let stages = fields.get("stages").and_then(Value::as_array).ok_or_else(|| Fault {
+                    field: Some("stages"),
+                    message: "a plan needs `stages`, a list".to_owned(),
+                })?;
+                (text(fields, &["name", "title"], "name")?.unwrap_or_default(), stages)
+            }
+            _ => return Err(Fault { field: None, message: "a plan is an object with `stages`".to_owned() }),
+        };
+        Ok(Self { name, stages: stages.iter().map(Stage::read).collect::<Result<_, _>>()? })
+    }
+}
+
+impl Stage {
+    /// The step with this id.
+    pub fn step(&self, id: &str) -> Option<&Step> {
+        self.steps.iter().find(|step| step.id == id)
+    }
+
+    fn read(value: &Value) -> Result<Self, Fault> {
+        let Some(fields) = value.as_object() else {
+            return Err(Fault { field: Some("stages"), message: "each stage of a plan is an object".to_owned() });
+        };
+        let mut fields = fields.clone();
+        let steps = match fields.remove("steps") {
+            None | Some(Value::Null) => vec![],
+            Some(steps) => read_steps(&steps)?,
+        };
+        let (id, name, goal) = names(&mut fields, "stage_id")?;
+        Ok(Self { id, name, goal, steps, extra: fields })
+    }
+}
+
+/// Reads the steps of a stage, as [`Workflow::read`] does.
+///
+/// # Errors
+/// When they are no list of steps.
+pub fn read_steps(value: &Value) -> Result<Vec<Step>, Fault> {
+    let Some(list) = value.as_array() else {
+        return Err(Fault { field: Some("steps"), message: "the steps of a stage are a list".to_owned() });
+    };
+    let mut steps = Vec::new();
+    for step in list {
+        steps.push(match step {
+            Value::String(id) => Step { id: id.clone(), name: id.clone(), ..Step::default() },
+            Value::Object(fields) => {
+                let mut fields = fields.clone();
+                let (id, name, goal) = names(&mut fields, "step_id")?;
+                Step { id, name, goal, extra: fields }
+            }
+            _ => {
+                let message = "each step of a plan is an object, or its id".to_owned();
+                return Err(Fault { field: Some("steps"), message });
+            }
+        });
+    }
+    Ok(steps)
+}
+
+/// Whether the steps of one stage hold together.
+///
+/// # Errors
+/// `bad-plan`.
+pub fn check_steps(steps: &[Step]) -> Result<(), Refusal> {
+    if steps.len() > MOST_STEPS {
+        return Err(bad_plan(format!("it has more than {MOST_STEPS} steps")));
+    }
+    let mut ids = HashSet::new();
+    for (at, step) in steps.iter().enumerate() {
+        check_names(&step.id, &step.name, &step.goal).map_err(|why| bad_plan(format!("step {}: {why}", at + 1)))?;
+        if !ids.insert(step.id.as_str()) {
+            return Err(bad_plan(format!("step {}: its id is that of an earlier one", at + 1)));
+        }
+    }
+    Ok(())
+}
+
+fn check_names(id: &str, name: &str, goal: &str) -> Result<(), &'static str> {
+    if !is_id(id) {
+        return Err("its id is empty, too long, or more than one line");
+    }
+    if name.chars().count() > MOST_NAME {
+        return Err("its name is too long");
+    }
+    if goal.len() > MOST_GOAL {
+        return Err("its goal is too long");
+    }
+    Ok(())
+}
+
+fn in_stage(number: usize, why: &str) -> String {
+    format!("stage {number}: {why}")
+}
+
+fn bad_plan(message: String) -> Refusal {
+    Refusal::new("bad-plan", message)
+}
+
+/// Takes id, name and goal out of the fields of a stage or a step; what is left stays as it was given.
+fn names(fields: &mut Map<String, Value>, own: &'static str) -> Result<(String, String, String), Fault> {
+    let id = text(fields, &["id", own], own)?
+        .ok_or_else(|| Fault { field: Some(own), message: "each stage and step of a plan needs an `id`".to_owned() })?;
+    let name = text(fields, &["name", "title"], "name")?.unwrap_or_else(|| id.clone());
+    let goal = text(fields, &["goal"], "goal")?;
+    fields.retain(|key, _| !["id", own, "name", "title", "goal"].contains(&key.as_str()));
+    let goal = match goal {
+        Some(goal) => goal,
+        None => {
+            let goal = text(fields, &["description"], "description")?.unwrap_or_default();
+            fields.shift_remove("description");
+            goal
+        }
+    };
+    Ok((id, name, goal))
+}
+
+/// The first of these fields that is there, as a text; whole numbers are taken for texts.
+fn text(fields: &Map<String, Value>, keys: &[&str], field: &'static str) -> Result<Option<String>, Fault> {
+    match keys.iter().filter_map(|key| fields.get(*key)).find(|value| !value.is_null()) {
+        None => Ok(None),
+        Some(Value::String(text)) => Ok(Some(text.clone())),
+        Some(Value::Number(number)) if number.is_i64() || number.is_u64() => Ok(Some(number.to_string())),
+        Some(_) => Err(Fault { field: Some(field), message: format!("`{field}` of a plan must be a text") }),
+    }
 }
