@@ -3,3 +3,4 @@
 
 pub mod behaviors;
 pub mod permits;
+pub mod process;

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use crate::engine::config::faults::faults;
+use crate::engine::config::kinds::KindTable;
 use crate::engine::config::model_table::ModelTable;
 use crate::engine::config::places::Places;
 use crate::engine::config::secrets::{is_secret, without};
@@ -24,6 +25,9 @@ pub struct Config {
     /// `[rules]`: what `validate` treats otherwise than it does by itself.
     #[serde(default)]
     pub rules: BTreeMap<String, String>,
+    /// `[kinds.<name>]`: kinds of action that the project makes itself.
+    #[serde(default)]
+    pub kinds: BTreeMap<String, KindTable>,
 }
 
 /// `[project]`

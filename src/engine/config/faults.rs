@@ -6,6 +6,7 @@ use reqwest::Url;
 use reqwest::header::{HeaderName, HeaderValue};
 
 use crate::engine::config::config::{Config, table_of};
+use crate::engine::config::kinds;
 use crate::engine::config::model_table::{ModelTable, ProviderKind};
 use crate::engine::config::secrets::{is_key, is_secret, is_variable, user_of};
 use crate::engine::config::values::Given;
@@ -28,7 +29,7 @@ pub struct Fault {
     pub help: String,
 }
 
-/// Everything that is wrong, in the order of the models' names.
+/// Everything that is wrong: with models in the order of their names, then with kinds.
 pub fn faults(config: &Config) -> Vec<Fault> {
     let mut found = Vec::new();
     for (name, table) in &config.models {
@@ -40,6 +41,7 @@ pub fn faults(config: &Config) -> Vec<Fault> {
         model.fallback(config);
     }
     circles(config, &mut found);
+    found.extend(kinds::faults(config));
     found
 }
 

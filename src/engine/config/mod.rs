@@ -2,6 +2,7 @@
 
 pub mod config;
 pub mod faults;
+pub mod kinds;
 pub mod model_table;
 pub mod places;
 pub mod secrets;

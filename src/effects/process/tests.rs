@@ -1,0 +1,130 @@
+//! What a program may do to whoever runs it: nothing beyond its documented outcome.
+
+use super::*;
+
+/// Time enough for any machine.
+const LONG: Duration = Duration::from_secs(60);
+
+fn shell(text: &str) -> Vec<String> {
+    ["/bin/sh", "-c", text].map(str::to_owned).to_vec()
+}
+
+async fn run_in(directory: &Path, command: &[String], input: &[u8], limit: Duration) -> Result<Ran, NotStarted> {
+    let hidden = BTreeSet::from(["HOME".to_owned()]);
+    run(&Run { command, directory, input, hidden: &hidden, timeout: limit }).await
+}
+
+async fn ran(text: &str, input: &[u8], limit: Duration) -> Ran {
+    let directory = tempfile::tempdir().unwrap();
+    run_in(directory.path(), &shell(text), input, limit).await.unwrap()
+}
+
+fn text(printed: &Printed) -> &str {
+    std::str::from_utf8(&printed.bytes).unwrap()
+}
+
+#[tokio::test]
+async fn a_program_reads_its_input_and_both_outputs_are_kept() {
+    let ran = ran("cat; echo beside >&2; exit 3", b"{\"a\": 1}", LONG).await;
+    assert_eq!((ran.ended, text(&ran.stdout), text(&ran.stderr)), (Ended::Code(3), "{\"a\": 1}", "beside\n"));
+}
+
+#[tokio::test]
+async fn an_argument_is_no_command_of_a_shell() {
+    let directory = tempfile::tempdir().unwrap();
+    let command = ["/bin/echo", "$(touch here); `touch here`", "> here"].map(str::to_owned);
+    let ran = run_in(directory.path(), &command, b"", LONG).await.unwrap();
+    assert_eq!(text(&ran.stdout), "$(touch here); `touch here` > here\n");
+    assert!(std::fs::read_dir(directory.path()).unwrap().next().is_none());
+}
+
+#[tokio::test]
+async fn it_runs_in_its_directory_without_the_hidden_variables() {
+    let directory = tempfile::tempdir().unwrap();
+    let ran = run_in(directory.path(), &shell("pwd -P; echo \"${HOME:-none} ${PATH:+path}\""), b"", LONG).await.unwrap();
+    let directory = std::fs::canonicalize(directory.path()).unwrap();
+    assert_eq!(text(&ran.stdout), format!("{}\nnone path\n", directory.display()));
+}
+
+#[tokio::test]
+async fn a_flood_is_cut_and_counted() {
+    let ran = ran("head -c 3000000 /dev/zero; head -c 2000000 /dev/zero >&2", b"", LONG).await;
+    assert_eq!((ran.stdout.bytes.len(), ran.stdout.dropped), (MOST_OUTPUT_BYTES, 3_000_000 - 1_048_576));
+    assert_eq!((ran.stderr.bytes.len(), ran.stderr.dropped), (MOST_OUTPUT_BYTES, 2_000_000 - 1_048_576));
+}
+
+#[tokio::test]
+async fn a_program_that_does_not_read_its_input_does_not_hang_us() {
+    assert_eq!(ran("exit 0", &vec![b'x'; 4_000_000], LONG).await.ended, Ended::Code(0));
+    let ended = ran("sleep 1000", &vec![b'x'; 4_000_000], Duration::from_millis(50)).await.ended;
+    assert_eq!(ended, Ended::TimedOut);
+}
+
+#[tokio::test]
+async fn one_that_takes_too_long_is_stopped_and_what_it_printed_is_kept() {
+    let ran = ran("echo begun; sleep 1000", b"", Duration::from_millis(300)).await;
+    assert_eq!((ran.ended, text(&ran.stdout)), (Ended::TimedOut, "begun\n"));
+}
+
+#[tokio::test]
+async fn one_that_does_not_listen_to_sigterm_is_killed() {
+    let ran = ran("trap '' TERM; while :; do sleep 0.05; done", b"", Duration::from_millis(50)).await;
+    assert_eq!(ran.ended, Ended::TimedOut);
+}
+
+#[tokio::test]
+async fn a_fork_that_keeps_the_pipes_open_does_not_hang_us_and_ends_too() {
+    let directory = tempfile::tempdir().unwrap();
+    let ran = run_in(directory.path(), &shell("sleep 1000 & echo $!"), b"", LONG).await.unwrap();
+    assert_eq!(ran.ended, Ended::Code(0));
+    gone(text(&ran.stdout).trim().parse().unwrap()).await;
+}
+
+#[tokio::test]
+async fn whoever_stops_waiting_ends_the_program_and_its_children() {
+    let directory = tempfile::tempdir().unwrap();
+    let command = shell("sleep 1000 & echo $! > child; wait");
+    let child = directory.path().join("child");
+    let begun = async {
+        loop {
+            let written = std::fs::read_to_string(&child).unwrap_or_default();
+            if written.ends_with('\n') {
+                break written.trim().parse().unwrap();
+            }
+            tokio::task::yield_now().await;
+        }
+    };
+    let id = tokio::select! {
+        _ = run_in(directory.path(), &command, b"", LONG) => panic!("it waits for ever"),
+        id = begun => id,
+    };
+    gone(id).await;
+}
+
+/// Comes back when there is no such process any more, or only what nobody has buried yet.
+async fn gone(id: i32) {
+    let there = || {
+        let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
+        !stat.is_empty() && !stat.contains(") Z ")
+    };
+    while there() {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn what_cannot_be_started_is_told_with_what_to_do() {
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::write(directory.path().join("plain.txt"), "words").unwrap();
+    let table = [
+        (vec!["no-such-program-anywhere"], "is not there", "install it"),
+        (vec!["./missing.sh", "a"], "`./missing.sh` is not there", "the project's directory"),
+        (vec!["./plain.txt"], "may not be run", "chmod +x"),
+        (vec![], "no program", "argument"),
+    ];
+    for (command, message, help) in table {
+        let command: Vec<String> = command.into_iter().map(str::to_owned).collect();
+        let error = run_in(directory.path(), &command, b"", LONG).await.unwrap_err();
+        assert!(error.message.contains(message) && error.help.contains(help), "{error:?}");
+    }
+}
