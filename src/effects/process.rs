@@ -120,7 +120,10 @@ pub async fn run(run: &Run<'_>) -> Result<Ran, NotStarted> {
 fn started(run: &Run<'_>) -> Result<Child, NotStarted> {
     let not_started = |message: String, help: &str| NotStarted { message, help: help.to_owned() };
     let Some((program, arguments)) = run.command.split_first() else {
-        return Err(not_started("there is no program to run".to_owned(), "write the command as `[\"program\", \"argument\"]`"));
+        return Err(not_started(
+            "there is no program to run".to_owned(),
+            "write the command as `[\"program\", \"argument\"]`",
+        ));
     };
     // What a relative path means would depend on the system, were it left to it.
     let path = if program.contains('/') { run.directory.join(program) } else { PathBuf::from(program) };

@@ -41,7 +41,8 @@ async fn an_argument_is_no_command_of_a_shell() {
 #[tokio::test]
 async fn it_runs_in_its_directory_without_the_hidden_variables() {
     let directory = tempfile::tempdir().unwrap();
-    let ran = run_in(directory.path(), &shell("pwd -P; echo \"${HOME:-none} ${PATH:+path}\""), b"", LONG).await.unwrap();
+    let ran =
+        run_in(directory.path(), &shell("pwd -P; echo \"${HOME:-none} ${PATH:+path}\""), b"", LONG).await.unwrap();
     let directory = std::fs::canonicalize(directory.path()).unwrap();
     assert_eq!(text(&ran.stdout), format!("{}\nnone path\n", directory.display()));
 }

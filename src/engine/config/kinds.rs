@@ -147,7 +147,8 @@ fn part(name: &str, at: &[&str], what: (Option<&String>, Option<&Vec<String>>), 
         (None, Some(command)) => {
             let empty = command.first().is_none_or(|program| program.trim().is_empty());
             if empty {
-                let help = "write the program and its arguments, each as a text of its own: `[\"program\", \"argument\"]`";
+                let help =
+                    "write the program and its arguments, each as a text of its own: `[\"program\", \"argument\"]`";
                 tell(Some("command"), "`command` names no program", help);
             } else if command.iter().any(|text| text.contains('\0')) {
                 tell(Some("command"), "`command` holds a character that no argument can have", "remove it");
@@ -179,7 +180,10 @@ mod tests {
         let kinds = kinds(&config);
         assert_eq!(kinds["tidy"].does, Does::Skill("tidying".into()));
         let note = &kinds["记录"];
-        assert_eq!((note.timeout, note.before.clone()), (Some(Duration::from_secs(5)), Some(Does::Skill("ready".into()))));
+        assert_eq!(
+            (note.timeout, note.before.clone()),
+            (Some(Duration::from_secs(5)), Some(Does::Skill("ready".into())))
+        );
         assert_eq!(note.after, Some(Does::Command(vec!["true".into()])));
     }
 
@@ -187,13 +191,21 @@ mod tests {
     fn what_cannot_be_a_kind_is_told_where_it_stands_and_left_out() {
         let table = [
             ("[kinds.a]\n", "neither a skill nor a command", vec!["kinds", "a"]),
-            ("[kinds.a]\nskill = \"s\"\ncommand = [\"c\"]\n", "both a skill and a command", vec!["kinds", "a", "command"]),
+            (
+                "[kinds.a]\nskill = \"s\"\ncommand = [\"c\"]\n",
+                "both a skill and a command",
+                vec!["kinds", "a", "command"],
+            ),
             ("[kinds.a]\ncommand = []\n", "names no program", vec!["kinds", "a", "command"]),
             ("[kinds.a]\ncommand = [\" \", \"x\"]\n", "names no program", vec!["kinds", "a", "command"]),
             ("[kinds.a]\ncommand = [\"x\", \"\\u0000\"]\n", "no argument can have", vec!["kinds", "a", "command"]),
             ("[kinds.a]\nskill = \"\"\n", "`skill` is empty", vec!["kinds", "a", "skill"]),
             ("[kinds.a]\nskill = \"s\"\nbefore = {}\n", "neither", vec!["kinds", "a", "before"]),
-            ("[kinds.a]\nskill = \"s\"\nafter = { command = [] }\n", "no program", vec!["kinds", "a", "after", "command"]),
+            (
+                "[kinds.a]\nskill = \"s\"\nafter = { command = [] }\n",
+                "no program",
+                vec!["kinds", "a", "after", "command"],
+            ),
             ("[kinds.\"a b\"]\nskill = \"s\"\n", "cannot be the name", vec!["kinds", "a b"]),
             ("[kinds.set]\nskill = \"s\"\n", "a kind of the language", vec!["kinds", "set"]),
             ("[kinds.exec]\nskill = \"s\"\n", "a kind of the language", vec!["kinds", "exec"]),
