@@ -15,16 +15,14 @@ pub struct Piped;
 impl Observer for Piped {
     fn committed(&self, kind: &str, line: &str) {
         match kind {
-            "message" => {
+            "message" | "waiting" => {
                 let Ok(event) = serde_json::from_str::<Value>(line) else { return };
-                if event.get("role").and_then(Value::as_str) == Some("ai")
-                    && let Some(text) = event.get("text").and_then(Value::as_str)
-                {
-                    let mut output = std::io::stdout().lock();
-                    // Words may go to a terminal even when answers come from a pipe.
-                    let text = if output.is_terminal() { plain(text) } else { text.to_owned() };
-                    let _ = output.write_all(format!("{text}\n").as_bytes());
-                    let _ = output.flush();
+                let text = |name: &str| event.get(name).and_then(Value::as_str).unwrap_or_default();
+                // A question about an outside effect is no message.
+                match kind {
+                    "message" if text("role") == "ai" => write(text("text")),
+                    "waiting" if text("for") == "interrupted_effect" => write(text("prompt")),
+                    _ => {}
                 }
             }
             "error" => {
@@ -40,4 +38,12 @@ impl Observer for Piped {
     }
 
     fn delta(&self, _delta: &Delta<'_>) {}
+}
+
+fn write(text: &str) {
+    let mut output = std::io::stdout().lock();
+    // Words may go to a terminal even when answers come from a pipe.
+    let text = if output.is_terminal() { plain(text) } else { text.to_owned() };
+    let _ = output.write_all(format!("{text}\n").as_bytes());
+    let _ = output.flush();
 }

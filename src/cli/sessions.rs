@@ -7,6 +7,7 @@ use std::sync::Arc;
 use serde_json::json;
 
 use crate::archive::contract::Archive;
+use crate::archive::error::ArchiveError;
 use crate::archive::rows::SessionRow;
 use crate::archive::sqlite::open::{open, open_read_only};
 use crate::cli::arguments::{Format, Resume, Sessions, Store};
@@ -96,7 +97,14 @@ fn existing(store: &Store, environment: &Environment, access: Access) -> Result<
         return Err(EngineError::usage(format!("there is no store {path}", path = path.display()))
             .with_help("run a script first, or say where the store is with `--store`"));
     }
-    let archive = if access == Access::Read { open_read_only(&path)? } else { open(&path)? };
+    let archive = match access {
+        Access::Write => open(&path)?,
+        Access::Read => match open_read_only(&path) {
+            // A store of an earlier release is brought along, where it can be.
+            Err(outdated @ ArchiveError::Outdated { .. }) => open(&path).map_err(|_| outdated)?,
+            opened => opened?,
+        },
+    };
     Ok(Arc::new(archive))
 }
 

@@ -87,7 +87,10 @@ impl Observer for Terminal {
                 }
             }
             // A resumed session tells again what it waits for; the words before it were not shown by this process.
-            "waiting" if shown.place.is_empty() => shown.whole("", text("prompt")),
+            // So is a question about an outside effect, which is no message of the conversation.
+            "waiting" if shown.place.is_empty() || text("for") == "interrupted_effect" => {
+                shown.whole("", text("prompt"));
+            }
             _ => {}
         }
     }

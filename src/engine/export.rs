@@ -9,6 +9,7 @@ use crate::archive::contract::Archive;
 use crate::archive::rows::{SessionRow, VariableRow};
 use crate::engine::calls::usage;
 use crate::engine::error::EngineError;
+use crate::engine::exported_notebook::{mask_notebook, notebook, open_effects};
 use crate::engine::history;
 use crate::engine::used::used;
 use crate::program::event::{OWN_FIELDS, mask as mask_event};
@@ -60,6 +61,13 @@ pub async fn export(archive: &dyn Archive, id: &str, calls: bool) -> Result<Valu
         "usage": usage(&model_calls),
         "model_calls": if calls { model_calls } else { model_calls.into_iter().map(without_calls).collect() },
     });
+    if let (Some(into), Some(notebook)) = (export.as_object_mut(), notebook(archive, id, &variables).await?) {
+        into.insert("notebook".to_owned(), notebook);
+    }
+    let open = open_effects(archive, id).await?;
+    if let Some(session) = export.pointer_mut("/session").and_then(Value::as_object_mut).filter(|_| !open.is_empty()) {
+        session.insert("open_effects".to_owned(), Value::Array(open));
+    }
     mask(&mut export, &variables, &user_variables)?;
     Ok(export)
 }
@@ -142,6 +150,7 @@ fn mask(export: &mut Value, rows: &[VariableRow], user_rows: &[VariableRow]) -> 
         // Ids and times are the session's own and must stay what they are.
         match part.as_str() {
             "session" | "version" | "usage" => {}
+            "notebook" => mask_notebook(value, &masker),
             "model_calls" => value.as_array_mut().into_iter().flatten().for_each(|call| mask_event(call, &masker)),
             _ => masker.value(value, &OWN_FIELDS),
         }
@@ -158,6 +167,10 @@ fn without_calls(mut event: Value) -> Value {
     event
 }
 
-fn parse(text: &str, what: &str) -> Result<Value, EngineError> {
+/// A stored text as a value. `what` says what it is.
+///
+/// # Errors
+/// When it is no JSON.
+pub fn parse(text: &str, what: &str) -> Result<Value, EngineError> {
     serde_json::from_str(text).map_err(|error| EngineError::failed(format!("a stored {what} cannot be read: {error}")))
 }

@@ -28,6 +28,17 @@ pub fn markdown(export: &Value, language: Language) -> String {
         let _ = writeln!(document, "{}", filled("- at: {place}", &[("place", &place)]));
     }
     let _ = writeln!(document, "{}", filled("- user: {user}", &[("user", &text("/session/user"))]));
+    notebook(&mut document, export, language);
+    for effect in export.pointer("/session/open_effects").and_then(Value::as_array).into_iter().flatten() {
+        let field = |name: &str| effect.get(name).map(shown).unwrap_or_default();
+        let (kind, summary) = (field("kind"), field("summary"));
+        let values = [("kind", &*kind), ("summary", &*language.said(&summary))];
+        let _ = writeln!(
+            document,
+            "{}",
+            filled("- open outside: {summary} ({kind}), announced and not known to have ended", &values)
+        );
+    }
     let used = export.get("session").map(told).unwrap_or_default();
     let _ = writeln!(document, "{}", filled("- used: {used}", &[("used", &language.said(&used))]));
     let calls = export.get("model_calls").and_then(Value::as_array);
@@ -78,6 +89,16 @@ fn place(location: &Value) -> Vec<String> {
         None => ["topic_id", "action_id"].into_iter().filter_map(part).map(str::to_owned).collect::<Vec<_>>(),
     };
     phase.chain(way).collect()
+}
+
+/// How much the notebook holds; its cells are read with `--format ipynb`, or in the JSON of the export.
+fn notebook(document: &mut String, export: &Value, language: Language) {
+    let Some(notebook) = export.get("notebook") else { return };
+    let cells = || list(notebook, "cells");
+    let code = cells().filter(|cell| cell.get("type") == Some(&Value::from("code"))).count().to_string();
+    let title = notebook.get("title").and_then(Value::as_str).map(|title| format!(": {title}")).unwrap_or_default();
+    let values = [("cells", &*cells().count().to_string()), ("code", &*code), ("title", &*title)];
+    let _ = writeln!(document, "{}", language.filled("- notebook{title}, {cells} cells, {code} of them code", &values));
 }
 
 /// What monitors advised.

@@ -9,6 +9,7 @@ pub mod engine;
 pub mod environment;
 pub mod error;
 pub mod export;
+pub mod exported_notebook;
 pub mod files;
 pub mod given;
 pub mod graph;

@@ -9,6 +9,7 @@ use crate::model::reply::PassedOver;
 use crate::program::outcome::Outcome;
 use crate::program::place::Place;
 use crate::program::recorder::Exchanged;
+use crate::program::shown_cell::ShownCell;
 use crate::value::mask::Masker;
 
 /// Something that happened in a session.
@@ -118,6 +119,8 @@ pub enum Event {
         error: Option<String>,
         effects: Vec<String>,
     },
+    /// A cell of the notebook that is new or changed, as it is now.
+    Cell(Box<ShownCell>),
     /// One round of a behavior loop (001): what was to be done, what was, and how it was judged.
     Behavior {
         behavior_id: String,
@@ -322,6 +325,7 @@ impl Event {
             Self::EffectStarted { .. } => "effect_started",
             Self::EffectFinished { .. } => "effect_finished",
             Self::NotebookAction { .. } => "notebook_action",
+            Self::Cell(_) => "cell",
             Self::Behavior { .. } => "behavior",
             Self::BudgetReached { .. } => "budget_reached",
             Self::Warning { .. } => "warning",
@@ -341,11 +345,24 @@ pub fn mask(event: &mut Value, masker: &Masker) {
         Some("model_call") => &["/debug_info", "/error", "/passed_over"],
         Some("warning" | "error") => &["/message", "/help"],
         Some("session_completed" | "session_failed" | "session_stopped") => &["/summary/reason"],
+        Some("effect_started" | "effect_finished") => &["/summary"],
+        Some("notebook_action") => &["/action", "/error", "/effects"],
+        Some("behavior") => &["/target", "/feedback", "/why"],
+        Some("cell") => return mask_cell(event, masker),
         _ => &[""],
     };
     for text in texts {
         if let Some(value) = event.pointer_mut(text) {
             masker.value(value, &OWN_FIELDS);
+        }
+    }
+}
+
+/// Takes sensitive values out of a cell, as its event and as an export have it. Its number, its id and its counts stay.
+pub fn mask_cell(cell: &mut Value, masker: &Masker) {
+    for part in ["content", "metadata", "outputs"] {
+        if let Some(value) = cell.get_mut(part) {
+            masker.value(value, &["output_type", "execution_count"]);
         }
     }
 }

@@ -30,5 +30,6 @@ pub mod recorder;
 pub mod resource;
 pub mod routes;
 pub mod services;
+pub mod shown_cell;
 pub mod turn;
 pub mod work;

@@ -131,6 +131,11 @@ impl Session {
                 | Event::MonitorFeedback { .. }
                 | Event::Orchestrated { .. }
                 | Event::ModelCall(_)
+                | Event::Cell(_)
+                | Event::NotebookAction { .. }
+                | Event::Behavior { .. }
+                | Event::EffectStarted { .. }
+                | Event::EffectFinished { .. }
                 // What a model's server says of an error may repeat what it was sent.
                 | Event::Warning { .. }
                 | Event::Error { .. }

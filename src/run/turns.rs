@@ -10,6 +10,7 @@ use crate::program::outcome::{ExitReason, Outcome};
 use crate::program::place::Place;
 use crate::program::program::Program;
 use crate::program::services::Services;
+use crate::program::shown_cell::ShownCell;
 use crate::program::turn::{Lent, Turn};
 use crate::program::work::Work;
 use crate::run::draft::Draft;
@@ -18,7 +19,7 @@ use crate::run::frames::{At, Frame, Insertion, block_component, child, told};
 use crate::run::head::Status;
 use crate::run::mailbox::Arrival;
 use crate::run::moves::{Arrived, Lost};
-use crate::run::notebook::{cell_row, state_row};
+use crate::run::notebook::{cell_row, fits, state_row};
 use crate::run::position::{Position, last_of};
 use crate::run::session::{Pause, Session, next_answer_id};
 use crate::run::triggers::Look;
@@ -149,6 +150,7 @@ impl Session {
         }
         let result = position.step.action.turn(&turn).await;
         let work = turn.into_work();
+        let result = result.and_then(|flow| fits(&work).map(|()| flow));
         self.head.turns += 1;
         self.head.model_calls += u64::from(work.calls);
         self.head.tokens_in += work.tokens_in;
@@ -329,9 +331,6 @@ impl Session {
             }
             draft.write(write)?;
         }
-        for cell in work.cells.values() {
-            draft.cells.push(cell_row(cell)?);
-        }
         if let Some(notebook) = work.notebook.filter(|changed| *changed != self.notebook) {
             draft.variables.push(state_row(&notebook, self.services.clock.at(self.last_seq + 1))?);
             self.notebook = notebook;
@@ -341,6 +340,10 @@ impl Session {
         for (round, event) in work.events {
             place.round = round;
             draft.event(&place, event);
+        }
+        for cell in work.cells.values() {
+            draft.cells.push(cell_row(cell)?);
+            draft.event(&place, Event::Cell(Box::new(ShownCell::of(cell))));
         }
         Ok(())
     }

@@ -80,7 +80,11 @@ impl Trace<'_> {
                 }
                 lines
             }
+            "waiting" if get("for") == "interrupted_effect" => {
+                one("waits", &said("for your word about what was interrupted"))
+            }
             "waiting" => one("waits", &said("for your answer")),
+            "effect_started" | "effect_finished" | "notebook_action" | "cell" | "behavior" => happened(event),
             "session_completed" => one("ended", &said("the session is complete")),
             "session_failed" => one("ended", &said("the session failed")),
             "session_stopped" => one("stopped", &said(&text(event.pointer("/summary/reason")))),
@@ -154,6 +158,55 @@ impl Trace<'_> {
         let values = [("action", action), ("round", &round), ("words", &words)];
         filled("this turn was told what the monitor said of {action}, round {round}{words}", &values)
     }
+}
+
+/// What happened outside of the conversation: to the notebook, or beyond the session.
+fn happened(event: &Value) -> Vec<String> {
+    let get = |name: &str| field(event, name);
+    let (kind, summary) = (get("kind"), said(get("summary")));
+    let told = match get("type") {
+        "effect_started" => {
+            label("outside", &filled("{kind} begins: {summary}", &[("kind", kind), ("summary", &summary)]))
+        }
+        "effect_finished" => {
+            label("outside", &filled("{kind} ends: {summary}", &[("kind", kind), ("summary", &summary)]))
+        }
+        "notebook_action" => {
+            let (by, cell) = (said(get("by")), get("cell_id"));
+            let cell = if cell.is_empty() { String::new() } else { format!(" {cell}") };
+            let error = if get("error").is_empty() { String::new() } else { format!(": {}", said(get("error"))) };
+            let values = [("action", get("action")), ("cell", &*cell), ("by", &*by), ("error", &*error)];
+            label("notebook", &filled("{action}{cell} (by the {by}){error}", &values))
+        }
+        "cell" => {
+            let (number, ended) = (text(event.get("number")), said(get("ended")));
+            let ended = if ended.is_empty() { String::new() } else { format!(", {ended}") };
+            let content = short(event.get("content").unwrap_or(&Value::Null));
+            let kind = said(get("cell_type"));
+            let values = [
+                ("number", &*number),
+                ("id", get("cell_id")),
+                ("kind", &*kind),
+                ("ended", &*ended),
+                ("content", &*content),
+            ];
+            label("  cell", &filled("{number} {id} ({kind}{ended}): {content}", &values))
+        }
+        _ => {
+            let achieved = event.get("target_achieved") == Some(&Value::Bool(true));
+            let achieved = said(if achieved { "the target is achieved" } else { "the target is not achieved yet" });
+            let (iteration, why) = (text(event.get("iteration")), said(get("why")));
+            let values = [
+                ("id", get("behavior_id")),
+                ("iteration", &*iteration),
+                ("achieved", &*achieved),
+                ("by", get("decided_by")),
+                ("why", &*why),
+            ];
+            label("behavior", &filled("{id}, iteration {iteration}: {achieved} ({by}: {why})", &values))
+        }
+    };
+    vec![told]
 }
 
 fn is_same_decision(before: &Value, event: &Value) -> bool {
