@@ -309,6 +309,7 @@ async fn advised(project: &Path, action: usize, advice: Option<&str>) -> (String
         shelf: &EmptyShelf,
         effect: None,
         effect_is_due: false,
+        on_interrupted: topic.steps[action].on_interrupted,
     };
     let turn = Turn::new(lent, Scopes::default());
     topic.steps[action].action.turn(&turn).await.unwrap();

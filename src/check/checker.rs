@@ -217,6 +217,7 @@ impl Checker<'_> {
             condition,
             action: Arc::from(action?),
             routes: RouteTable::default(),
+            on_interrupted: raw.on_interrupted,
         })
     }
 

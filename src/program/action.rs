@@ -153,6 +153,9 @@ pub struct OpenEffect {
     pub kind: String,
     /// See [`Announced::summary`].
     pub summary: String,
+    /// What the person said of it, when it was found open and they were asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub word: Option<String>,
 }
 
 /// A list of steps inside an action, by the name that the action gives it. The name is what a frame keeps, so that a

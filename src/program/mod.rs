@@ -7,6 +7,7 @@ pub mod clock;
 pub mod custom;
 pub mod event;
 pub mod exchange;
+pub mod interrupted;
 pub mod kind;
 pub mod limits;
 pub mod live_words;

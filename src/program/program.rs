@@ -11,6 +11,7 @@ use crate::program::routes::{RouteTable, Trigger};
 use crate::prompt::expr::parse::Expr;
 use crate::prompt::templates::Templates;
 use crate::prompt::text::{Text, Texts};
+use crate::script::interrupted::OnInterrupted;
 use crate::source::text::SourceFile;
 use crate::value::scopes::Declarations;
 
@@ -153,4 +154,6 @@ pub struct Step {
     pub action: Arc<dyn Action>,
     /// Its own table of routes.
     pub routes: RouteTable,
+    /// What becomes of an outside effect of it that was interrupted.
+    pub on_interrupted: OnInterrupted,
 }

@@ -20,6 +20,7 @@ use crate::program::work::{VariableWrite, Work};
 use crate::prompt::expr::parse::Expr;
 use crate::prompt::names::Names;
 use crate::prompt::text::Text;
+use crate::script::interrupted::OnInterrupted;
 use crate::value::mask::MASK;
 use crate::value::scopes::{Layer, Scope, Scopes, Stored};
 
@@ -88,6 +89,8 @@ pub struct Lent<'a> {
     /// Whether this turn is the one that `effect` was announced for. When it is not, nobody knows how far the effect came: the
     /// process died, or the turn was dropped.
     pub effect_is_due: bool,
+    /// What the author wants to become of an effect that is open and not due.
+    pub on_interrupted: OnInterrupted,
 }
 
 impl<'a> Deref for Turn<'a> {

@@ -36,9 +36,10 @@ impl Session {
     }
 
     /// The rows of a draft. What it holds of exchanges with models is recorded first, when the session is.
-    pub(crate) fn prepare(&mut self, draft: Draft) -> Result<(Commit, Vec<Said>), RunError> {
+    pub(crate) fn prepare(&mut self, mut draft: Draft) -> Result<(Commit, Vec<Said>), RunError> {
         let unwritable = |error: serde_json::Error| RunError::Unreadable { id: String::new(), what: error.to_string() };
         self.count_time();
+        self.close_left(&mut draft);
         let mut said = Vec::new();
         let mut messages = Vec::new();
         let mut calls = Vec::new();

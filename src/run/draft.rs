@@ -35,6 +35,15 @@ impl Draft {
         self.events.push((place, event));
     }
 
+    /// Adds an event before the one that tells that the session came to its end, where the draft has that.
+    pub fn event_before_end(&mut self, place: &Place, event: Event) {
+        let is_end = |event: &Event| {
+            matches!(event, Event::SessionCompleted { .. } | Event::SessionFailed { .. } | Event::SessionStopped { .. })
+        };
+        let end = self.events.iter().position(|(_, event)| is_end(event)).unwrap_or(self.events.len());
+        self.events.insert(end, (Arc::new(place.clone()), event));
+    }
+
     /// Adds what a turn wrote.
     ///
     /// # Errors

@@ -159,6 +159,8 @@ pub struct Frames {
     frames: BTreeMap<String, Frame>,
     changed: BTreeSet<String>,
     removed: BTreeSet<String>,
+    /// Outside effects that were open when their frames were taken away.
+    left: Vec<OpenEffect>,
 }
 
 impl Frames {
@@ -198,14 +200,32 @@ impl Frames {
     pub fn put(&mut self, key: String, frame: Frame) {
         self.removed.remove(&key);
         self.changed.insert(key.clone());
-        self.frames.insert(key, frame);
+        let replaced = self.frames.insert(key, frame);
+        self.left.extend(replaced.and_then(|frame| frame.effect));
     }
 
     /// Takes a frame away.
     pub fn remove(&mut self, key: &str) -> Option<Frame> {
         self.changed.remove(key);
         self.removed.insert(key.to_owned());
-        self.frames.remove(key)
+        let frame = self.frames.remove(key)?;
+        self.left.extend(frame.effect.clone());
+        Some(frame)
+    }
+
+    /// The outside effects that were open when their frames were taken away or replaced, since the last call.
+    pub fn take_left(&mut self) -> Vec<OpenEffect> {
+        std::mem::take(&mut self.left)
+    }
+
+    /// Takes every outside effect that is open.
+    pub fn take_open(&mut self) -> Vec<OpenEffect> {
+        let open = self.frames.iter_mut().filter_map(|(key, frame)| Some((key, frame.effect.take()?)));
+        open.map(|(key, effect)| {
+            self.changed.insert(key.clone());
+            effect
+        })
+        .collect()
     }
 
     /// The keys of all frames below `key`, innermost first.

@@ -55,6 +55,9 @@ impl Status {
 pub struct Head {
     /// The `answer_id` of the answer that is awaited.
     pub waiting: Option<String>,
+    /// Whether what is awaited is a word about an outside effect that was found open.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub asks_effect: bool,
     /// Whether the newest message is an answer that no turn has taken yet.
     pub pending: bool,
     /// Values so far that must be masked.

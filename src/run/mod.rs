@@ -3,6 +3,7 @@
 pub mod budget;
 pub mod commit;
 pub mod draft;
+pub mod effects;
 pub mod elements;
 pub mod error;
 pub mod frames;

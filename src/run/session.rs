@@ -1,7 +1,7 @@
 //! A session while a process drives it.
 
-use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex};
 
 use serde_json::{Map, Value};
 
@@ -47,8 +47,8 @@ pub struct Session {
     pub(crate) notebook: State,
     /// Where its cells are.
     pub(crate) shelf: StoredCells,
-    /// The outside effect that the next turn is to carry out: it was announced by this process, and no turn has it yet.
-    pub(crate) due: Mutex<Option<String>>,
+    /// The outside effects that were announced by this process, and that no turn has begun.
+    pub(crate) due: Mutex<BTreeSet<String>>,
     /// Where a plan comes in.
     pub(crate) planner: Planner,
     pub(crate) services: Services,
@@ -132,16 +132,6 @@ impl Session {
         self.answers
     }
 
-    /// The effect that the next turn is to carry out.
-    pub(crate) fn due(&self) -> Option<String> {
-        self.due.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    /// From here on, this effect is due; without one, none is.
-    pub(crate) fn set_due(&self, effect: Option<String>) {
-        *self.due.lock().unwrap_or_else(PoisonError::into_inner) = effect;
-    }
-
     /// The number of its newest event.
     pub fn last_seq(&self) -> u64 {
         self.last_seq
@@ -193,17 +183,23 @@ impl Session {
         if let Some(given) = answer_id.filter(|given| Some(*given) != self.head.waiting.as_deref()) {
             draft.answer_ids.push(given.to_owned());
         }
+        self.head.waiting = None;
+        self.head.hops = 0;
+        self.head.way.clear();
+        self.status = Status::Running;
+        if std::mem::take(&mut self.head.asks_effect) {
+            // A word about an effect is no part of the conversation: no prompt, no trigger and no monitor sees it.
+            self.take_word(text);
+            self.commit(draft).await?;
+            return Ok(Taken::Yes);
+        }
         let message_id = format!("u{}", self.last_seq + 1);
         let event = Event::Message { message_id, role: Speaker::User, text: text.to_owned() };
         draft.event(&self.place(), event);
         self.answers += 1;
-        self.head.waiting = None;
         self.head.pending = true;
-        self.head.hops = 0;
-        self.head.way.clear();
         self.looked = false;
         self.pending = Some(text.to_owned());
-        self.status = Status::Running;
         self.commit(draft).await?;
         Ok(Taken::Yes)
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::model::error::ModelError;
-use crate::program::action::{ActionError, Announced, Block, Call, Flow, For, OpenEffect};
+use crate::program::action::{ActionError, Block, Call, Flow, For};
 use crate::program::event::{Event, Speaker};
 use crate::program::notebook::EmptyShelf;
 use crate::program::outcome::{ExitReason, Outcome};
@@ -116,10 +116,8 @@ impl Session {
             notebook: &self.notebook,
             shelf: &self.shelf,
             effect: frame.effect.as_ref(),
-            effect_is_due: frame
-                .effect
-                .as_ref()
-                .is_some_and(|effect| self.due().as_deref() == Some(effect.id.as_str())),
+            effect_is_due: frame.effect.as_ref().is_some_and(|effect| self.is_due(&effect.id)),
+            on_interrupted: position.step.on_interrupted,
         }
     }
 
@@ -145,10 +143,9 @@ impl Session {
         let lent = self.lent((&program, &self.services), (&key, frame), &position, &place, &routed);
         let answered = lent.answer.is_some();
         let turn = Turn::new(lent, self.scopes.clone());
-        let due = lent.effect_is_due;
         // Should this future be dropped while the effect runs, nobody can tell how far it came: no later turn finds it due.
-        if due {
-            self.set_due(None);
+        if let Some(effect) = lent.effect {
+            self.begins(&effect.id);
         }
         let result = position.step.action.turn(&turn).await;
         let work = turn.into_work();
@@ -169,7 +166,7 @@ impl Session {
                     frame.calls += work.calls;
                 }
                 self.only_calls(&here.place, work, &mut draft);
-                self.give_up_effect(&here, &mut draft);
+                self.close_with(here.key, &here.place, "the action failed", &mut draft);
                 self.took_answer(here.key);
                 self.ended(&program, &here, Outcome::failed(&message), Some(Lost { code, message, help }), &mut draft)
             }
@@ -235,7 +232,12 @@ impl Session {
         let turned = self.keep(here, work, draft)?;
         self.took_answer(key);
         if let Some(frame) = self.frames.change(key) {
-            frame.again = if flow == Flow::Again { frame.again + 1 } else { 0 };
+            frame.again = match &flow {
+                Flow::Again => frame.again + 1,
+                // These have bounds of their own; what is bounded here stays bounded beside them.
+                Flow::Onward | Flow::Effect(_) => frame.again,
+                _ => 0,
+            };
             frame.last = None;
             if frame.again > MOST_TURNS_IN_A_ROW {
                 let message =
@@ -256,11 +258,14 @@ impl Session {
                 }
             }
         }
+        if matches!(flow, Flow::Done(_) | Flow::Exit(_) | Flow::Goto(..)) {
+            self.close_with(key, &here.place, "the action is done", draft);
+        }
         Ok(match flow {
             Flow::Again | Flow::Onward => Ok(Then::Turn),
             Flow::Wait(what) => Ok(Then::Wait(what)),
             Flow::Effect(announced) => {
-                self.announce(here, announced, draft);
+                self.announce(key, &here.place, announced, draft);
                 Ok(Then::Turn)
             }
             Flow::Enter(Block(block)) => {
@@ -374,6 +379,7 @@ impl Session {
             shelf: &EmptyShelf,
             effect: None,
             effect_is_due: false,
+            on_interrupted: position.step.on_interrupted,
         };
         let turn = Turn::new(lent, self.scopes.clone());
         turn.in_round(frame.round.unwrap_or(1));
@@ -382,25 +388,10 @@ impl Session {
         self.keep_work(&place, work, draft).map_err(|error| Lost::new(error.to_string()))
     }
 
-    /// An outside effect is to begin with the next turn. That it does is committed first.
-    fn announce(&mut self, here: &Here<'_>, announced: Announced, draft: &mut Draft) {
-        let Announced { kind, summary } = announced;
-        let id = format!("e{}", self.last_seq + 1);
-        if let Some(frame) = self.frames.change(here.key) {
-            frame.effect = Some(OpenEffect { id: id.clone(), kind: kind.to_owned(), summary: summary.clone() });
-        }
-        draft.event(&here.place, Event::EffectStarted { effect_id: id.clone(), kind: kind.to_owned(), summary });
-        self.set_due(Some(id));
-    }
-
-    /// The outside effect of an action that failed is closed with it.
-    fn give_up_effect(&mut self, here: &Here<'_>, draft: &mut Draft) {
-        let Some(effect) = self.frames.change(here.key).and_then(|frame| frame.effect.take()) else { return };
-        let OpenEffect { id: effect_id, kind, .. } = effect;
-        draft.event(&here.place, Event::EffectFinished { effect_id, kind, summary: "the action failed".to_owned() });
-    }
-
     fn wait(&mut self, what: For, place: &Place, draft: &mut Draft) {
+        if what == For::InterruptedEffect {
+            return self.ask_about_effect(place, draft);
+        }
         let answer_id = next_answer_id(self.answers);
         let said = draft.events.iter().rev().find_map(|(_, event)| match event {
             Event::Message { role: Speaker::Ai, text, .. } => Some(text.clone()),

@@ -4,6 +4,7 @@ pub mod declare;
 pub mod examples;
 pub mod fields;
 pub mod findings;
+pub mod interrupted;
 pub mod limits;
 pub mod lines;
 pub mod lost_root;

@@ -7,6 +7,7 @@ use crate::script::declare::declare;
 use crate::script::examples::example;
 use crate::script::fields::{Fields, Words, is_null, shortened};
 use crate::script::findings::Findings;
+use crate::script::interrupted::on_interrupted;
 use crate::script::limits::{budget, for_each, spanned, strategy};
 use crate::script::lost_root::lost_root;
 use crate::script::misplaced::misplaced;
@@ -236,8 +237,7 @@ pub fn action(node: &Node, file: &Arc<SourceFile>, findings: &Findings) -> Optio
     let id = id(&fields, "action_id");
     let condition = condition(&fields);
     let on_exit = on_exit(&fields);
-    // Only kinds with outside effects are interrupted, and this release has none.
-    let _ = fields.choice("on_interrupted", &["ask", "retry", "fail"]);
+    let on_interrupted = on_interrupted(&fields);
     let config = fields.take("config").filter(|node| !is_null(node)).map(Arc::clone);
     let beside = RefCell::new(Vec::new());
     fields.finish_with(|key| {
@@ -249,7 +249,7 @@ pub fn action(node: &Node, file: &Arc<SourceFile>, findings: &Findings) -> Optio
     // What a kind that is not there would read is still looked through for the names that it sets.
     let kind = kind.unwrap_or_else(|| Spanned { value: String::new(), span: node.span });
     let beside = beside.into_inner();
-    Some(RawAction { kind, id, condition, on_exit, config, beside, span: node.span })
+    Some(RawAction { kind, id, condition, on_exit, on_interrupted, config, beside, span: node.span })
 }
 
 fn condition(fields: &Fields<'_>) -> Option<Words> {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::script::declare::Declared;
 use crate::script::fields::Words;
+use crate::script::interrupted::OnInterrupted;
 use crate::script::limits::{Budget, ForEach, Strategy};
 use crate::script::routes::{OnExit, WrittenTrigger};
 use crate::script::skill::{SkillItem, WrittenSkill};
@@ -129,6 +130,8 @@ pub struct RawAction {
     pub condition: Option<Words>,
     /// `on_exit`.
     pub on_exit: Option<OnExit>,
+    /// `on_interrupted`.
+    pub on_interrupted: OnInterrupted,
     /// `config`, when there is one.
     pub config: Option<Arc<Node>>,
     /// Keys that stand beside `config` and are no fields of an action: they are reported, and may be what `config` lacks.
@@ -142,8 +145,8 @@ impl RawAction {
     pub fn unread(node: &Node) -> Self {
         let nothing = Spanned { value: String::new(), span: node.span };
         let config = Some(Arc::new(node.clone()));
-        let (id, beside) = (nothing.clone(), vec![]);
-        Self { kind: nothing, id, condition: None, on_exit: None, config, beside, span: node.span }
+        let (id, beside, on_interrupted) = (nothing.clone(), vec![], OnInterrupted::Ask);
+        Self { kind: nothing, id, condition: None, on_exit: None, on_interrupted, config, beside, span: node.span }
     }
 }
 

@@ -238,6 +238,7 @@ impl Scene<'_> {
             shelf: &EmptyShelf,
             effect: None,
             effect_is_due: false,
+            on_interrupted: step.on_interrupted,
         };
         let turn = Turn::new(lent, self.scopes.clone());
         let flow = step.action.turn(&turn).await;
