@@ -1,5 +1,6 @@
 //! What every archive must do, as cases that run against each implementation.
 
+use crate::archive::conformance_cells::cell;
 use crate::archive::contract::Archive;
 use crate::archive::error::ArchiveError;
 use crate::archive::rows::{
@@ -107,7 +108,7 @@ pub(crate) async fn start(archive: &dyn Archive, id: &str) {
 }
 
 /// Everything that an archive says about a session.
-async fn all_of(archive: &dyn Archive, id: &str) -> impl PartialEq + std::fmt::Debug {
+pub(crate) async fn all_of(archive: &dyn Archive, id: &str) -> impl PartialEq + std::fmt::Debug {
     (
         archive.session(id).await.unwrap(),
         archive.frames(id).await.unwrap(),
@@ -116,6 +117,7 @@ async fn all_of(archive: &dyn Archive, id: &str) -> impl PartialEq + std::fmt::D
         archive.counters(id).await.unwrap(),
         archive.journal(id, 0, usize::MAX).await.unwrap(),
         archive.messages(id, 0, usize::MAX).await.unwrap(),
+        archive.cells(id, 0, usize::MAX).await.unwrap(),
     )
 }
 
@@ -128,6 +130,7 @@ fn one_of_each(revision: u64) -> Commit {
         counters_put: vec![CounterRow { name: "turns".into(), count: 1 }],
         journal: vec![event(1, "message")],
         messages: vec![message(1, "Hello")],
+        cells_put: vec![cell(1, "c1", "x")],
         answer_ids: vec!["a1".into()],
         answers: 1,
         ..commit_at(revision)
@@ -441,6 +444,8 @@ pub(crate) async fn a_deleted_session_takes_its_own_rows_and_documents_along(arc
     assert_eq!(archive.journal("s", 0, 9).await.unwrap(), []);
     assert_eq!(archive.journal_of("s", "message", 0, 9).await.unwrap(), []);
     assert_eq!(archive.messages("s", 0, 9).await.unwrap(), []);
+    assert_eq!(archive.cells("s", 0, 9).await.unwrap(), []);
+    assert_eq!(archive.cell("s", "c1").await.unwrap(), None);
     assert_eq!(archive.frames("s").await.unwrap(), []);
     assert_eq!(archive.variables("s").await.unwrap(), []);
     assert_eq!(archive.counters("s").await.unwrap(), []);

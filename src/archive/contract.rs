@@ -15,7 +15,8 @@ pub trait Archive: Send + Sync {
     /// has brought already are kept as they are) and its first commit, which expects revision 0.
     ///
     /// # Errors
-    /// [`ArchiveError::Exists`]; [`ArchiveError::Conflict`] and [`ArchiveError::Gap`] for the first commit.
+    /// [`ArchiveError::Exists`]; [`ArchiveError::Conflict`], [`ArchiveError::Gap`] and [`ArchiveError::CellMixedUp`] for the
+    /// first commit.
     async fn create(&self, session: &NewSession, documents: &[DocumentRow], first: &Commit)
     -> Result<(), ArchiveError>;
 
@@ -23,7 +24,7 @@ pub trait Archive: Send + Sync {
     ///
     /// # Errors
     /// [`ArchiveError::NotFound`]; [`ArchiveError::Conflict`] when the revision is not the expected one;
-    /// [`ArchiveError::Gap`]; [`ArchiveError::AnswerTaken`].
+    /// [`ArchiveError::Gap`]; [`ArchiveError::CellMixedUp`]; [`ArchiveError::AnswerTaken`].
     async fn commit(&self, id: &str, commit: &Commit) -> Result<(), ArchiveError>;
 
     /// The session with this id.

@@ -44,7 +44,7 @@ pub enum ArchiveError {
         store: String,
         /// The session.
         id: String,
-        /// What is numbered: `event` or `message`.
+        /// What is numbered: `event`, `message` or `cell`.
         what: &'static str,
         /// The number that comes next.
         expected: u64,
@@ -58,6 +58,31 @@ pub enum ArchiveError {
         store: String,
         /// The session.
         id: String,
+    },
+    /// A cell of this commit has another id than the one with its number, or the id of another cell; nothing of the commit
+    /// was written. A fault of the program, not of the person.
+    #[error(
+        "a commit to the session {id:?} in the store {store} brings cell {number} under an id that is not its own; please \
+         report it"
+    )]
+    CellMixedUp {
+        /// The store.
+        store: String,
+        /// The session.
+        id: String,
+        /// The number of the cell.
+        number: u64,
+    },
+    /// What is stored as a cell is none.
+    #[error(
+        "cell {number} of the session {id:?} cannot be read: another version of bcc-script wrote it, or the store was changed \
+         by hand; use the version that wrote it"
+    )]
+    CellUnreadable {
+        /// The session.
+        id: String,
+        /// The number of the cell.
+        number: u64,
     },
     /// A living process holds the session.
     #[error(

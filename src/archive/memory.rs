@@ -11,7 +11,7 @@ use crate::archive::error::ArchiveError;
 use crate::archive::rows::{
     CellRow, Commit, CounterRow, DocumentRow, FrameRow, JournalRow, MessageRow, NewSession, SessionRow, VariableRow,
 };
-use crate::archive::tail::Tail;
+use crate::archive::tail::{Tail, cells_fit};
 
 /// What stands for the path of the store in errors.
 const STORE: &str = "memory";
@@ -113,6 +113,16 @@ impl Kept {
             last_message: u64::try_from(self.messages.len()).unwrap_or(u64::MAX),
         };
         let next = tail.after(STORE, id, commit)?;
+        cells_fit(STORE, id, u64::try_from(self.cells.len()).unwrap_or(u64::MAX), commit)?;
+        let mut brought: HashMap<&str, u64> = HashMap::new();
+        for CellRow { number, id: cell_id, .. } in &commit.cells_put {
+            let of_id = self.cell_numbers.get(cell_id).or_else(|| brought.get(cell_id.as_str()));
+            let of_number = self.cells.get(number).map(|row| &row.id);
+            if of_id.is_some_and(|there| there != number) || of_number.is_some_and(|there| there != cell_id) {
+                return Err(ArchiveError::CellMixedUp { store: STORE.to_owned(), id: id.to_owned(), number: *number });
+            }
+            brought.insert(cell_id, *number);
+        }
         let mut fresh = BTreeSet::new();
         for answer in &commit.answer_ids {
             if self.answers.contains(answer) || !fresh.insert(answer) {
@@ -335,7 +345,9 @@ fn instant(at: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use crate::archive::conformance::conformance;
+    use crate::archive::conformance_cells::cells_conformance;
     use crate::archive::memory::MemoryArchive;
 
     conformance!(((), MemoryArchive::default()));
+    cells_conformance!(((), MemoryArchive::default()));
 }

@@ -9,3 +9,5 @@ pub(crate) mod tail;
 
 #[cfg(test)]
 mod conformance;
+#[cfg(test)]
+mod conformance_cells;

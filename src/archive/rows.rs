@@ -177,7 +177,8 @@ pub struct Commit {
     pub journal: Vec<JournalRow>,
     /// Messages to append; their `number` goes on after the last one without a gap.
     pub messages: Vec<MessageRow>,
-    /// Cells of the notebook that are new or changed.
+    /// Cells of the notebook that are new or changed, in order; the `number` of a new one goes on after the last one without
+    /// a gap.
     pub cells_put: Vec<CellRow>,
     /// Answers that are taken by this commit; none of them may have been taken before.
     pub answer_ids: Vec<String>,

@@ -47,3 +47,17 @@ impl Tail {
         Ok(next)
     }
 }
+
+/// Whether each cell of a commit is one of the `last` cells that a session has, or the next one.
+pub(crate) fn cells_fit(store: &str, id: &str, last: u64, commit: &Commit) -> Result<(), ArchiveError> {
+    let mut next = last.saturating_add(1);
+    for row in &commit.cells_put {
+        if row.number == next {
+            next = next.saturating_add(1);
+        } else if row.number == 0 || row.number > next {
+            let (store, id) = (store.to_owned(), id.to_owned());
+            return Err(ArchiveError::Gap { store, id, what: "cell", expected: next, found: row.number });
+        }
+    }
+    Ok(())
+}

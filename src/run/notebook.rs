@@ -20,25 +20,26 @@ pub(crate) struct StoredCells {
     pub(crate) session: String,
 }
 
-fn cell_of(row: &CellRow) -> Result<Cell, ArchiveError> {
-    serde_json::from_str(&row.body).map_err(|error| ArchiveError::Io {
-        store: "of this session".to_owned(),
-        reason: format!("cell {} cannot be read: {error}", row.number),
-    })
+impl StoredCells {
+    fn read(&self, row: &CellRow) -> Result<Cell, ArchiveError> {
+        // What is wrong is not repeated: it would quote the cell.
+        let unreadable = |_| ArchiveError::CellUnreadable { id: self.session.clone(), number: row.number };
+        serde_json::from_str(&row.body).map_err(unreadable)
+    }
 }
 
 #[async_trait]
 impl Shelf for StoredCells {
     async fn cell(&self, cell_id: &str) -> Result<Option<Cell>, ArchiveError> {
-        self.archive.cell(&self.session, cell_id).await?.as_ref().map(cell_of).transpose()
+        self.archive.cell(&self.session, cell_id).await?.as_ref().map(|row| self.read(row)).transpose()
     }
 
     async fn cells(&self, after: u64, limit: usize) -> Result<Vec<Cell>, ArchiveError> {
-        self.archive.cells(&self.session, after, limit).await?.iter().map(cell_of).collect()
+        self.archive.cells(&self.session, after, limit).await?.iter().map(|row| self.read(row)).collect()
     }
 
     async fn tail(&self, count: usize) -> Result<Vec<Cell>, ArchiveError> {
-        self.archive.cells_tail(&self.session, count).await?.iter().map(cell_of).collect()
+        self.archive.cells_tail(&self.session, count).await?.iter().map(|row| self.read(row)).collect()
     }
 }
 

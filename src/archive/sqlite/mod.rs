@@ -13,4 +13,6 @@ pub(crate) mod schema;
 pub(crate) mod write;
 
 #[cfg(test)]
+mod cells_tests;
+#[cfg(test)]
 mod tests;

@@ -21,6 +21,19 @@ SELECT j.key, j.at, j.kind, j.body FROM journal_kind AS k CROSS JOIN journal AS 
 WHERE k.session = ?3 AND k.kind = ?4 AND j.kind = ?4
 ORDER BY k.block DESC, j.key DESC LIMIT 1";
 
+/// The cell of a session with an id.
+pub(crate) const CELL: &str = "SELECT key, id, body FROM cell WHERE session = ? AND id = ?";
+
+/// The cells between two keys, in order.
+pub(crate) const CELLS: &str = "SELECT key, id, body FROM cell WHERE key > ? AND key <= ? ORDER BY key LIMIT ?";
+
+/// The last cells between two keys, the last one first.
+pub(crate) const CELLS_TAIL: &str =
+    "SELECT key, id, body FROM cell WHERE key > ? AND key <= ? ORDER BY key DESC LIMIT ?";
+
+/// The key of the last cell between two keys.
+pub(crate) const LAST_CELL: &str = "SELECT key FROM cell WHERE key > ? AND key <= ? ORDER BY key DESC LIMIT 1";
+
 /// Every column of a session, in the order of [`session_row`].
 const SESSION: &str = "
 SELECT id, user, status, script, script_name, script_sha256, started_at, updated_at, revision, last_seq, answers,
@@ -48,8 +61,12 @@ fn session_row(row: &Row<'_>) -> rusqlite::Result<SessionRow> {
 }
 
 /// The number of a row in its session, from its key.
+pub(crate) fn number_of(key: u64) -> u64 {
+    key & ((1 << SEQ_BITS) - 1)
+}
+
 fn number(row: &Row<'_>) -> rusqlite::Result<u64> {
-    Ok(count(row, 0)? & ((1 << SEQ_BITS) - 1))
+    Ok(number_of(count(row, 0)?))
 }
 
 fn journal_row(row: &Row<'_>) -> rusqlite::Result<JournalRow> {
@@ -187,20 +204,18 @@ pub(crate) fn messages(
 
 pub(crate) fn cell(connection: &Connection, id: &str, cell_id: &str) -> rusqlite::Result<Option<CellRow>> {
     let Some(session) = key_of(connection, id)? else { return Ok(None) };
-    let sql = "SELECT key, id, body FROM cell WHERE session = ? AND id = ?";
-    connection.prepare_cached(sql)?.query_row(params![session, cell_id], cell_row).optional()
+    connection.prepare_cached(CELL)?.query_row(params![session, cell_id], cell_row).optional()
 }
 
 pub(crate) fn cells(connection: &Connection, id: &str, after: u64, most: usize) -> rusqlite::Result<Vec<CellRow>> {
     let Some(session) = key_of(connection, id)? else { return Ok(Vec::new()) };
-    let sql = "SELECT key, id, body FROM cell WHERE key > ? AND key <= ? ORDER BY key LIMIT ?";
-    all(connection, sql, params![key(session, after)?, key(session, u64::MAX)?, limit(most)], cell_row)
+    all(connection, CELLS, params![key(session, after)?, key(session, u64::MAX)?, limit(most)], cell_row)
 }
 
 pub(crate) fn cells_tail(connection: &Connection, id: &str, most: usize) -> rusqlite::Result<Vec<CellRow>> {
     let Some(session) = key_of(connection, id)? else { return Ok(Vec::new()) };
-    let sql = "SELECT key, id, body FROM cell WHERE key > ? AND key <= ? ORDER BY key DESC LIMIT ?";
-    let mut rows = all(connection, sql, params![key(session, 0)?, key(session, u64::MAX)?, limit(most)], cell_row)?;
+    let mut rows =
+        all(connection, CELLS_TAIL, params![key(session, 0)?, key(session, u64::MAX)?, limit(most)], cell_row)?;
     rows.reverse();
     Ok(rows)
 }

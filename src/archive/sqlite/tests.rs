@@ -9,6 +9,7 @@ use rusqlite::Connection;
 use tempfile::TempDir;
 
 use crate::archive::conformance::{NASTY, commit_at, conformance, event, message, new_session, start};
+use crate::archive::conformance_cells::cells_conformance;
 use crate::archive::contract::Archive;
 use crate::archive::error::ArchiveError;
 use crate::archive::rows::Commit;
@@ -39,6 +40,7 @@ fn refused(path: &Path) -> [ArchiveError; 2] {
 }
 
 conformance!(fresh());
+cells_conformance!(fresh());
 
 #[cfg(unix)]
 #[tokio::test]
@@ -196,11 +198,11 @@ async fn a_store_of_a_newer_version_is_refused_and_left_as_it_is() {
     let path = store_in(&home);
     start(&archive, "s").await;
     drop(archive);
-    drop(open_with(&path, &[STEPS[0], "CREATE TABLE news (key INTEGER)"]).unwrap());
+    drop(open_with(&path, &[STEPS, &["CREATE TABLE news (key INTEGER)"]].concat()).unwrap());
     let before = files(path.parent().unwrap());
     for error in refused(&path) {
         let ArchiveError::Newer { found, known, .. } = error else { panic!("{error}") };
-        assert_eq!((found, known), (2, 1));
+        assert_eq!((found, known), (3, 2));
     }
     assert_eq!(files(path.parent().unwrap()), before);
 }
@@ -210,15 +212,15 @@ async fn a_migration_keeps_the_rows_and_happens_whole_or_not_at_all() {
     let (home, archive) = fresh();
     let path = store_in(&home);
     start(&archive, "s").await;
-    let broken = [STEPS[0], "ALTER TABLE head ADD COLUMN news TEXT; SELECT no_such_function()"];
+    let broken = [STEPS, &["ALTER TABLE head ADD COLUMN news TEXT; SELECT no_such_function()"]].concat();
     assert!(open_with(&path, &broken).is_err());
     archive.commit("s", &commit_at(1)).await.unwrap();
     drop(archive);
-    let good = [STEPS[0], "ALTER TABLE head ADD COLUMN news TEXT", "CREATE INDEX by_news ON head (news)"];
+    let good = [STEPS, &["ALTER TABLE head ADD COLUMN news TEXT", "CREATE INDEX by_news ON head (news)"]].concat();
     let archive = open_with(&path, &good).unwrap();
     assert_eq!(archive.session("s").await.unwrap().unwrap().revision, 2);
     let layout: i64 = archive.connection().query_row("PRAGMA user_version", [], |row| row.get(0)).unwrap();
-    assert_eq!(layout, 3);
+    assert_eq!(layout, 4);
 }
 
 #[test]

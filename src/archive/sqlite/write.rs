@@ -3,13 +3,14 @@
 use std::collections::BTreeSet;
 
 use rusqlite::types::{ToSqlOutput, Value};
-use rusqlite::{OptionalExtension, Row, ToSql, Transaction, params};
+use rusqlite::{ErrorCode, OptionalExtension, Row, ToSql, Transaction, params};
 
 use crate::archive::error::ArchiveError;
 use crate::archive::rows::{Commit, DocumentRow, NewSession, VariableRow};
 use crate::archive::sqlite::fault::Failure;
+use crate::archive::sqlite::read::{LAST_CELL, number_of};
 use crate::archive::sqlite::schema::{BLOCK_BITS, SEQ_BITS};
-use crate::archive::tail::Tail;
+use crate::archive::tail::{Tail, cells_fit};
 
 /// A count as SQLite stores it, which knows no unsigned numbers; one that does not fit is refused.
 pub(crate) struct Count(pub(crate) u64);
@@ -21,7 +22,7 @@ impl ToSql for Count {
     }
 }
 
-/// The key of row `number` of a session in `journal` or `message`. A number beyond the last possible row gives the key
+/// The key of row `number` of a session in `journal`, `message` or `cell`. A number beyond the last possible row gives the key
 /// of that row, so that `number` may also be the end of a range.
 pub(crate) fn key(session: i64, number: u64) -> rusqlite::Result<i64> {
     let last = (1_i64 << SEQ_BITS) - 1;
@@ -79,6 +80,7 @@ pub(crate) fn create(
     head(transaction, sql, made, next, first)?;
     variables(transaction, made, &session.user, first)?;
     rows(transaction, made, first)?;
+    cells(transaction, store, made, &session.id, first)?;
     answers(transaction, store, made, &session.id, first)
 }
 
@@ -102,6 +104,7 @@ pub(crate) fn commit(transaction: &Transaction<'_>, store: &str, id: &str, commi
     head(transaction, sql, key, next, commit)?;
     variables(transaction, key, &user, commit)?;
     rows(transaction, key, commit)?;
+    cells(transaction, store, key, id, commit)?;
     answers(transaction, store, key, id, commit)
 }
 
@@ -217,15 +220,41 @@ fn rows(transaction: &Transaction<'_>, session: i64, commit: &Commit) -> Result<
                 row.message_id
             ])?;
     }
+    Ok(())
+}
+
+/// Appends and changes cells. A commit without cells asks nothing.
+fn cells(transaction: &Transaction<'_>, store: &str, session: i64, id: &str, commit: &Commit) -> Result<(), Failure> {
+    if commit.cells_put.is_empty() {
+        return Ok(());
+    }
+    let last = transaction
+        .prepare_cached(LAST_CELL)?
+        .query_row(params![key(session, 0)?, key(session, u64::MAX)?], |row| count(row, 0))
+        .optional()?;
+    cells_fit(store, id, last.map_or(0, number_of), commit)?;
     for row in &commit.cells_put {
-        transaction
+        let written = transaction
             .prepare_cached(
                 "INSERT INTO cell (key, session, id, body) VALUES (?, ?, ?, ?)
-                 ON CONFLICT (key) DO UPDATE SET body = excluded.body",
+                 ON CONFLICT (key) DO UPDATE SET body = excluded.body WHERE id = excluded.id",
             )?
-            .execute(params![key(session, row.number)?, session, row.id, row.body])?;
+            .execute(params![key(session, row.number)?, session, row.id, row.body]);
+        match written {
+            Ok(1) => {}
+            // The id of the cell with this number is another one; or another cell has this id.
+            Ok(_) => return Err(mixed_up(store, id, row.number)),
+            Err(error) if error.sqlite_error_code() == Some(ErrorCode::ConstraintViolation) => {
+                return Err(mixed_up(store, id, row.number));
+            }
+            Err(error) => return Err(error.into()),
+        }
     }
     Ok(())
+}
+
+fn mixed_up(store: &str, id: &str, number: u64) -> Failure {
+    ArchiveError::CellMixedUp { store: store.to_owned(), id: id.to_owned(), number }.into()
 }
 
 fn answers(transaction: &Transaction<'_>, store: &str, session: i64, id: &str, commit: &Commit) -> Result<(), Failure> {
