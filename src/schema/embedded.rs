@@ -14,10 +14,11 @@ pub fn replies() -> impl Iterator<Item = &'static str> {
 /// The JSON Schema text of `bcc-script.toml`.
 pub const CONFIG: &str = include_str!("../../schemas/config.schema.json");
 
-const REPLIES: [(&str, &str); 5] = [
+const REPLIES: [(&str, &str); 6] = [
     ("ai_ask", include_str!("../../schemas/replies/ai_ask.json")),
     ("ai_say", include_str!("../../schemas/replies/ai_say.json")),
     ("ai_think", include_str!("../../schemas/replies/ai_think.json")),
+    ("exec", include_str!("../../schemas/replies/exec.json")),
     ("ai_ask_monitor", include_str!("../../schemas/replies/ai_ask_monitor.json")),
     ("ai_say_monitor", include_str!("../../schemas/replies/ai_say_monitor.json")),
 ];

@@ -1,4 +1,8 @@
 //! The notebook kinds of 000, and the one way in which an action on the notebook is carried out, whoever sent it.
 
 pub mod custom;
+pub mod debug;
+pub mod home;
 pub mod perform;
+pub mod rerun;
+pub mod run;

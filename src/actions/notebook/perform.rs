@@ -1,14 +1,70 @@
-//! Carries out one action on the notebook: for the kinds of YAML, for models and for servers.
+//! Carries out one action on the notebook: for the kinds of YAML, for models and for servers. What runs code takes several
+//! turns: whoever carries it out keeps a [`Running`] in its frame and gives it to [`advance`].
 
-use serde_json::Value;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
+use crate::actions::notebook::debug;
+use crate::actions::notebook::home;
+use crate::actions::notebook::run;
 use crate::notebook::action::{Action, Exec};
-use crate::notebook::cell::Cell;
-use crate::program::action::ActionError;
+use crate::notebook::apply::{Refusal, apply, target};
+use crate::notebook::cell::{Cell, CellKind, Ended};
+use crate::notebook::state::State;
+use crate::program::action::{ActionError, Announced, Flow};
+use crate::program::event::Event;
 use crate::program::turn::Turn;
 
+/// The kind of the effect that runs code.
+pub const EXEC: &str = "exec";
+
+/// Who asks for an action.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum By {
+    /// The author, in YAML.
+    #[default]
+    Script,
+    /// A model.
+    Model,
+    /// A behavior server.
+    Server,
+}
+
+impl By {
+    /// The name in events.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Script => "script",
+            Self::Model => "model",
+            Self::Server => "server",
+        }
+    }
+}
+
+/// How an action is carried out, beside what it says itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct How {
+    /// Who asks for it.
+    pub by: By,
+    /// `action_id` of a failure's result (000, "error response"); without one, that of the script's action.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub action_id: Option<String>,
+    /// How long its code may run, in seconds; else as long as the session's kernel allows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout: Option<u32>,
+}
+
+impl How {
+    /// As `by` asks for it, with nothing else said.
+    pub fn by(by: By) -> Self {
+        Self { by, ..Self::default() }
+    }
+}
+
 /// What came of an action.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Done {
     /// Whether it did what it was to do.
     pub success: bool,
@@ -24,38 +80,220 @@ pub struct Done {
     pub executed: u32,
     /// How long it took, in milliseconds.
     pub ms: u64,
+    /// The cell that it added, changed or ran.
+    pub cell_id: Option<String>,
+    /// Of code that ran: how it ended.
+    pub ended: Option<Ended>,
+    /// Of an action that was refused, and of code that could not run at all: a stable slug. Nothing was done then.
+    #[serde(skip)]
+    pub refused: Option<&'static str>,
+    /// What to do about that.
+    #[serde(skip)]
+    pub help: Option<String>,
 }
 
-/// How far an action came.
+impl Done {
+    /// The same, as a failure.
+    pub fn failed(self, turn: &Turn<'_>, how: &How, error: impl Into<String>) -> Self {
+        let error = error.into();
+        let action_id = how.action_id.as_deref().or(turn.place.action_id.as_deref());
+        let result = json!({ "success": false, "error": error, "action_id": action_id });
+        Self { success: false, result, error: Some(error), ..self }
+    }
+}
+
+/// How far an action that runs code has come.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Running {
+    /// How it is carried out.
+    pub how: How,
+    /// The cell that runs.
+    pub cell_id: String,
+    /// See [`Exec::need_output`].
+    pub need_output: bool,
+    /// See [`Exec::auto_debug`].
+    pub auto_debug: bool,
+    /// See [`Exec::keep_debug_button_visible`].
+    pub keep_debug_button_visible: bool,
+    /// How often a model was asked to mend the code.
+    #[serde(default)]
+    pub mended: u32,
+    /// Whether the model is to be asked next.
+    #[serde(default)]
+    pub mend: bool,
+    /// What is counted so far.
+    pub so_far: Done,
+}
+
+impl Running {
+    /// What is asked of the cell.
+    pub fn exec(&self) -> Exec {
+        Exec {
+            codecell_id: self.cell_id.clone(),
+            need_output: self.need_output,
+            auto_debug: self.auto_debug,
+            keep_debug_button_visible: self.keep_debug_button_visible,
+        }
+    }
+
+    /// That the code runs is announced; the turn that finds the effect runs it.
+    pub fn announced(self) -> Step {
+        let summary = match self.mended {
+            0 => format!("runs the code of `{}`", self.cell_id),
+            times => {
+                format!("runs the code of `{}`, mended by a model ({times} of at most {})", self.cell_id, debug::MOST)
+            }
+        };
+        Step::On(Flow::Effect(Announced { kind: EXEC, summary }), Box::new(self))
+    }
+}
+
+/// What follows.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Performed {
+pub enum Step {
+    /// This flow first; in the turn after it, [`advance`] with what stands beside it.
+    On(Flow, Box<Running>),
     /// It is done.
-    Done(Done),
-    /// A cell is to run: the caller keeps it, announces the effect (`Flow::Effect`) and calls [`run`] in the turn that finds it
-    /// due. What is counted so far stands beside it.
-    Run(Box<(Cell, Exec, Done)>),
+    Done(Box<Done>),
 }
 
-/// Carries out an action, up to the running of code. `by` is `script`, `model` or `server`.
+/// Begins an action, and ends it in the same turn unless it runs code.
 ///
 /// # Errors
 /// When the store cannot be read. What is wrong with the action itself is no error: see [`Done::success`].
-pub async fn perform(turn: &Turn<'_>, action: &Action, by: &'static str) -> Result<Performed, ActionError> {
-    let _ = (turn, action, by);
-    Ok(Performed::Done(Done::default()))
+pub async fn start(turn: &Turn<'_>, action: &Action, how: How) -> Result<Step, ActionError> {
+    let began = turn.services.clock.elapsed_ms();
+    let at = turn.services.clock.at(turn.last_seq + 1);
+    let mut state = turn.notebook_state();
+    home::enter(turn, &mut state, &at);
+    let before = (state.cell_count, state.section_count);
+    let step = match change(turn, &mut state, action, &at).await? {
+        Ok((changed, run)) => {
+            let done = Done {
+                success: true,
+                result: changed.result,
+                cells_added: counted(state.cell_count, before.0),
+                sections_added: counted(state.section_count, before.1),
+                cell_id: changed.cell_id,
+                ms: turn.services.clock.elapsed_ms().saturating_sub(began),
+                ..Done::default()
+            };
+            // What only runs code is told when it has run.
+            if !matches!(action, Action::Exec(_)) {
+                tell(turn, name(action), how.by, &done, state.effects.current.clone());
+            }
+            match run {
+                Some((cell, exec)) => begun(turn, &cell, &exec, how, done),
+                None => Step::Done(Box::new(done)),
+            }
+        }
+        Err(refusal) => {
+            let done = Done { refused: Some(refusal.code), ..Done::default() };
+            let done = done.failed(turn, &how, refusal.message);
+            tell(turn, name(action), how.by, &done, vec![]);
+            Step::Done(Box::new(done))
+        }
+    };
+    turn.set_notebook_state(state);
+    Ok(step)
 }
 
-/// Runs a cell in the kernel of the session, in the turn that its effect is due in, and closes the effect.
+/// Goes on with an action that runs code, in the turn after the flow that it gave.
 ///
 /// # Errors
-/// When the store cannot be read, or no kernel can be had.
-pub async fn run(
-    turn: &Turn<'_>,
-    cell: Cell,
-    exec: &Exec,
-    so_far: Done,
-    by: &'static str,
-) -> Result<Done, ActionError> {
-    let _ = (turn, cell, exec, by);
-    Ok(so_far)
+/// When the store cannot be read, or the model that is to mend the code gives no reply: then the session stops, and goes on here.
+pub async fn advance(turn: &Turn<'_>, running: Running) -> Result<Step, ActionError> {
+    if running.mend { debug::mend(turn, running).await } else { run::run(turn, running).await }
+}
+
+/// What was changed.
+struct Changed {
+    result: Value,
+    cell_id: Option<String>,
+}
+
+type Applied = Result<(Changed, Option<(Cell, Exec)>), Refusal>;
+
+async fn change(turn: &Turn<'_>, state: &mut State, action: &Action, at: &str) -> Result<Applied, ActionError> {
+    if matches!(action, Action::Exec(_))
+        && let Err(error) = turn.services.outside.kernel.permitted()
+    {
+        return Ok(Err(Refusal { code: error.code, message: error.message }));
+    }
+    let found = match target(action, state) {
+        Some(id) => turn.cell(&id).await?,
+        None => None,
+    };
+    let change = match apply(state, action, found, at) {
+        Ok(change) => change,
+        Err(refusal) => return Ok(Err(refusal)),
+    };
+    let run = change.run.as_ref().map(|(cell, _)| cell);
+    let cell_id = run.or(change.cells.last()).map(|cell| cell.id.clone());
+    for cell in change.cells {
+        turn.put_cell(cell);
+    }
+    Ok(Ok((Changed { result: change.result, cell_id }, change.run)))
+}
+
+/// Code is to run: that is announced first. What was added to run is added even where it may not.
+fn begun(turn: &Turn<'_>, cell: &Cell, exec: &Exec, how: How, done: Done) -> Step {
+    let refused = match turn.services.outside.kernel.permitted() {
+        _ if cell.kind != CellKind::Code => {
+            Some(Refusal { code: "not-a-code-cell", message: format!("the cell `{}` holds no code", cell.id) })
+        }
+        Ok(()) => None,
+        Err(error) => Some(Refusal { code: error.code, message: error.message }),
+    };
+    if let Some(refusal) = refused {
+        let done = done.failed(turn, &how, refusal.message);
+        tell(turn, EXEC, how.by, &done, vec![]);
+        return Step::Done(Box::new(done));
+    }
+    turn.put_cell(cell.clone());
+    let running = Running {
+        how,
+        cell_id: cell.id.clone(),
+        need_output: exec.need_output,
+        auto_debug: exec.auto_debug,
+        keep_debug_button_visible: exec.keep_debug_button_visible,
+        mended: 0,
+        mend: false,
+        so_far: done,
+    };
+    running.announced()
+}
+
+/// Tells what an action came to.
+pub fn tell(turn: &Turn<'_>, action: &str, by: By, done: &Done, effects: Vec<String>) {
+    turn.tell_notebook(Event::NotebookAction {
+        action: action.to_owned(),
+        by: by.name(),
+        cell_id: done.cell_id.clone(),
+        success: done.success,
+        error: done.error.clone(),
+        effects,
+    });
+}
+
+/// The name of an action, as 000 has it.
+const fn name(action: &Action) -> &'static str {
+    match action {
+        Action::Add(_) => "add",
+        Action::Exec(_) => EXEC,
+        Action::IsThinking(_) => "is_thinking",
+        Action::FinishThinking => "finish_thinking",
+        Action::NewChapter(_) => "new_chapter",
+        Action::NewSection(_) => "new_section",
+        Action::NewStep(_) => "new_step",
+        Action::UpdateTitle(_) => "update_title",
+        Action::UpdateWorkflow(_) => "update_workflow",
+        Action::UpdateStageSteps(..) => "update_stage_steps",
+        Action::EndPhase(_) => "end_phase",
+        Action::NextEvent(_) => "next_event",
+    }
+}
+
+fn counted(now: u64, before: u64) -> u32 {
+    u32::try_from(now.saturating_sub(before)).unwrap_or(u32::MAX)
 }

@@ -1,0 +1,84 @@
+//! What a session does when its kernel has lost its memory though the notebook ran code before: it says so, and where the
+//! script wants it (`session.kernel: { on_resume: rerun }`), the cells that ran before run again first.
+
+use crate::notebook::cell::{Cell, CellKind, Ended};
+use crate::notebook::kernel::contract::OnResume;
+use crate::program::action::ActionError;
+use crate::program::turn::Turn;
+
+/// The most cells that run again.
+const MOST_AGAIN: usize = 500;
+
+/// How many cells are read at once.
+const PAGE: usize = 100;
+
+/// Before `next` runs: what is to be done about a memory that is gone. Gives the effect of it, in words.
+pub async fn before(turn: &Turn<'_>, next: &Cell) -> Result<Option<String>, ActionError> {
+    let kernel = &turn.services.outside.kernel;
+    if turn.notebook_state().executed == 0 || kernel.ran() > 0 {
+        return Ok(None);
+    }
+    let settings = &turn.program.kernel;
+    if settings.on_resume == OnResume::Fresh {
+        turn.warn(
+            "kernel-memory-gone",
+            "the kernel begins with an empty memory: what earlier cells defined is gone",
+            Some("`session.kernel: { on_resume: rerun }` runs the earlier cells again first"),
+        );
+        return Ok(None);
+    }
+    let Some(earlier) = earlier(turn, next).await? else {
+        turn.warn(
+            "kernel-memory-gone",
+            format!(
+                "the kernel begins with an empty memory: more than {MOST_AGAIN} cells ran before, too many to run again"
+            ),
+            None,
+        );
+        return Ok(None);
+    };
+    let all = earlier.len();
+    for (done, cell) in earlier.iter().enumerate() {
+        // Their outputs stay as they are: what was shown once is not changed behind anybody's back.
+        let ended = kernel.execute(&cell.content, settings.timeout, settings).await.map(|execution| execution.ended);
+        let Ok(ended @ (Ended::Ok | Ended::Error)) = ended else {
+            let died = matches!(ended, Ok(Ended::Died));
+            let left = if died { "the kernel died of it" } else { "it did not come to its end" };
+            turn.warn(
+                "kernel-memory-gone",
+                format!(
+                    "the kernel began with an empty memory; of {all} earlier cells {done} ran again, then `{}`: {left}",
+                    cell.id
+                ),
+                None,
+            );
+            return Ok(Some(format!("Ran {done} earlier cells again")));
+        };
+        let _ = ended;
+    }
+    turn.warn(
+        "kernel-memory-gone",
+        format!("the kernel began with an empty memory; {all} earlier cells ran again first"),
+        None,
+    );
+    Ok(Some(format!("Ran {all} earlier cells again")))
+}
+
+/// The cells whose code ran before and came to an end of its own, in order; none when there are too many.
+async fn earlier(turn: &Turn<'_>, next: &Cell) -> Result<Option<Vec<Cell>>, ActionError> {
+    let mut found = Vec::new();
+    let mut after = 0;
+    loop {
+        let page = turn.cells_after(after, PAGE).await?;
+        let Some(last) = page.last() else { return Ok(Some(found)) };
+        after = last.number;
+        found.extend(page.into_iter().filter(|cell| {
+            cell.kind == CellKind::Code
+                && cell.number != next.number
+                && matches!(cell.ended, Some(Ended::Ok | Ended::Error))
+        }));
+        if found.len() > MOST_AGAIN {
+            return Ok(None);
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! Runs the code of one cell, in the turn that its effect is due in; or decides what becomes of code that was interrupted.
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::actions::notebook::debug;
+use crate::actions::notebook::perform::{Done, EXEC, Running, Step, tell};
+use crate::actions::notebook::rerun;
+use crate::notebook::apply::ran;
+use crate::notebook::cell::{Cell, Ended};
+use crate::notebook::kernel::contract::{Execution, KernelError};
+use crate::program::action::ActionError;
+use crate::program::turn::Turn;
+
+/// The most characters of the name of an error that a result repeats.
+const MOST_NAME: usize = 60;
+
+/// One turn of a cell that runs.
+pub async fn run(turn: &Turn<'_>, running: Running) -> Result<Step, ActionError> {
+    if turn.effect.is_none() {
+        return Ok(running.announced());
+    }
+    let Some(cell) = turn.cell(&running.cell_id).await? else {
+        turn.close_effect("the cell is not there");
+        let message = "the cell is no longer in the notebook".to_owned();
+        return Ok(Step::Done(Box::new(refused(turn, running, "no-such-cell", message))));
+    };
+    execute(turn, running, cell).await
+}
+
+async fn execute(turn: &Turn<'_>, mut running: Running, cell: Cell) -> Result<Step, ActionError> {
+    let settings = &turn.program.kernel;
+    let timeout = running.how.timeout.map_or(settings.timeout, |seconds| Duration::from_secs(seconds.into()));
+    let kernel = &turn.services.outside.kernel;
+    let again = rerun::before(turn, &cell).await?;
+    let execution = match kernel.execute(&cell.content, timeout, settings).await {
+        Ok(execution) => execution,
+        Err(error) => return Ok(not_run(turn, running, error)),
+    };
+    let (ended, ms) = (execution.ended, execution.ms);
+    let error = error_of(&execution, timeout);
+    let mut state = turn.notebook_state();
+    let cell = ran(&mut state, cell, &running.exec(), execution);
+    if let Some(again) = again {
+        state.effects.current.insert(0, again);
+    }
+    let effects = state.effects.current.clone();
+    turn.put_cell(cell);
+    turn.set_notebook_state(state);
+    turn.close_effect(told(ended));
+    if ended == Ended::Died {
+        turn.warn(
+            "kernel-died",
+            "the kernel ended while it ran the code of a cell; what it had in memory is gone",
+            Some("the next code starts it anew; `session.kernel: { on_resume: rerun }` runs the cells before again"),
+        );
+    }
+    let mut done = std::mem::take(&mut running.so_far);
+    done.executed += 1;
+    done.ms += ms;
+    done.ended = Some(ended);
+    done.cell_id = Some(running.cell_id.clone());
+    done.success = true;
+    if let Some(error) = error {
+        done = done.failed(turn, &running.how, error);
+    }
+    tell(turn, EXEC, running.how.by, &done, effects);
+    running.so_far = done;
+    Ok(debug::after(running))
+}
+
+/// Code that no kernel could be had for.
+fn not_run(turn: &Turn<'_>, running: Running, error: KernelError) -> Step {
+    turn.close_effect("the code did not run: there is no kernel");
+    let KernelError { code, message, help } = error;
+    let done = Done { help, ..refused(turn, running, code, message) };
+    Step::Done(Box::new(done))
+}
+
+/// Code that did not run.
+fn refused(turn: &Turn<'_>, running: Running, code: &'static str, message: String) -> Done {
+    let done = Done { refused: Some(code), cell_id: Some(running.cell_id), ..running.so_far };
+    let done = done.failed(turn, &running.how, message);
+    tell(turn, EXEC, running.how.by, &done, vec![]);
+    done
+}
+
+/// How code ended, for the end of its effect.
+const fn told(ended: Ended) -> &'static str {
+    match ended {
+        Ended::Ok => "the code ran through",
+        Ended::Error => "the code raised an error",
+        Ended::TimedOut => "the code ran too long and was interrupted",
+        Ended::Died => "the kernel died of it",
+        Ended::Interrupted => "the code was interrupted",
+    }
+}
+
+/// What is wrong with code that did not run through. The name of an error is a word of the code's language, and nothing else
+/// of what the code says is repeated.
+fn error_of(execution: &Execution, timeout: Duration) -> Option<String> {
+    match execution.ended {
+        Ended::Ok => None,
+        Ended::Error => Some(match execution.outputs.iter().rev().find_map(error_name) {
+            Some(name) => format!("Code execution failed: {name}"),
+            None => "Code execution failed".to_owned(),
+        }),
+        Ended::TimedOut => Some(format!("Code execution took longer than {} seconds", timeout.as_secs())),
+        Ended::Died => Some("Code execution failed: the kernel died".to_owned()),
+        Ended::Interrupted => Some("Code execution was interrupted".to_owned()),
+    }
+}
+
+fn error_name(output: &Value) -> Option<&str> {
+    let name = output.get("ename")?.as_str()?;
+    let word = |c: char| c.is_alphanumeric() || matches!(c, '_' | '.' | ':');
+    (!name.is_empty() && name.chars().count() <= MOST_NAME && name.chars().all(word)).then_some(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_failure_names_the_error_and_nothing_that_the_code_says() {
+        let table = [
+            (json!({ "output_type": "error", "ename": "NameError", "evalue": "secret" }), Some("NameError")),
+            (json!({ "output_type": "error", "ename": "pkg.Broken", "evalue": "" }), Some("pkg.Broken")),
+            (json!({ "output_type": "error", "ename": "my secret is 5", "evalue": "" }), None),
+            (json!({ "output_type": "error", "ename": "x".repeat(61), "evalue": "" }), None),
+            (json!({ "output_type": "error", "ename": "", "evalue": "" }), None),
+            (json!({ "output_type": "stream", "text": "x" }), None),
+        ];
+        for (output, name) in table {
+            assert_eq!(error_name(&output), name, "{output}");
+        }
+    }
+}
