@@ -8,14 +8,12 @@ use serde_json::Value;
 
 use crate::check::check::Against;
 use crate::check::declarations::reserved;
-use crate::check::expressions::unknown_name_of;
 use crate::check::facts::{
-    ActionFact, At, Body, By, CallFact, Definition, How, OutputFact, Place, PromptFact, Role, Seen, SetFact, TextFact,
+    ActionFact, At, Body, By, CallFact, Definition, How, OutputFact, Place, PromptFact, Role, Seen, SetFact,
     UnknownUse, Use,
 };
 use crate::check::known::Known;
-use crate::check::placeholders::modernise;
-use crate::check::repairs::fix as fix_of;
+use crate::check::placeholders::Modern;
 use crate::program::kind::{Checking, Described, Given, Kind, PromptOf};
 use crate::program::output::Output;
 use crate::program::program::{Step, Steps};
@@ -29,12 +27,11 @@ use crate::script::fields::{Fields, Words, shortened};
 use crate::script::findings::Findings;
 use crate::script::read;
 use crate::script::script::RawAction;
-use crate::source::diagnostic::{Diagnostic, Edit};
-use crate::source::misreading::quote;
+use crate::source::diagnostic::Diagnostic;
 use crate::source::near::near_miss;
 use crate::source::span::{Span, Spanned};
 use crate::source::text::SourceFile;
-use crate::source::yaml::{Entry, Node, NodeKind, ScalarStyle, locate_bytes};
+use crate::source::yaml::{Entry, Node, NodeKind};
 use crate::value::declared::DeclaredType;
 use crate::value::scopes::Scope;
 

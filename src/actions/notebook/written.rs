@@ -223,7 +223,7 @@ impl<'r, 'f> Reading<'r, 'f> {
             inner.text("name");
             inner.items("stages", "stage", |stage| {
                 stage.about();
-                stage.items("steps", "step", Reading::about);
+                stage.items("steps", "step", |step| step.about());
             });
         });
         self.put(name, part);
@@ -231,7 +231,7 @@ impl<'r, 'f> Reading<'r, 'f> {
 
     /// The steps of a stage.
     pub fn steps(&mut self, name: &'static str) {
-        self.required_items(name, "step", Reading::about);
+        self.required_items(name, "step", |step| step.about());
     }
 
     /// What a stage and a step tell of themselves.
