@@ -13,5 +13,22 @@ pub mod use_skill;
 use crate::program::kind::Kind;
 
 /// Every kind that a script may use. Adding one is a file, a line here, a schema and a page.
-pub static KINDS: &[&dyn Kind] =
-    &[&ai_say::AiSay, &ai_ask::AiAsk, &ai_think::AiThink, &set::Set, &condition::Condition, &use_skill::UseSkill];
+pub static KINDS: &[&dyn Kind] = &[
+    &ai_say::AiSay,
+    &ai_ask::AiAsk,
+    &ai_think::AiThink,
+    &set::Set,
+    &condition::Condition,
+    &use_skill::UseSkill,
+    &notebook::add::Add,
+    &notebook::exec::Exec,
+    &notebook::is_thinking::IsThinking,
+    &notebook::finish_thinking::FinishThinking,
+    &notebook::new_chapter::NewChapter,
+    &notebook::new_section::NewSection,
+    &notebook::update_title::UpdateTitle,
+    &notebook::update_workflow::UpdateWorkflow,
+    &notebook::update_stage_steps::UpdateStageSteps,
+    &notebook::end_phase::EndPhase,
+    &notebook::next_event::NextEvent,
+];

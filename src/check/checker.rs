@@ -8,14 +8,12 @@ use serde_json::Value;
 
 use crate::check::check::Against;
 use crate::check::declarations::reserved;
-use crate::check::expressions::unknown_name_of;
 use crate::check::facts::{
-    ActionFact, At, Body, By, CallFact, Definition, How, OutputFact, Place, PromptFact, Role, Seen, SetFact, TextFact,
+    ActionFact, At, Body, By, CallFact, Definition, How, OutputFact, Place, PromptFact, Role, Seen, SetFact,
     UnknownUse, Use,
 };
 use crate::check::known::Known;
-use crate::check::placeholders::modernise;
-use crate::check::repairs::fix as fix_of;
+use crate::check::placeholders::Modern;
 use crate::program::kind::{Checking, Described, Given, Kind, PromptOf};
 use crate::program::output::Output;
 use crate::program::program::{Step, Steps};
@@ -29,40 +27,24 @@ use crate::script::fields::{Fields, Words, shortened};
 use crate::script::findings::Findings;
 use crate::script::read;
 use crate::script::script::RawAction;
-use crate::source::diagnostic::{Diagnostic, Edit};
-use crate::source::misreading::quote;
+use crate::source::diagnostic::Diagnostic;
 use crate::source::near::near_miss;
 use crate::source::span::{Span, Spanned};
 use crate::source::text::SourceFile;
-use crate::source::yaml::{Entry, Node, NodeKind, ScalarStyle, locate_bytes};
+use crate::source::yaml::{Entry, Node, NodeKind};
 use crate::value::declared::DeclaredType;
 use crate::value::scopes::Scope;
 
 /// Kinds of the language that come with later releases.
-pub const LATER_KINDS: [&str; 18] = [
+pub const LATER_KINDS: [&str; 7] = [
     "parallel",
     "approval",
     "command",
     "read_file",
     "write_file",
-    "add",
-    "exec",
-    "is_thinking",
-    "finish_thinking",
-    "new_chapter",
-    "new_section",
-    "update_title",
-    "update_workflow",
-    "update_stage_steps",
-    "end_phase",
-    "next_event",
     "behavior_loop",
     "ai_act",
 ];
-
-/// What to do about a text that minijinja cannot read, where nothing more exact is known.
-const TEXT_HELP: &str = "every `{{` needs its `}}`, every `{%` its `%}`, every `{% if … %}` its `{% endif %}`; \
-                         braces that a person should read are written `{{ '{{' }}`";
 
 /// For so many unknown names a near one is looked for; see [`Findings::may_advise`].
 const MOST_ADVISED: usize = 1_000;
@@ -303,88 +285,15 @@ impl Checker<'_> {
         let (defined_before, at, order) = (self.seen.definitions.len(), self.here(), self.seen.tick());
         self.seen.uses.push(Use { name: name.to_owned(), place, at, by, optional, defined_before, order });
     }
-
-    fn older_placeholder(&self, words: &Words, range: &Range<usize>, today: &str) {
-        let older = words.text.get(range.clone()).unwrap_or_default();
-        let span = locate_bytes(self.file, &words.node, range.clone());
-        let message = format!("`{older}` is an older spelling of `{today}`");
-        let diagnostic = Diagnostic::warning("deprecated-placeholder", message, self.file, span);
-        let plain = words.node.as_scalar().is_some_and(|scalar| scalar.style == ScalarStyle::Plain);
-        let here = vec![Edit::replace(span, today)];
-        let (help, edits) = if plain && range.start == 0 {
-            // YAML reads a plain text that begins with `{` as a mapping.
-            let all = self.file.slice(words.node.span);
-            let edits = match all.strip_prefix(older) {
-                // With both kinds of quotes in it, the text is written anew.
-                Some(rest) if all.contains(['"', '\\']) && all.contains('\'') => {
-                    vec![Edit::replace(words.node.span, format!("'{today}{}'", rest.replace('\'', "''")))]
-                }
-                _ => quote(self.file, words.node.span).edits.into_iter().chain(here).collect(),
-            };
-            (format!("write `{today}`, and put quotes around the whole text"), edits)
-        } else {
-            (format!("write `{today}`"), here)
-        };
-        let diagnostic = diagnostic.with_help(help.as_str());
-        // Where its place inside of the text cannot be told, the span is that of the whole.
-        let placed = span != words.node.span || self.file.slice(span) == older;
-        self.findings.report(if placed { diagnostic.with_sure_fix(help, edits) } else { diagnostic });
-    }
-}
-
-/// What to do about a text that minijinja cannot read, by what it says.
-fn text_advice(message: &str) -> Option<&'static str> {
-    if message.contains("unexpected end of variable block") {
-        return Some("put a name between the braces, as in `{{ user_name }}`");
-    }
-    if message.contains("expected end of variable block") {
-        return Some("a placeholder is one name or expression between `{{` and `}}`");
-    }
-    message
-        .contains("unexpected end of input")
-        .then_some("close `{% if … %}` with `{% endif %}`, `{% for … %}` with `{% endfor %}`")
 }
 
 impl Checking for Checker<'_> {
     fn text(&mut self, words: &Words) -> Option<Text> {
-        let known = |name: &str| self.known.knows(name) || ENGINE_NAMES.contains(&name);
-        let modern = modernise(&words.text, known);
-        for (range, today) in &modern.replaced {
-            // An unknown name is an error of its own, and its remedy is another name.
-            if known(today.trim_matches(['{', '}', ' '])) {
-                self.older_placeholder(words, range, today);
-            }
-        }
-        let place = |range: &Range<usize>| locate_bytes(self.file, &words.node, modern.original(range));
-        match self.texts.add(&modern.text) {
-            Ok(text) => {
-                for name in text.names() {
-                    let original = modern.original(&name.range);
-                    let older = modern.replaced.iter().any(|(range, _)| *range == original);
-                    let place = Place::Within(Arc::clone(&words.node), original);
-                    self.used(&name.name, place, By::Text, name.optional, !older);
-                }
-                let at = self.here();
-                self.seen.texts.push(TextFact { text: text.clone(), node: Arc::clone(&words.node), at });
-                Some(text)
-            }
-            Err(error) => {
-                let span = error.range.as_ref().map_or(words.node.span, place);
-                let help = error.help.clone();
-                let help = help.unwrap_or_else(|| text_advice(&error.message).unwrap_or(TEXT_HELP).to_owned());
-                let diagnostic = match error.unknown {
-                    Some(what) => unknown_name_of(what, error.message.clone(), self.file, span),
-                    None => {
-                        let message = format!("this text cannot be read: {}", error.message);
-                        Diagnostic::error("text-syntax", message, self.file, span)
-                    }
-                };
-                let fix = error.repair.as_deref().filter(|_| modern.replaced.is_empty());
-                let fix = fix.and_then(|repair| fix_of(self.file, &words.node, 0, repair));
-                self.findings.report(diagnostic.with_help(help).with_fixes(fix));
-                None
-            }
-        }
+        self.author_text(words)
+    }
+
+    fn code(&mut self, words: &Words) -> Option<Text> {
+        self.compiled(words, &Modern::as_it_is(&words.text))
     }
 
     fn expression(&mut self, words: &Words) -> Option<Expr> {

@@ -2,6 +2,7 @@
 
 pub mod allow;
 pub mod allow_comments;
+pub mod author_texts;
 pub mod callables;
 pub mod calls;
 pub mod check;

@@ -15,6 +15,11 @@ pub struct Modern {
 }
 
 impl Modern {
+    /// A text that has no older placeholders, whatever stands in it.
+    pub fn as_it_is(text: &str) -> Self {
+        Self { text: text.to_owned(), ..Self::default() }
+    }
+
     /// Where `within` (bytes of the new text) stands in the original.
     pub fn original(&self, within: &Range<usize>) -> Range<usize> {
         if self.replaced.is_empty() {

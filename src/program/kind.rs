@@ -109,6 +109,9 @@ pub trait Checking {
     /// Compiles an author text; older placeholders are read, unknown names reported.
     fn text(&mut self, words: &Words) -> Option<Text>;
 
+    /// Compiles a text that is code of another language: `{{ name }}` stands for a value there too, and nothing else does.
+    fn code(&mut self, words: &Words) -> Option<Text>;
+
     /// Compiles an expression; unknown names are reported.
     fn expression(&mut self, words: &Words) -> Option<Expr>;
 

@@ -67,7 +67,10 @@ impl Fields<'_> {
                 known.retain(|name| !is_older_output(name));
                 known.sort_unstable();
                 known.dedup();
-                format!("known here: {}; keys of your own begin with `x-`", known.join(", "))
+                match known.is_empty() {
+                    true => "it has no fields at all; keys of your own begin with `x-`".to_owned(),
+                    false => format!("known here: {}; keys of your own begin with `x-`", known.join(", ")),
+                }
             }
         });
         let mut diagnostic = Diagnostic::error("unknown-key", message, self.file, entry.key.span).with_help(help);

@@ -1,9 +1,8 @@
-//! Where in its plan a session is, as its script has it: the plan begins as the phases and topics of the script, and entering
-//! another topic moves the location there.
+//! The plan with which a session begins: the phases and topics of its script.
 
 use serde_json::Map;
 
-use crate::notebook::state::{MOST_COMPLETED, STEP_RUNNING, State};
+use crate::notebook::state::State;
 use crate::notebook::workflow::{MOST_STAGES, MOST_STEPS, Stage, Step, Workflow};
 use crate::program::program::{Phase, Program, Topic};
 use crate::program::turn::Turn;
@@ -12,42 +11,7 @@ use crate::prompt::text::Text;
 
 /// Takes the topic of the turn for the step that the session is at, unless it is there since it entered it.
 pub fn enter(turn: &Turn<'_>, state: &mut State, at: &str) {
-    let home = format!("{}/{}", turn.phase.id, turn.topic.id);
-    if state.workflow.is_none() {
-        state.workflow = Some(plan(turn.program, &turn.names(1)));
-    }
-    if state.location.home == home {
-        return;
-    }
-    let location = &mut state.location;
-    let earlier = std::mem::replace(&mut location.home, home);
-    // What the plan itself moved on from is no longer where the script was.
-    let was = earlier.split_once('/').filter(|(stage, step)| {
-        location.stage_id.as_deref() == Some(*stage) && location.step_id.as_deref() == Some(*step)
-    });
-    if let Some((stage, step)) = was {
-        complete(&mut location.completed_steps, step);
-        if stage != turn.phase.id {
-            complete(&mut location.completed_stages, stage);
-        }
-    }
-    location.completed_steps.retain(|step| *step != turn.topic.id);
-    location.completed_stages.retain(|stage| *stage != turn.phase.id);
-    location.stage_id = Some(turn.phase.id.clone());
-    location.step_id = Some(turn.topic.id.clone());
-    location.behavior_id = None;
-    location.behavior_iteration = 0;
-    STEP_RUNNING.clone_into(&mut state.fsm.state);
-    state.fsm.last_transition = Some("START_STEP".to_owned());
-    state.fsm.timestamp = Some(at.to_owned());
-}
-
-fn complete(completed: &mut Vec<String>, id: &str) {
-    if !completed.iter().any(|other| other == id) {
-        completed.push(id.to_owned());
-    }
-    let over = completed.len().saturating_sub(MOST_COMPLETED);
-    completed.drain(..over);
+    state.enter_home(&turn.phase.id, &turn.topic.id, || plan(turn.program, &turn.names(1)), at);
 }
 
 /// The phases and topics of a script as a plan.

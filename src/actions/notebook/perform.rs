@@ -90,6 +90,20 @@ pub struct Done {
     /// What to do about that.
     #[serde(skip)]
     pub help: Option<String>,
+    /// Of code that was interrupted: whether the author, or a person, lets the action fail for it.
+    #[serde(skip)]
+    pub given_up: bool,
+}
+
+/// How code ended, as a word.
+pub const fn ending(ended: Ended) -> &'static str {
+    match ended {
+        Ended::Ok => "ok",
+        Ended::Error => "error",
+        Ended::TimedOut => "timed_out",
+        Ended::Died => "died",
+        Ended::Interrupted => "interrupted",
+    }
 }
 
 impl Done {
@@ -136,15 +150,20 @@ impl Running {
         }
     }
 
-    /// That the code runs is announced; the turn that finds the effect runs it.
-    pub fn announced(self) -> Step {
+    /// As what its running is announced.
+    pub fn announcement(&self) -> Announced {
         let summary = match self.mended {
             0 => format!("runs the code of `{}`", self.cell_id),
             times => {
                 format!("runs the code of `{}`, mended by a model ({times} of at most {})", self.cell_id, debug::MOST)
             }
         };
-        Step::On(Flow::Effect(Announced { kind: EXEC, summary }), Box::new(self))
+        Announced { kind: EXEC, summary }
+    }
+
+    /// That the code runs is announced; the turn that finds the effect runs it.
+    pub fn announced(self) -> Step {
+        Step::On(Flow::Effect(self.announcement()), Box::new(self))
     }
 }
 

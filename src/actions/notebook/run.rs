@@ -11,22 +11,45 @@ use crate::notebook::apply::ran;
 use crate::notebook::cell::{Cell, Ended};
 use crate::notebook::kernel::contract::{Execution, KernelError};
 use crate::program::action::ActionError;
+use crate::program::interrupted::{Decision, decide};
 use crate::program::turn::Turn;
 
 /// The most characters of the name of an error that a result repeats.
 const MOST_NAME: usize = 60;
 
-/// One turn of a cell that runs.
+/// One turn of a cell that runs: its effect is announced, or due, or was interrupted.
 pub async fn run(turn: &Turn<'_>, running: Running) -> Result<Step, ActionError> {
-    if turn.effect.is_none() {
-        return Ok(running.announced());
+    match decide(turn, || running.announcement()) {
+        Decision::First(flow) => Ok(Step::On(flow, Box::new(running))),
+        Decision::Carry => {
+            let Some(cell) = turn.cell(&running.cell_id).await? else {
+                turn.close_effect("the cell is not there");
+                let message = "the cell is no longer in the notebook".to_owned();
+                return Ok(Step::Done(Box::new(refused(turn, running, "no-such-cell", message))));
+            };
+            execute(turn, running, cell).await
+        }
+        Decision::Skip => Ok(Step::Done(Box::new(interrupted(turn, running).await?))),
+        Decision::Fail => {
+            let done = interrupted(turn, running).await?;
+            Ok(Step::Done(Box::new(Done { given_up: true, ..done })))
+        }
     }
-    let Some(cell) = turn.cell(&running.cell_id).await? else {
-        turn.close_effect("the cell is not there");
-        let message = "the cell is no longer in the notebook".to_owned();
-        return Ok(Step::Done(Box::new(refused(turn, running, "no-such-cell", message))));
+}
+
+/// Code that was cut off, and does not run again: nobody knows how far it came, and its cell says so.
+async fn interrupted(turn: &Turn<'_>, running: Running) -> Result<Done, ActionError> {
+    if let Some(cell) = turn.cell(&running.cell_id).await? {
+        turn.put_cell(Cell { ended: Some(Ended::Interrupted), ..cell });
+    }
+    let done = Done {
+        ended: Some(Ended::Interrupted),
+        cell_id: Some(running.cell_id),
+        ..running.so_far
     };
-    execute(turn, running, cell).await
+    let done = done.failed(turn, &running.how, "Code execution was interrupted");
+    tell(turn, EXEC, running.how.by, &done, vec![]);
+    Ok(done)
 }
 
 async fn execute(turn: &Turn<'_>, mut running: Running, cell: Cell) -> Result<Step, ActionError> {

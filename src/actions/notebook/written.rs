@@ -6,6 +6,8 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use crate::notebook::action::{Action, Fault, Read, read};
+use crate::notebook::apply::Refusal;
+use crate::notebook::workflow::check_steps;
 use crate::program::action::ActionError;
 use crate::program::kind::Checking;
 use crate::program::turn::Turn;
@@ -90,13 +92,15 @@ pub struct Reading<'r, 'f> {
     pub checking: &'r mut dyn Checking,
     parts: Vec<(String, Part)>,
     mistakes: usize,
+    /// Whether a field is missing that must be there.
+    lacks: bool,
 }
 
 impl<'r, 'f> Reading<'r, 'f> {
     /// Begins to read.
     pub fn new(fields: &'r Fields<'f>, checking: &'r mut dyn Checking) -> Self {
         let mistakes = fields.findings().mistakes();
-        Self { fields, checking, parts: vec![], mistakes }
+        Self { fields, checking, parts: vec![], mistakes, lacks: false }
     }
 
     fn put(&mut self, name: &str, part: Option<Part>) {
@@ -109,25 +113,23 @@ impl<'r, 'f> Reading<'r, 'f> {
         self.put(name, text.map(Part::Text));
     }
 
-    /// A text that must be there. Gives whether it is.
-    pub fn required_text(&mut self, name: &'static str) -> bool {
-        let text = self.fields.required_words(name).and_then(|words| self.filled(name, words));
-        let text = text.and_then(|words| self.checking.text(&words));
-        let there = text.is_some();
+    /// A text that must be there.
+    pub fn required_text(&mut self, name: &'static str) {
+        let words = self.fields.required_words(name).and_then(|words| self.filled(name, words));
+        let text = words.and_then(|words| self.checking.text(&words));
+        self.lacks |= text.is_none();
         self.put(name, text.map(Part::Text));
-        there
     }
 
-    /// A text that is code where `code` says so: in it, braces of one kind are those of its language.
-    pub fn required_content(&mut self, name: &'static str, code: bool) -> bool {
+    /// A text that must be there, and that is code where `code` says so: single braces are then those of its language.
+    pub fn required_content(&mut self, name: &'static str, code: bool) {
         if !code {
             return self.required_text(name);
         }
-        let text = self.fields.required_words(name).and_then(|words| self.filled(name, words));
-        let text = text.and_then(|words| self.checking.code(&words));
-        let there = text.is_some();
+        let words = self.fields.required_words(name).and_then(|words| self.filled(name, words));
+        let text = words.and_then(|words| self.checking.code(&words));
+        self.lacks |= text.is_none();
         self.put(name, text.map(Part::Text));
-        there
     }
 
     /// A text in which something stands.
@@ -179,7 +181,7 @@ impl<'r, 'f> Reading<'r, 'f> {
         let (file, findings) = (self.fields.file(), self.fields.findings());
         let what = format!("`metadata` of {}", self.fields.what());
         let Some(fields) = Fields::of(node, what, file, findings) else { return false };
-        let mut inner = Reading { fields: &fields, checking: &mut *self.checking, parts: vec![], mistakes: self.mistakes };
+        let mut inner = Reading { fields: &fields, checking: &mut *self.checking, parts: vec![], mistakes: self.mistakes, lacks: false };
         for name in ["is_step", "is_chapter", "is_section", "finished_thinking"] {
             inner.truth(name);
         }
@@ -213,12 +215,15 @@ impl<'r, 'f> Reading<'r, 'f> {
 
     /// A whole plan: `{ name, stages: [{ id, name, goal, description, steps }] }`.
     pub fn plan(&mut self, name: &'static str) {
-        let Some(node) = self.fields.required(name) else { return };
+        let Some(node) = self.fields.required(name) else {
+            self.lacks = true;
+            return;
+        };
         let part = self.inner(node, format!("`{name}` of {}", self.fields.what()), |inner| {
             inner.text("name");
             inner.items("stages", "stage", |stage| {
                 stage.about();
-                stage.items("steps", "step", Reading::about);
+                stage.items("steps", "step", |step| step.about());
             });
         });
         self.put(name, part);
@@ -226,7 +231,7 @@ impl<'r, 'f> Reading<'r, 'f> {
 
     /// The steps of a stage.
     pub fn steps(&mut self, name: &'static str) {
-        self.required_items(name, "step", Reading::about);
+        self.required_items(name, "step", |step| step.about());
     }
 
     /// What a stage and a step tell of themselves.
@@ -257,6 +262,7 @@ impl<'r, 'f> Reading<'r, 'f> {
 
     fn required_items(&mut self, name: &'static str, what: &str, read: fn(&mut Reading<'_, '_>)) {
         let items = self.fields.required_list(name).unwrap_or_default();
+        self.lacks |= items.is_empty();
         let mut parts = Vec::new();
         for item in items {
             if let (Some(id), NodeKind::Scalar(_)) = (item.as_scalar(), &item.kind) {
@@ -270,7 +276,7 @@ impl<'r, 'f> Reading<'r, 'f> {
 
     fn inner(&mut self, node: &Node, what: String, read: impl FnOnce(&mut Reading<'_, '_>)) -> Option<Part> {
         let fields = Fields::of(node, what, self.fields.file(), self.fields.findings())?;
-        let mut inner = Reading { fields: &fields, checking: &mut *self.checking, parts: vec![], mistakes: self.mistakes };
+        let mut inner = Reading { fields: &fields, checking: &mut *self.checking, parts: vec![], mistakes: self.mistakes, lacks: false };
         read(&mut inner);
         let parts = inner.parts;
         fields.finish();
@@ -279,24 +285,32 @@ impl<'r, 'f> Reading<'r, 'f> {
 
     /// The action, when nothing was wrong. What the reader of actions says of it is reported where it stands.
     pub fn finish(self, kind: &'static str) -> Option<Written> {
-        let Self { fields, parts, mistakes, .. } = self;
-        if fields.findings().mistakes() > mistakes || fields.lacks_any() {
+        let Self { fields, parts, mistakes, lacks, .. } = self;
+        if lacks || fields.findings().mistakes() > mistakes {
             return None;
         }
         let written = Written { kind, fields: parts };
         // With the texts as they are written: what they become is seen when they are rendered.
         let value = written.value(&mut |text| Ok(text.source().to_owned())).ok()?;
-        let fault = match read(&value) {
-            Ok(Read::Known(action)) => match *action {
-                Action::UpdateWorkflow(ref plan) => plan.check().err().map(|refusal| (Some("updated_workflow"), refusal.message)),
-                _ => None,
+        let (slug, field, message) = match read(&value) {
+            Ok(Read::Known(action)) => match held_together(&action) {
+                Some((field, refusal)) => ("invalid-id", Some(field), refusal.message),
+                None => return Some(written),
             },
-            Ok(Read::Other { .. }) => None,
-            Err(Fault { field, message }) => Some((field, message)),
+            Ok(Read::Other { .. }) => return Some(written),
+            Err(Fault { field, message }) => ("wrong-type", field, message),
         };
-        let Some((field, message)) = fault else { return Some(written) };
         let span = field.and_then(|field| fields.take(field)).map_or(fields.span(), |node| node.span);
-        fields.findings().report(Diagnostic::error("notebook-action", message, fields.file(), span));
+        fields.findings().report(Diagnostic::error(slug, message, fields.file(), span));
         None
+    }
+}
+
+/// What keeps the plan of an action from holding together: an id that stands twice, or too much of something.
+fn held_together(action: &Action) -> Option<(&'static str, Refusal)> {
+    match action {
+        Action::UpdateWorkflow(plan) => plan.check().err().map(|refusal| ("updated_workflow", refusal)),
+        Action::UpdateStageSteps(_, steps) => check_steps(steps).err().map(|refusal| ("updated_steps", refusal)),
+        _ => None,
     }
 }
