@@ -1,6 +1,7 @@
 //! The command line: one file a subcommand, and the readers of events for a terminal, a pipe and a program.
 
 pub mod arguments;
+pub mod cells;
 pub mod cli;
 pub mod commands;
 pub mod completions;
@@ -8,6 +9,7 @@ pub mod doctor;
 pub mod drive;
 pub mod exit;
 pub mod explain;
+pub mod export;
 pub mod front;
 pub mod graph;
 pub mod help;
@@ -17,6 +19,7 @@ pub mod json;
 pub mod language;
 pub mod line_editor;
 pub mod lines;
+pub mod live_notebook;
 pub mod man;
 pub mod mended;
 pub mod migrate;

@@ -16,6 +16,7 @@ pub mod history;
 pub mod markdown;
 pub mod mend;
 pub mod models;
+pub mod notebook_file;
 pub mod pin;
 pub mod portable;
 pub mod project;
