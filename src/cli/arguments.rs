@@ -112,6 +112,9 @@ pub struct Run {
     /// Where sessions are kept [default: .bcc/sessions.db of the project]
     #[arg(long, value_name = "PATH")]
     pub store: Option<PathBuf>,
+    /// Keep this file the notebook of the session while it goes on: .ipynb, .md or .html
+    #[arg(long, value_name = "FILE")]
+    pub notebook: Option<PathBuf>,
     /// Write every event as one JSON object a line
     #[arg(long)]
     pub json: bool,
@@ -238,12 +241,15 @@ pub enum Sessions {
     Export {
         /// The session
         id: String,
-        /// The format
-        #[arg(long, value_enum, default_value_t = Format::Json)]
-        format: Format,
+        /// The format [default: the one that FILE ends with, else json]
+        #[arg(long, value_enum)]
+        format: Option<Format>,
         /// With prompts and raw replies
         #[arg(long)]
         calls: bool,
+        /// Write it to this file, and not to standard output
+        #[arg(short, long, value_name = "FILE")]
+        output: Option<PathBuf>,
         #[command(flatten)]
         #[allow(missing_docs)]
         store: Store,
@@ -302,6 +308,9 @@ pub struct Resume {
     /// How `--replay` finds its replies
     #[arg(long, value_enum, requires = "replay")]
     pub replay_by: Option<ReplayBy>,
+    /// Keep this file the notebook of the session while it goes on: .ipynb, .md or .html
+    #[arg(long, value_name = "FILE")]
+    pub notebook: Option<PathBuf>,
     /// Trust the project's bcc-script.toml for this run
     #[arg(long)]
     pub trust: bool,
@@ -380,6 +389,10 @@ pub enum ReplayBy {
 pub enum Format {
     /// The document of INTERFACES.md
     Json,
-    /// The transcript as markdown
+    /// The notebook as markdown; of a session without cells, the transcript
     Md,
+    /// The notebook as a page of HTML; of a session without cells, the transcript
+    Html,
+    /// The notebook for Jupyter, nbformat 4.5
+    Ipynb,
 }

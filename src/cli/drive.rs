@@ -7,6 +7,7 @@ use crate::cli::commands::commands::command;
 use crate::cli::exit::Exit;
 use crate::cli::front::Front;
 use crate::cli::input::Input;
+use crate::cli::live_notebook::LiveNotebook;
 use crate::cli::signals::Signals;
 use crate::engine::error::EngineError;
 use crate::engine::shell::quoted;
@@ -21,6 +22,8 @@ pub struct ResumeHint {
     pub trust: bool,
     /// Where the session is recorded.
     pub record: Option<PathBuf>,
+    /// The file that is kept as its notebook.
+    pub notebook: Option<PathBuf>,
 }
 
 /// Drives `session` to its end or its next rest.
@@ -32,18 +35,28 @@ pub async fn drive(
     archive: &dyn Archive,
     front: Front,
     hint: &ResumeHint,
+    mut notebook: LiveNotebook,
 ) -> Result<Exit, EngineError> {
     let mut signals =
         Signals::new().map_err(|error| EngineError::failed(format!("signals cannot be listened to: {error}")))?;
     let mut source = front.source();
     let resume = hint.command(&session.id);
+    notebook.begin(&session.id);
     loop {
-        let pause = tokio::select! {
-            biased;
-            () = signals.any() => return Ok(interrupted(front, &resume)),
-            pause = session.advance() => pause?,
+        let pause = {
+            let mut advance = std::pin::pin!(session.advance());
+            loop {
+                tokio::select! {
+                    biased;
+                    () = signals.any() => break None,
+                    pause = &mut advance => break Some(pause),
+                    () = notebook.due() => notebook.write(archive, front).await,
+                }
+            }
         };
-        match pause {
+        notebook.catch_up(archive, front).await;
+        let Some(pause) = pause else { return Ok(interrupted(front, &resume)) };
+        match pause? {
             Pause::Waiting => {}
             Pause::Completed => {
                 if front == Front::Terminal {
@@ -109,6 +122,10 @@ impl ResumeHint {
         }
         if let Some(file) = &self.record {
             command.push_str(" --record ");
+            command.push_str(&quoted(file));
+        }
+        if let Some(file) = &self.notebook {
+            command.push_str(" --notebook ");
             command.push_str(&quoted(file));
         }
         command

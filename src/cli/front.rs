@@ -42,7 +42,7 @@ impl Front {
     pub fn observer(self) -> Arc<dyn Observer> {
         match self {
             Self::Terminal => Arc::new(Terminal::default()),
-            Self::Piped => Arc::new(Piped),
+            Self::Piped => Arc::new(Piped::default()),
             Self::Json => Arc::new(JsonLines),
         }
     }

@@ -1,6 +1,7 @@
 //! The command line: one file a subcommand, and the readers of events for a terminal, a pipe and a program.
 
 pub mod arguments;
+pub mod cells;
 pub mod cli;
 pub mod commands;
 pub mod completions;
@@ -9,6 +10,7 @@ pub mod drive;
 pub mod exit;
 pub mod explain;
 pub mod findings;
+pub mod export;
 pub mod front;
 pub mod graph;
 pub mod help;
@@ -18,6 +20,7 @@ pub mod json;
 pub mod language;
 pub mod line_editor;
 pub mod lines;
+pub mod live_notebook;
 pub mod man;
 pub mod mended;
 pub mod migrate;

@@ -1,16 +1,21 @@
-//! Piped: the AI's words go to standard output and nothing else does.
+//! Piped: the AI's words and the cells of a notebook go to standard output and nothing else does.
 
 use std::io::{IsTerminal, Write};
+use std::sync::{Mutex, PoisonError};
 
 use serde_json::Value;
 
+use crate::cli::cells::CellView;
+use crate::cli::language::chosen;
 use crate::cli::report;
 use crate::cli::terminal::plain;
 use crate::program::event::{Delta, Observer};
 
-/// Writes the AI's words.
+/// Writes the AI's words, and the cells of a notebook.
 #[derive(Debug, Default)]
-pub struct Piped;
+pub struct Piped {
+    cells: Mutex<CellView>,
+}
 
 impl Observer for Piped {
     fn committed(&self, kind: &str, line: &str) {
@@ -24,6 +29,15 @@ impl Observer for Piped {
                     "waiting" if text("for") == "interrupted_effect" => write(text("prompt")),
                     _ => {}
                 }
+            }
+            "cell" | "notebook_action" => {
+                let mut cells = self.cells.lock().unwrap_or_else(PoisonError::into_inner);
+                let Some(lines) = cells.lines(kind, line, chosen()) else { return };
+                let mut output = std::io::stdout().lock();
+                for (_, line) in lines {
+                    let _ = output.write_all(format!("{}\n", plain(&line)).as_bytes());
+                }
+                let _ = output.flush();
             }
             "error" => {
                 let Ok(event) = serde_json::from_str::<Value>(line) else { return };

@@ -6,6 +6,7 @@ use crate::cli::arguments::{ReplayBy, Run};
 use crate::cli::drive::{ResumeHint, drive};
 use crate::cli::exit::Exit;
 use crate::cli::front::Front;
+use crate::cli::live_notebook::LiveNotebook;
 use crate::cli::report;
 use crate::engine::engine::{Engine, RunRequest, store_path};
 use crate::engine::environment::Environment;
@@ -30,6 +31,7 @@ async fn begin(options: Run, environment: Environment, front: Front) -> Result<E
     let store = options.store.as_deref();
     let options_trust = options.trust;
     let path = store_path(&project, &environment, store);
+    let notebook = LiveNotebook::asked(options.notebook.as_deref(), options.session.as_deref())?;
     let request = RunRequest {
         file: options.file,
         session: options.session,
@@ -44,16 +46,17 @@ async fn begin(options: Run, environment: Environment, front: Front) -> Result<E
         replay: replayed(options.replay.as_deref(), options.replay_by),
     };
     let store_hint = needs_store(&path, &environment).then(|| path.clone());
-    let hint = ResumeHint { store: store_hint, trust: options_trust, record: request.record.clone() };
+    let record = request.record.clone();
+    let hint = ResumeHint { store: store_hint, trust: options_trust, record, notebook: options.notebook };
     let budget = asked(&options.budget)?;
     let loaded = Loaded::of(&project, &request)?;
     let engine = Engine::with_store(project, environment.clone(), store)?.with_budget(budget);
-    let opened = engine.run_loaded(loaded, &request, front.observer()).await?;
+    let opened = engine.run_loaded(loaded, &request, notebook.observer(front.observer())).await?;
     report::warnings(&opened.diagnostics);
     for notice in &opened.notices {
         report::quiet(notice);
     }
-    drive(opened.session, engine.archive().as_ref(), front, &hint).await
+    drive(opened.session, engine.archive().as_ref(), front, &hint, notebook).await
 }
 
 /// What `--replay` and `--replay-by` ask for.

@@ -10,12 +10,14 @@ use crate::archive::contract::Archive;
 use crate::archive::error::ArchiveError;
 use crate::archive::rows::SessionRow;
 use crate::archive::sqlite::open::{open, open_read_only};
-use crate::cli::arguments::{Format, Resume, Sessions, Store};
+use crate::cli::arguments::{Resume, Sessions, Store};
 use crate::cli::drive::{ResumeHint, drive};
 use crate::cli::exit::Exit;
+use crate::cli::export::export_as;
 use crate::cli::front::Front;
 use crate::cli::json::{self, CatchUp};
 use crate::cli::language::{chosen, filled, said};
+use crate::cli::live_notebook::LiveNotebook;
 use crate::cli::report;
 use crate::cli::run::{asked, needs_store, replayed};
 use crate::cli::terminal::plain;
@@ -26,10 +28,10 @@ use crate::engine::environment::Environment;
 use crate::engine::error::EngineError;
 use crate::engine::export::export;
 use crate::engine::markdown::markdown;
+use crate::engine::notebook_file::outline::outline;
 use crate::engine::project::{Project, absolute};
 use crate::engine::used::{told, used};
 use crate::program::event::Observer;
-use crate::words::language::Language;
 
 /// How many events are written again at a time: one may hold a prompt and a reply of megabytes.
 const PAGE: usize = 64;
@@ -45,23 +47,18 @@ pub async fn sessions(command: Sessions, environment: Environment) -> Result<Exi
             let archive = existing(&store, &environment, Access::Read)?;
             let document = export(archive.as_ref(), &id, false).await?;
             print(&if calls { table(&document, chosen()) } else { markdown(&document, chosen()) })?;
+            if !calls && let Some(notebook) = outline(archive.as_ref(), &id, chosen()).await? {
+                print(&format!("\n{notebook}"))?;
+            }
             Ok(Exit::Done)
         }
         Sessions::Resume(options) => {
             let front = Front::of(options.json);
             front.told(resume(options, environment, front).await)
         }
-        Sessions::Export { id, format, calls, store } => {
+        Sessions::Export { id, format, calls, output, store } => {
             let archive = existing(&store, &environment, Access::Read)?;
-            let document = export(archive.as_ref(), &id, calls).await?;
-            match format {
-                Format::Json => {
-                    let text = serde_json::to_string_pretty(&document);
-                    print(&text.map_err(|error| EngineError::failed(error.to_string()))?)?;
-                }
-                Format::Md => print(&markdown(&document, Language::English))?,
-            }
-            Ok(Exit::Done)
+            export_as(archive.as_ref(), &id, format, calls, output.as_deref()).await
         }
         Sessions::Delete { id, store } => {
             let archive = existing(&store, &environment, Access::Write)?;
@@ -138,6 +135,7 @@ async fn resume(options: Resume, environment: Environment, front: Front) -> Resu
             .with_help("say where the store is with `--store`"));
     }
     let budget = asked(&options.budget)?;
+    let notebook = LiveNotebook::asked(options.notebook.as_deref(), Some(&options.id))?;
     let engine = Engine::with_store(project, environment.clone(), Some(&path))?.with_budget(budget);
     let request = ResumeRequest {
         model: options.model,
@@ -145,21 +143,27 @@ async fn resume(options: Resume, environment: Environment, front: Front) -> Resu
         replay: replayed(options.replay.as_deref(), options.replay_by),
     };
     let opened = match options.after {
-        None => engine.resume_as(&options.id, &request, front.observer()).await?,
-        Some(after) => resume_after(&engine, &options.id, &request, after).await?,
+        None => engine.resume_as(&options.id, &request, notebook.observer(front.observer())).await?,
+        Some(after) => resume_after(&engine, &options.id, &request, after, &notebook).await?,
     };
     for notice in &opened.notices {
         report::quiet(notice);
     }
     let store = needs_store(&path, &environment).then_some(path);
-    let hint = ResumeHint { store, trust: options.trust, record: options.record };
-    drive(opened.session, engine.archive().as_ref(), front, &hint).await
+    let hint = ResumeHint { store, trust: options.trust, record: options.record, notebook: options.notebook };
+    drive(opened.session, engine.archive().as_ref(), front, &hint, notebook).await
 }
 
 /// Takes hold of the session first: nobody else can then commit anything between what is written again and what follows.
-async fn resume_after(engine: &Engine, id: &str, request: &ResumeRequest, after: u64) -> Result<Opened, EngineError> {
+async fn resume_after(
+    engine: &Engine,
+    id: &str,
+    request: &ResumeRequest,
+    after: u64,
+    notebook: &LiveNotebook,
+) -> Result<Opened, EngineError> {
     let observer = Arc::new(CatchUp::default());
-    let opened = engine.resume_as(id, request, Arc::clone(&observer) as Arc<dyn Observer>).await;
+    let opened = engine.resume_as(id, request, notebook.observer(Arc::clone(&observer) as Arc<dyn Observer>)).await;
     // A session that is over cannot be resumed, but what was missed of its end can be told.
     if !matches!(opened, Err(EngineError::Failed { .. })) {
         let archive = engine.archive().as_ref();

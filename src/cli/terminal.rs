@@ -5,7 +5,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde_json::Value;
 
-use crate::cli::language::{filled, said};
+use crate::cli::cells::{CellView, Look};
+use crate::cli::language::{chosen, filled, said};
 use crate::program::event::{Delta, Observer};
 
 /// Shows a conversation.
@@ -22,6 +23,7 @@ struct Shown {
     place: String,
     /// The message that is being shown, and what of it.
     message: Option<(String, String)>,
+    cells: CellView,
 }
 
 impl Terminal {
@@ -45,6 +47,8 @@ impl Observer for Terminal {
                 | "budget_reached"
                 | "error"
                 | "waiting"
+                | "cell"
+                | "notebook_action"
         ) {
             return;
         }
@@ -85,6 +89,12 @@ impl Observer for Terminal {
                 if !text("help").is_empty() {
                     quiet(&plain(&filled("help: {help}", &[("help", &said(text("help")))])));
                 }
+            }
+            "cell" | "notebook_action" => {
+                let Some(lines) = shown.cells.lines(kind, line, chosen()) else { return };
+                shown.end_line();
+                shown.header();
+                lines.iter().for_each(|(look, line)| print(&format!("{}\n", looking(*look, &plain(line)))));
             }
             // A resumed session tells again what it waits for; the words before it were not shown by this process.
             // So is a question about an outside effect, which is no message of the conversation.
@@ -207,6 +217,16 @@ fn print(text: &str) {
 /// A line in a quiet colour.
 pub fn quiet(text: &str) {
     if color() { print(&format!("\u{1b}[2m{text}\u{1b}[0m\n")) } else { print(&format!("{text}\n")) }
+}
+
+/// A line of a cell in its colour.
+fn looking(look: Look, text: &str) -> String {
+    match look {
+        Look::Heading if color() => format!("\u{1b}[1m{text}\u{1b}[0m"),
+        Look::Quiet if color() => format!("\u{1b}[2m{text}\u{1b}[0m"),
+        Look::Error => red(text),
+        _ => text.to_owned(),
+    }
 }
 
 fn red(text: &str) -> String {

@@ -26,10 +26,7 @@ const CALL_FIELDS: [&str; 3] = ["llm_prompt", "llm_response", "raw_response"];
 /// # Errors
 /// When there is no such session, or its rows cannot be read.
 pub async fn export(archive: &dyn Archive, id: &str, calls: bool) -> Result<Value, EngineError> {
-    let row = archive.session(id).await?.ok_or_else(|| {
-        EngineError::usage(format!("there is no session `{id}` in this store"))
-            .with_help("`bcc-script sessions list` shows what there is")
-    })?;
+    let row = kept(archive, id).await?;
     let variables = archive.variables(id).await?;
     let user_variables = archive.user_variables(&row.user).await?;
     let mut outcomes = Vec::new();
@@ -70,6 +67,17 @@ pub async fn export(archive: &dyn Archive, id: &str, calls: bool) -> Result<Valu
     }
     mask(&mut export, &variables, &user_variables)?;
     Ok(export)
+}
+
+/// The row of a session.
+///
+/// # Errors
+/// When there is none of this id, or the store cannot be read.
+pub async fn kept(archive: &dyn Archive, id: &str) -> Result<SessionRow, EngineError> {
+    archive.session(id).await?.ok_or_else(|| {
+        EngineError::usage(format!("there is no session `{id}` in this store"))
+            .with_help("`bcc-script sessions list` shows what there is")
+    })
 }
 
 /// All events of one kind, as values.
@@ -140,12 +148,20 @@ fn scopes(rows: &[VariableRow], user_rows: &[VariableRow]) -> Result<Value, Engi
     Ok(Value::Object(scopes))
 }
 
-fn mask(export: &mut Value, rows: &[VariableRow], user_rows: &[VariableRow]) -> Result<(), EngineError> {
+/// What takes the sensitive values among these variables out of whatever is shown.
+///
+/// # Errors
+/// When one of them cannot be read.
+pub fn masker(rows: &[VariableRow], user_rows: &[VariableRow]) -> Result<Masker, EngineError> {
     let mut values = Vec::new();
     for row in rows.iter().chain(user_rows).filter(|row| row.sensitive) {
         values.push(parse(&row.value, "variable")?);
     }
-    let masker = Masker::new(&values);
+    Ok(Masker::new(&values))
+}
+
+fn mask(export: &mut Value, rows: &[VariableRow], user_rows: &[VariableRow]) -> Result<(), EngineError> {
+    let masker = masker(rows, user_rows)?;
     for (part, value) in export.as_object_mut().into_iter().flatten() {
         // Ids and times are the session's own and must stay what they are.
         match part.as_str() {

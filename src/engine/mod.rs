@@ -18,6 +18,7 @@ pub mod loaded;
 pub mod markdown;
 pub mod mend;
 pub mod models;
+pub mod notebook_file;
 pub mod pin;
 pub mod portable;
 pub mod project;

@@ -29,30 +29,90 @@ const MOST_LINKS: usize = 40;
 /// # Errors
 /// As the operating system has them; also for a directory, and for a file that is read-only. Nothing is left behind then.
 pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    match fs::metadata(path) {
-        Ok(metadata) if metadata.is_dir() => Err(io::Error::new(io::ErrorKind::IsADirectory, "it is a directory")),
-        Ok(metadata) if !metadata.is_file() || is_output(&metadata) => write_through(path, bytes),
-        Ok(_) => {
-            let real = fs::canonicalize(path)?;
-            let metadata = fs::metadata(&real)?;
-            if !may_be_written(&real, &metadata) {
-                return Err(io::Error::new(io::ErrorKind::PermissionDenied, "it is read-only"));
+    let mut replacing = Replacing::begin(path)?;
+    replacing.write_all(bytes)?;
+    replacing.finish()
+}
+
+/// [`replace`] piece by piece, for what need not be in memory as a whole. Dropped before [`Replacing::finish`], it leaves
+/// everything as it was.
+#[derive(Debug)]
+pub struct Replacing {
+    into: Into,
+}
+
+#[derive(Debug)]
+enum Into {
+    /// What is no file gets the bytes as they come.
+    Itself(File),
+    /// A file beside the one that it will be, and what that is already.
+    Place { beside: Beside, real: PathBuf, like: Option<Metadata> },
+}
+
+impl Replacing {
+    /// Begins to write what `path` will hold.
+    ///
+    /// # Errors
+    /// As [`replace`].
+    pub fn begin(path: &Path) -> io::Result<Self> {
+        let into = match fs::metadata(path) {
+            Ok(metadata) if metadata.is_dir() => {
+                return Err(io::Error::new(io::ErrorKind::IsADirectory, "it is a directory"));
             }
-            let beside = Beside::own(&real)?;
-            beside.write(bytes)?;
-            // A folder that several people share: the new file is then of the one who wrote it, as any other of theirs.
-            let _ = beside.belong_like(&metadata);
-            beside.be_as(&metadata)?;
-            beside.take_the_place_of(&real)
+            Ok(metadata) if !metadata.is_file() || is_output(&metadata) => Into::Itself(opened_through(path)?),
+            Ok(_) => {
+                let real = fs::canonicalize(path)?;
+                let metadata = fs::metadata(&real)?;
+                if !may_be_written(&real, &metadata) {
+                    return Err(io::Error::new(io::ErrorKind::PermissionDenied, "it is read-only"));
+                }
+                Into::Place { beside: Beside::own(&real)?, real, like: Some(metadata) }
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                let real = leads_to(path)?;
+                fs::create_dir_all(folder_of(&real))?;
+                Into::Place { beside: Beside::usual(&real)?, real, like: None }
+            }
+            Err(error) => return Err(error),
+        };
+        Ok(Self { into })
+    }
+
+    /// Everything is written: now it takes its place.
+    ///
+    /// # Errors
+    /// As [`replace`].
+    pub fn finish(mut self) -> io::Result<()> {
+        self.flush()?;
+        match self.into {
+            Into::Itself(_) => Ok(()),
+            Into::Place { beside, real, like } => {
+                beside.file.sync_all()?;
+                if let Some(metadata) = like {
+                    // A folder that several people share: the new file is then of the one who wrote it, as any other of theirs.
+                    let _ = beside.belong_like(&metadata);
+                    beside.be_as(&metadata)?;
+                }
+                beside.take_the_place_of(&real)
+            }
         }
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            let real = leads_to(path)?;
-            fs::create_dir_all(folder_of(&real))?;
-            let beside = Beside::usual(&real)?;
-            beside.write(bytes)?;
-            beside.take_the_place_of(&real)
+    }
+
+    fn file(&mut self) -> &File {
+        match &self.into {
+            Into::Itself(file) => file,
+            Into::Place { beside, .. } => &beside.file,
         }
-        Err(error) => Err(error),
+    }
+}
+
+impl Write for Replacing {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.file().write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file().flush()
     }
 }
 
@@ -73,12 +133,11 @@ fn is_output(metadata: &Metadata) -> bool {
     ["/dev/stdout", "/dev/stderr"].iter().any(|path| fs::metadata(path).is_ok_and(same))
 }
 
-fn write_through(path: &Path, bytes: &[u8]) -> io::Result<()> {
+fn opened_through(path: &Path) -> io::Result<File> {
     // A pipe that nobody reads would be waited for.
-    let mut file = OpenOptions::new().append(true).custom_flags(OFlags::NONBLOCK.bits().cast_signed()).open(path)?;
+    let file = OpenOptions::new().append(true).custom_flags(OFlags::NONBLOCK.bits().cast_signed()).open(path)?;
     fcntl_setfl(&file, fcntl_getfl(&file)? - OFlags::NONBLOCK)?;
-    file.write_all(bytes)?;
-    file.flush()
+    Ok(file)
 }
 
 /// Where a path leads that nothing is at yet: past the links that lead there.

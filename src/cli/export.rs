@@ -1,0 +1,109 @@
+//! `sessions export`: a session as a document, to standard output or into a file.
+
+use std::path::Path;
+
+use crate::archive::contract::Archive;
+use crate::cli::arguments::Format;
+use crate::cli::exit::Exit;
+use crate::cli::language::chosen;
+use crate::cli::report;
+use crate::cli::sessions::print;
+use crate::engine::error::EngineError;
+use crate::engine::export::export;
+use crate::engine::files::write::replace;
+use crate::engine::markdown::markdown;
+use crate::engine::notebook_file::write::{Asked, cell_count, page_of, write_file, write_to};
+use crate::notebook::export::form::Form;
+use crate::words::language::Language;
+
+/// Runs the subcommand.
+///
+/// # Errors
+/// As [`EngineError`] sorts them.
+pub async fn export_as(
+    archive: &dyn Archive,
+    id: &str,
+    format: Option<Format>,
+    calls: bool,
+    output: Option<&Path>,
+) -> Result<Exit, EngineError> {
+    let format = format.or_else(|| output.and_then(of_ending)).unwrap_or(Format::Json);
+    if let Some(path) = output.filter(|path| path.is_dir()) {
+        let path = path.display();
+        return Err(EngineError::usage(format!("{path} is a directory, and the document is one file"))
+            .with_help("give the name of a file, as in `-o notebook.ipynb`"));
+    }
+    let form = match format {
+        Format::Json => None,
+        Format::Md => Some(Form::Markdown),
+        Format::Html => Some(Form::Html),
+        Format::Ipynb => Some(Form::Ipynb),
+    };
+    let cells = cell_count(archive, id).await?;
+    let Some(form) = form.filter(|form| cells > 0 || *form == Form::Ipynb) else {
+        return whole(&document(archive, id, format, calls).await?, output);
+    };
+    if cells == 0 {
+        report::quiet(&format!("session {id} has no cells: its notebook is empty"));
+    }
+    let asked = Asked { session: id.to_owned(), form, language: chosen() };
+    match output {
+        Some(path) => drop(write_file(archive, &asked, path).await?),
+        None => {
+            // Line ends inside of what is written are its own; the last one is that of the printing.
+            let mut held = String::new();
+            let mut write = |text: &str| {
+                held.push_str(text);
+                match held.rfind('\n') {
+                    Some(at) if at > 0 => {
+                        let rest = held.split_off(at);
+                        print(&held)?;
+                        held = rest.get(1..).unwrap_or_default().to_owned();
+                        Ok(())
+                    }
+                    _ => Ok(()),
+                }
+            };
+            write_to(archive, &asked, &mut write).await?;
+            if !held.is_empty() {
+                print(&held)?;
+            }
+        }
+    }
+    Ok(Exit::Done)
+}
+
+/// The format that the ending of a file asks for.
+fn of_ending(path: &Path) -> Option<Format> {
+    Some(match Form::of_path(path)? {
+        Form::Ipynb => Format::Ipynb,
+        Form::Markdown => Format::Md,
+        Form::Html => Format::Html,
+    })
+}
+
+/// A document that is not written cell by cell.
+async fn document(archive: &dyn Archive, id: &str, format: Format, calls: bool) -> Result<String, EngineError> {
+    let document = export(archive, id, calls).await?;
+    match format {
+        Format::Json => {
+            serde_json::to_string_pretty(&document).map_err(|error| EngineError::failed(error.to_string()))
+        }
+        Format::Html => {
+            let asked = Asked { session: id.to_owned(), form: Form::Html, language: chosen() };
+            let page = page_of(archive, &asked, markdown(&document, chosen())).await?;
+            Ok(page.trim_end().to_owned())
+        }
+        Format::Md | Format::Ipynb => Ok(markdown(&document, Language::English)),
+    }
+}
+
+fn whole(text: &str, output: Option<&Path>) -> Result<Exit, EngineError> {
+    match output {
+        Some(path) => replace(path, format!("{text}\n").as_bytes()).map_err(|error| {
+            EngineError::failed(format!("{path} cannot be written: {error}", path = path.display()))
+        })?,
+        None => print(text)?,
+    }
+    Ok(Exit::Done)
+}

@@ -1,0 +1,6 @@
+//! Notebooks as files: a kept session's, and one that is written anew while its session goes on.
+
+pub mod masked;
+pub mod outline;
+pub mod taken;
+pub mod write;

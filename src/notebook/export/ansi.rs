@@ -1,0 +1,195 @@
+//! Text as a terminal would show it: colours of tracebacks, lines that are written over, and no other control characters.
+
+use std::borrow::Cow;
+
+/// How a piece of text looks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Style {
+    /// One of the eight colours: black, red, green, yellow, blue, magenta, cyan, white.
+    pub color: Option<u8>,
+    /// Bold.
+    pub bold: bool,
+}
+
+/// The text as it is read when it has been shown: without colours, with the last state of lines that are written over, and
+/// with control characters that are visible ones.
+pub fn plain(text: &str) -> String {
+    spans(text).into_iter().map(|(_, piece)| piece).collect()
+}
+
+/// The same with its colours. Pieces of one style are one, and none is empty, so that switching a thousand times to and fro
+/// costs nothing.
+pub fn spans(text: &str) -> Vec<(Style, String)> {
+    let mut spans: Vec<(Style, String)> = Vec::new();
+    let mut style = Style::default();
+    let mut rest = &*written_over(text);
+    while let Some(at) = rest.find('\u{1b}') {
+        let (before, sequence) = rest.split_at(at);
+        push(&mut spans, style, before);
+        rest = obey(sequence, &mut style);
+    }
+    push(&mut spans, style, rest);
+    spans
+}
+
+fn push(spans: &mut Vec<(Style, String)>, style: Style, text: &str) {
+    if text.is_empty() {
+        return;
+    }
+    let shown = text.chars().map(visible);
+    match spans.last_mut() {
+        Some((last, piece)) if *last == style => piece.extend(shown),
+        _ => spans.push((style, shown.collect())),
+    }
+}
+
+/// A control character as a character that is seen; line ends and tabs stay.
+pub fn visible(c: char) -> char {
+    match c {
+        '\n' | '\t' => c,
+        '\u{0}'..='\u{1f}' => char::from_u32(0x2400 + u32::from(c)).unwrap_or('·'),
+        '\u{7f}' => '␡',
+        '\u{80}'..='\u{9f}' => '·',
+        _ => c,
+    }
+}
+
+/// Lines end with `\n`; of one that returns to its beginning, as progress bars do, what was written last stays.
+fn written_over(text: &str) -> Cow<'_, str> {
+    if !text.contains('\r') {
+        return Cow::Borrowed(text);
+    }
+    let last = |line: &str| {
+        let (body, end) = line.strip_suffix('\n').map_or((line, ""), |body| (body, "\n"));
+        let body = body.trim_end_matches('\r');
+        format!("{}{end}", body.rsplit('\r').next().unwrap_or_default())
+    };
+    Cow::Owned(text.split_inclusive('\n').map(last).collect())
+}
+
+/// Reads the sequence at the beginning of `text`, and gives what follows it. Colours change `style`; everything else that a
+/// terminal would obey is left out.
+fn obey<'t>(text: &'t str, style: &mut Style) -> &'t str {
+    let after = text.get(1..).unwrap_or_default();
+    if let Some(body) = after.strip_prefix('[') {
+        let end = body.find(|c: char| !matches!(c, '0'..='9' | ';' | ':' | '<'..='?' | ' '..='/'));
+        let Some(end) = end else { return "" };
+        let last = body.get(end..).and_then(|rest| rest.chars().next());
+        match last {
+            Some('m') => colors(body.get(..end).unwrap_or_default(), style),
+            Some('\u{40}'..='\u{7e}') => {}
+            // No sequence after all: what broke it off is text.
+            _ => return body.get(end..).unwrap_or_default(),
+        }
+        return body.get(end + 1..).unwrap_or_default();
+    }
+    if let Some(body) = after.strip_prefix([']', 'P', '_', '^', 'X']) {
+        // Titles, links and pictures of terminals, up to their end.
+        let bell = body.find('\u{7}').map(|at| (at, 1));
+        let string = body.find("\u{1b}\\").map(|at| (at, 2));
+        let end = [bell, string].into_iter().flatten().min();
+        return end.and_then(|(at, length)| body.get(at + length..)).unwrap_or_default();
+    }
+    let mut characters = after.chars();
+    if characters.next().is_some_and(|c| matches!(c, '\u{20}'..='\u{7e}')) { characters.as_str() } else { after }
+}
+
+fn colors(codes: &str, style: &mut Style) {
+    let mut codes = codes.split([';', ':']).map(|code| code.parse::<u16>().unwrap_or_default());
+    while let Some(code) = codes.next() {
+        match code {
+            0 => *style = Style::default(),
+            1 => style.bold = true,
+            22 => style.bold = false,
+            30..=37 => style.color = u8::try_from(code - 30).ok(),
+            90..=97 => style.color = u8::try_from(code - 90).ok(),
+            39 => style.color = None,
+            38 | 48 => {
+                let color = match codes.next() {
+                    Some(5) => codes.next().and_then(of_palette),
+                    Some(2) => match (codes.next(), codes.next(), codes.next()) {
+                        (Some(red), Some(green), Some(blue)) => nearest(red, green, blue),
+                        _ => None,
+                    },
+                    _ => None,
+                };
+                if code == 38 {
+                    style.color = color;
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// One of the eight for one of 256.
+fn of_palette(index: u16) -> Option<u8> {
+    match index {
+        0..=7 => u8::try_from(index).ok(),
+        8..=15 => u8::try_from(index - 8).ok(),
+        16..=231 => {
+            let cube = index - 16;
+            nearest(cube / 36, cube / 6 % 6, cube % 6)
+        }
+        _ => None,
+    }
+}
+
+/// The colour that has the same parts as this one; none for grey, which reads best in the colour of all text.
+fn nearest(red: u16, green: u16, blue: u16) -> Option<u8> {
+    let most = red.max(green).max(blue);
+    let part = |amount: u16, bit: u8| if u32::from(amount) * 2 > u32::from(most) { bit } else { 0 };
+    let color = part(red, 1) + part(green, 2) + part(blue, 4);
+    (most > 0 && color != 7).then_some(color)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn colours_of_a_traceback_are_read_and_nothing_else_is_obeyed() {
+        let text = "\u{1b}[0;31mName\u{1b}[39;01mError\u{1b}[0m: \u{1b}[38;5;28mok\u{1b}[0m\u{1b}[2J\u{1b}]0;title\u{7}!";
+        let red = Style { color: Some(1), bold: false };
+        let bold = Style { color: None, bold: true };
+        let green = Style { color: Some(2), bold: false };
+        let expected: Vec<(Style, String)> = [
+            (red, "Name"),
+            (bold, "Error"),
+            (Style::default(), ": "),
+            (green, "ok"),
+            (Style::default(), "!"),
+        ]
+        .map(|(style, text)| (style, text.to_owned()))
+        .into();
+        assert_eq!(spans(text), expected);
+        assert_eq!(plain(text), "NameError: ok!");
+    }
+
+    #[test]
+    fn a_line_that_is_written_over_stands_as_it_was_last() {
+        let table = [
+            ("10%\r50%\r100%\n完成\r\n", "100%\n完成\n"),
+            ("a\r", "a"),
+            ("a\u{8}\u{0}\u{7f}\u{85}b\t", "a␈␀␡·b\t"),
+            ("\u{1b}[", ""),
+            ("\u{1b}[12", ""),
+            ("\u{1b}[1中", "中"),
+            ("\u{1b}", ""),
+            ("\u{1b}中", "中"),
+            ("\u{1b}]0;never ends", ""),
+            ("\u{1b}]8;;http://x\u{1b}\\link\u{1b}]8;;\u{1b}\\", "link"),
+            ("\u{1b}[38;5m\u{1b}[38;2;9m\u{1b}[38mx", "x"),
+        ];
+        for (text, expected) in table {
+            assert_eq!(plain(text), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn many_switches_to_and_fro_cost_nothing() {
+        let bomb = "\u{1b}[31m\u{1b}[0m".repeat(100_000);
+        assert!(spans(&bomb).is_empty());
+        assert_eq!(spans(&format!("a{bomb}b")).len(), 1);
+    }
+}

@@ -1,0 +1,85 @@
+//! The forms of a notebook in a file, and the writer of each: a head, each cell in order, a tail. Nothing is kept of a cell that
+//! was written but the headings of the table of contents, so a long notebook needs no second copy in memory.
+
+use std::path::Path;
+
+use crate::notebook::cell::Cell;
+use crate::notebook::export::brief::Brief;
+use crate::notebook::export::html::page::HtmlPage;
+use crate::notebook::export::ipynb::Ipynb;
+use crate::notebook::export::markdown::Markdown;
+
+/// How a notebook is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// nbformat 4.5, for Jupyter.
+    Ipynb,
+    /// Markdown.
+    Markdown,
+    /// One HTML page.
+    Html,
+}
+
+impl Form {
+    /// The form that the ending of a file asks for: `.ipynb`, `.md` or `.html`.
+    pub fn of_path(path: &Path) -> Option<Self> {
+        match path.extension()?.to_str()?.to_ascii_lowercase().as_str() {
+            "ipynb" => Some(Self::Ipynb),
+            "md" | "markdown" => Some(Self::Markdown),
+            "html" | "htm" => Some(Self::Html),
+            _ => None,
+        }
+    }
+}
+
+/// Writes one notebook: call [`Writer::head`], [`Writer::cell`] for each cell in order, and [`Writer::tail`]; what they give,
+/// one after the other, is the file.
+pub struct Writer {
+    brief: Brief,
+    kind: Kind,
+}
+
+enum Kind {
+    Ipynb(Ipynb),
+    Markdown(Markdown),
+    Html(HtmlPage),
+}
+
+impl Writer {
+    /// A writer of the notebook that `brief` tells of.
+    pub fn new(form: Form, brief: Brief) -> Self {
+        let kind = match form {
+            Form::Ipynb => Kind::Ipynb(Ipynb::default()),
+            Form::Markdown => Kind::Markdown(Markdown::default()),
+            Form::Html => Kind::Html(HtmlPage::default()),
+        };
+        Self { brief, kind }
+    }
+
+    /// What stands before the cells.
+    pub fn head(&self) -> String {
+        match &self.kind {
+            Kind::Ipynb(ipynb) => ipynb.head(),
+            Kind::Markdown(markdown) => markdown.head(&self.brief),
+            Kind::Html(page) => page.head(&self.brief),
+        }
+    }
+
+    /// The next cell.
+    pub fn cell(&mut self, cell: &Cell) -> String {
+        match &mut self.kind {
+            Kind::Ipynb(ipynb) => ipynb.cell(cell, &self.brief),
+            Kind::Markdown(markdown) => markdown.cell(cell, &self.brief),
+            Kind::Html(page) => page.cell(cell, &self.brief),
+        }
+    }
+
+    /// What stands after the cells.
+    pub fn tail(self) -> String {
+        match self.kind {
+            Kind::Ipynb(ipynb) => ipynb.tail(&self.brief),
+            Kind::Markdown(markdown) => markdown.tail(),
+            Kind::Html(page) => page.tail(&self.brief),
+        }
+    }
+}

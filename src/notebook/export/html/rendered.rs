@@ -1,0 +1,104 @@
+//! Markdown as HTML. What a model or a person wrote is data: HTML in it is shown as text, links lead to the web or to a
+//! mail address or are no links, and no image is loaded from anywhere.
+
+use pulldown_cmark::{CowStr, Event, Options, Parser, Tag, TagEnd, html};
+
+use crate::notebook::export::ansi::visible;
+use crate::notebook::export::html::escape::escaped;
+use crate::notebook::export::image::is_picture_address;
+
+/// The longest text that is read as markdown; a longer one is shown as it is.
+pub const MOST_MARKDOWN_BYTES: usize = 1024 * 1024;
+
+/// The addresses that a link may have.
+const SCHEMES: [&str; 3] = ["http://", "https://", "mailto:"];
+
+/// `text`, read as markdown, as HTML.
+pub fn rendered(text: &str) -> String {
+    if text.len() > MOST_MARKDOWN_BYTES {
+        return format!("<pre class=\"raw\">{}</pre>\n", escaped(text));
+    }
+    let text: String = text.chars().map(|c| if c == '\r' { c } else { visible(c) }).collect();
+    let options = Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
+    let mut links = Vec::new();
+    let events = Parser::new_ext(&text, options).map(|event| safe(event, &mut links));
+    let mut page = String::with_capacity(text.len() * 2);
+    html::push_html(&mut page, events);
+    page
+}
+
+/// The event, or what stands in its place. `links` holds, of the links that are open, which are shown as links.
+fn safe<'t>(event: Event<'t>, links: &mut Vec<bool>) -> Event<'t> {
+    match event {
+        Event::Html(text) | Event::InlineHtml(text) => Event::Text(text),
+        Event::Start(Tag::HtmlBlock) => Event::Start(Tag::Paragraph),
+        Event::End(TagEnd::HtmlBlock) => Event::End(TagEnd::Paragraph),
+        Event::Start(Tag::Link { dest_url, title, .. }) => {
+            let shown = is_link(&dest_url);
+            links.push(shown);
+            written(if shown { opened(&dest_url, &title) } else { String::new() })
+        }
+        Event::End(TagEnd::Link) => written(if links.pop() == Some(true) { "</a>".into() } else { String::new() }),
+        // A picture that stands in the text itself is shown; of any other, what it is called and where it is.
+        Event::Start(Tag::Image { ref dest_url, .. }) if is_picture_address(dest_url) => event,
+        Event::Start(Tag::Image { dest_url, title, .. }) => {
+            let shown = is_link(&dest_url);
+            links.push(shown);
+            let link = if shown { opened(&dest_url, &title) } else { "<span class=\"absent\">".into() };
+            written(format!("{link}🖼 "))
+        }
+        Event::End(TagEnd::Image) => match links.pop() {
+            Some(true) => written("</a>".into()),
+            Some(false) => written("</span>".into()),
+            None => Event::End(TagEnd::Image),
+        },
+        other => other,
+    }
+}
+
+fn written(html: String) -> Event<'static> {
+    Event::InlineHtml(CowStr::from(html))
+}
+
+fn opened(address: &str, title: &str) -> String {
+    let title = if title.is_empty() { String::new() } else { format!(" title=\"{}\"", escaped(title)) };
+    format!("<a href=\"{}\"{title} rel=\"noopener noreferrer\">", escaped(address))
+}
+
+fn is_link(address: &str) -> bool {
+    let begins = |scheme: &&str| address.get(..scheme.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(scheme));
+    SCHEMES.iter().any(|scheme| begins(&scheme))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn markdown_is_rendered_and_nothing_in_it_is_html() {
+        let table = [
+            ("## 一 `x`\n\n* a\n* **b**", "<h2>一 <code>x</code></h2>\n<ul>\n<li>a</li>\n<li><strong>b</strong></li>\n</ul>\n"),
+            ("a <script>alert(1)</script>", "<p>a &lt;script&gt;alert(1)&lt;/script&gt;</p>\n"),
+            ("<img src=x onerror=alert(1)>", "<p>&lt;img src=x onerror=alert(1)&gt;</p>\n"),
+            ("[a](javascript:alert(1))", "<p>a</p>\n"),
+            ("[a](JaVaScRiPt:alert(1)) [b](//x) [c](data:text/html,x) [d](file:///x) [e](a.html)", "<p>a b c d e</p>\n"),
+            ("[a](https://x/?a=1&b=\"2\" \"t'\")", "<p>[a](https://x/?a=1&amp;b=&quot;2&quot; &quot;t'&quot;)</p>\n"),
+            ("[a](https://x \"t'\")", "<p><a href=\"https://x\" title=\"t&#39;\" rel=\"noopener noreferrer\">a</a></p>\n"),
+            ("<HTTPS://x> <b@c.de>", "<p><a href=\"HTTPS://x\" rel=\"noopener noreferrer\">HTTPS://x</a> b@c.de</p>\n"),
+            ("![图](https://x/a.png)", "<p><a href=\"https://x/a.png\" rel=\"noopener noreferrer\">🖼 图</a></p>\n"),
+            ("![图](a.png)", "<p><span class=\"absent\">🖼 图</span></p>\n"),
+            ("![图](data:image/png;base64,AAAA)", "<p><img src=\"data:image/png;base64,AAAA\" alt=\"图\" /></p>\n"),
+            ("[![图](a.png)](https://x)", "<p><a href=\"https://x\" rel=\"noopener noreferrer\"><span class=\"absent\">🖼 图</span></a></p>\n"),
+            ("a\u{0}\u{1b}[31m", "<p>a␀␛[31m</p>\n"),
+        ];
+        for (text, expected) in table {
+            assert_eq!(rendered(text), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_text_that_is_too_long_to_read_is_shown_as_it_is() {
+        let page = rendered(&"*".repeat(MOST_MARKDOWN_BYTES + 1));
+        assert!(page.starts_with("<pre class=\"raw\">***"));
+    }
+}

@@ -1,0 +1,205 @@
+//! `.ipynb`: nbformat 4.5, as Python's nbformat writes it: keys in order, one space of indent, texts as lists of lines. So
+//! Jupyter, opening and saving a file, changes no byte of what it did not change.
+//!
+//! Written by code of our own: the crate `nbformat` makes a whole notebook in memory and leaves the order of keys to a hash map.
+
+use serde::Serialize;
+use serde_json::ser::{PrettyFormatter, Serializer};
+use serde_json::{Map, Value, json};
+
+use crate::notebook::cell::{Cell, CellKind};
+use crate::notebook::export::brief::Brief;
+use crate::notebook::export::output::{Output, is_json, read};
+use crate::notebook::export::text::{quoted, thinker, thought, words_only};
+
+/// The longest id that nbformat allows.
+const LONGEST_ID: usize = 64;
+
+/// What the ids begin with that stand for ids that nbformat does not allow. An id that begins so itself is replaced too, so
+/// that no two cells get the same one.
+const MADE: &str = "bcc-cell-";
+
+/// What is written of the key under which everything of ours stands.
+const OURS: &str = "bcc";
+
+/// The writer of one file.
+#[derive(Debug, Default)]
+pub struct Ipynb {
+    cells: u64,
+}
+
+impl Ipynb {
+    /// What stands before the cells.
+    pub fn head(&self) -> String {
+        "{\n \"cells\": [".to_owned()
+    }
+
+    /// The next cell.
+    pub fn cell(&mut self, cell: &Cell, brief: &Brief) -> String {
+        let comma = if self.cells == 0 { "\n" } else { ",\n" };
+        self.cells += 1;
+        format!("{comma}{}", indented(&sorted(value(cell, brief)), 2))
+    }
+
+    /// What stands after the cells.
+    pub fn tail(&self, brief: &Brief) -> String {
+        let spec = brief.spec();
+        let mut metadata = json!({
+            OURS: { "script": brief.script, "session": brief.session, "version": 1 },
+            "kernelspec": { "display_name": spec.display_name, "language": spec.language, "name": spec.name },
+            "language_info": { "name": spec.language },
+        });
+        if let (Some(title), Some(fields)) = (&brief.title, metadata.as_object_mut()) {
+            fields.insert("title".into(), title.clone().into());
+        }
+        let end = if self.cells == 0 { "]" } else { "\n ]" };
+        let metadata = indented(&sorted(metadata), 1);
+        format!("{end},\n \"metadata\": {},\n \"nbformat\": 4,\n \"nbformat_minor\": 5\n}}\n", metadata.trim_start())
+    }
+}
+
+/// A cell as nbformat has it.
+fn value(cell: &Cell, brief: &Brief) -> Value {
+    let id = if is_legal(&cell.id) { cell.id.clone() } else { format!("{MADE}{}", cell.number) };
+    let (kind, source) = match cell.kind {
+        CellKind::Markdown => ("markdown", cell.content.clone()),
+        CellKind::Code => ("code", cell.content.clone()),
+        CellKind::Thinking => {
+            let who = words_only(&thinker(cell, brief.language));
+            ("markdown", quoted(&format!("**{who}**\n\n{}", thought(cell))))
+        }
+    };
+    let mut value = json!({ "cell_type": kind, "id": id, "metadata": metadata(cell, &id), "source": lines(&source) });
+    if let (CellKind::Code, Some(fields)) = (cell.kind, value.as_object_mut()) {
+        let outputs: Vec<Value> = cell.outputs.iter().map(|output| output_value(read(output))).collect();
+        fields.insert("execution_count".into(), cell.execution_count.into());
+        fields.insert("outputs".into(), outputs.into());
+    }
+    value
+}
+
+/// What stands beside a cell: everything of ours under one key.
+fn metadata(cell: &Cell, id: &str) -> Value {
+    let mut ours = match serde_json::to_value(&cell.metadata) {
+        Ok(Value::Object(fields)) => fields,
+        _ => Map::new(),
+    };
+    if cell.kind == CellKind::Thinking {
+        ours.insert("type".into(), cell.kind.name().into());
+    }
+    if id != cell.id {
+        ours.insert("id".into(), cell.id.clone().into());
+    }
+    if let Some(Ok(ended)) = cell.ended.map(serde_json::to_value) {
+        ours.insert("ended".into(), ended);
+    }
+    if ours.is_empty() { json!({}) } else { json!({ OURS: ours }) }
+}
+
+fn output_value(output: Output) -> Value {
+    match output {
+        Output::Stream { name, text } => json!({ "name": name, "output_type": "stream", "text": lines(&text) }),
+        Output::Data { result, data, metadata } => {
+            let split = |(mime, value): (String, Value)| match value {
+                Value::String(text) if !is_json(&mime) => (mime, lines(&text)),
+                other => (mime, other),
+            };
+            let data: Map<String, Value> = data.into_iter().map(split).collect();
+            match result {
+                Some(count) => json!({
+                    "data": data, "execution_count": count, "metadata": metadata, "output_type": "execute_result",
+                }),
+                None => json!({ "data": data, "metadata": metadata, "output_type": "display_data" }),
+            }
+        }
+        Output::Error { name, value, traceback } => {
+            json!({ "ename": name, "evalue": value, "output_type": "error", "traceback": traceback })
+        }
+    }
+}
+
+fn is_legal(id: &str) -> bool {
+    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+    (1..=LONGEST_ID).contains(&id.len()) && id.bytes().all(allowed) && !id.starts_with(MADE)
+}
+
+/// A text as the list of its lines, each with its end; a line ends where it does for Python's `splitlines`.
+fn lines(text: &str) -> Value {
+    let mut lines = Vec::new();
+    let mut begin = 0;
+    let mut characters = text.char_indices().peekable();
+    while let Some((at, c)) = characters.next() {
+        let ends = match c {
+            '\r' => characters.peek().is_none_or(|(_, next)| *next != '\n'),
+            '\n' | '\u{b}' | '\u{c}' | '\u{1c}'..='\u{1e}' | '\u{85}' | '\u{2028}' | '\u{2029}' => true,
+            _ => false,
+        };
+        if ends {
+            let end = at + c.len_utf8();
+            lines.push(Value::from(text.get(begin..end).unwrap_or_default()));
+            begin = end;
+        }
+    }
+    if begin < text.len() {
+        lines.push(Value::from(text.get(begin..).unwrap_or_default()));
+    }
+    Value::Array(lines)
+}
+
+/// The same value with the keys of all objects in order.
+fn sorted(value: Value) -> Value {
+    match value {
+        Value::Object(fields) => {
+            let mut fields: Vec<(String, Value)> = fields.into_iter().collect();
+            fields.sort_by(|one, other| one.0.cmp(&other.0));
+            Value::Object(fields.into_iter().map(|(name, field)| (name, sorted(field))).collect())
+        }
+        Value::Array(items) => Value::Array(items.into_iter().map(sorted).collect()),
+        other => other,
+    }
+}
+
+/// JSON with an indent of one space, every line `depth` further in. Texts in JSON hold no line ends of their own.
+fn indented(value: &Value, depth: usize) -> String {
+    let mut bytes = Vec::new();
+    let mut serializer = Serializer::with_formatter(&mut bytes, PrettyFormatter::with_indent(b" "));
+    // Nothing that is a value already can fail to be written.
+    let _ = value.serialize(&mut serializer);
+    let text = String::from_utf8_lossy(&bytes);
+    let margin = " ".repeat(depth);
+    format!("{margin}{}", text.replace('\n', &format!("\n{margin}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_that_jupyter_would_refuse_is_replaced_by_one_that_no_other_cell_has() {
+        let id = |number: u64, id: &str| {
+            let cell = Cell { number, id: id.into(), ..Cell::default() };
+            value(&cell, &Brief::default())
+        };
+        let long = "x".repeat(65);
+        for (number, bad) in ["", "图一", "a b", "a.b", &long, "bcc-cell-2"].into_iter().enumerate() {
+            let cell = id(number as u64, bad);
+            assert_eq!((&cell["id"], &cell["metadata"][OURS]["id"]), (&json!(format!("bcc-cell-{number}")), &json!(bad)));
+        }
+        let good = id(7, "Code_1-a");
+        assert_eq!((&good["id"], &good["metadata"]), (&json!("Code_1-a"), &json!({})));
+    }
+
+    #[test]
+    fn lines_end_where_python_ends_them() {
+        let table: [(&str, &[&str]); 5] = [
+            ("", &[]),
+            ("a", &["a"]),
+            ("a\nb\r\nc\rd\n", &["a\n", "b\r\n", "c\r", "d\n"]),
+            ("一\u{2028}二\u{85}三\u{1c}\u{c}", &["一\u{2028}", "二\u{85}", "三\u{1c}", "\u{c}"]),
+            ("\n\n", &["\n", "\n"]),
+        ];
+        for (text, expected) in table {
+            assert_eq!(lines(text), json!(expected), "{text:?}");
+        }
+    }
+}

@@ -1,0 +1,11 @@
+//! Notebooks that open elsewhere: `.ipynb`, markdown and HTML, written cell by cell.
+
+pub mod ansi;
+pub mod brief;
+pub mod form;
+pub mod html;
+pub mod image;
+pub mod ipynb;
+pub mod markdown;
+pub mod output;
+pub mod text;

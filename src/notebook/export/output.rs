@@ -1,0 +1,129 @@
+//! Outputs of code, read from what nbformat 4.5 has of them. A kernel is a program of somebody else's: whatever an output holds,
+//! it is read as one of four.
+
+use serde_json::{Map, Value};
+
+/// What code gave.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Output {
+    /// Text of `stdout` or `stderr`.
+    Stream {
+        /// Which of them.
+        name: String,
+        /// The text.
+        text: String,
+    },
+    /// Data, of the value of the last line (`execute_result`) or shown on the way (`display_data`).
+    Data {
+        /// Of a result: whether it is one, and the kernel's count.
+        result: Option<Option<u64>>,
+        /// By MIME type.
+        data: Map<String, Value>,
+        /// What stands beside it.
+        metadata: Map<String, Value>,
+    },
+    /// An error with its traceback.
+    Error {
+        /// The name of the error.
+        name: String,
+        /// What it says.
+        value: String,
+        /// Its lines, with the colours of a terminal.
+        traceback: Vec<String>,
+    },
+}
+
+/// Reads one output. What is no output of nbformat is text of `stdout`: nothing that code gave is left out in silence.
+pub fn read(output: &Value) -> Output {
+    let field = |name: &str| output.get(name).map(text).unwrap_or_default();
+    let map = |name: &str| output.get(name).and_then(Value::as_object).cloned().unwrap_or_default();
+    let kind = output.get("output_type").and_then(Value::as_str).unwrap_or_default();
+    match kind {
+        "stream" => {
+            let name = if field("name") == "stderr" { "stderr" } else { "stdout" };
+            Output::Stream { name: name.to_owned(), text: field("text") }
+        }
+        "execute_result" | "display_data" | "update_display_data" => {
+            let count = output.get("execution_count").and_then(Value::as_u64);
+            let data = map("data").into_iter().map(|(mime, value)| match is_json(&mime) {
+                true => (mime, value),
+                false => (mime, Value::String(text(&value))),
+            });
+            let result = (kind == "execute_result").then_some(count);
+            Output::Data { result, data: data.collect(), metadata: map("metadata") }
+        }
+        "error" => {
+            let lines = output.get("traceback").and_then(Value::as_array);
+            let traceback = lines.into_iter().flatten().map(text).collect();
+            Output::Error { name: field("ename"), value: field("evalue"), traceback }
+        }
+        _ => Output::Stream { name: "stdout".to_owned(), text: output.to_string() },
+    }
+}
+
+/// Makes one text of every text that is a list of lines, so that what goes over several of them can be found in it.
+pub fn join(output: &mut Value) {
+    let joined = |value: &mut Value| {
+        if value.as_array().is_some_and(|lines| lines.iter().all(Value::is_string)) {
+            *value = Value::String(text(value));
+        }
+    };
+    if let Some(value) = output.get_mut("text") {
+        joined(value);
+    }
+    for (mime, value) in output.get_mut("data").and_then(Value::as_object_mut).into_iter().flatten() {
+        if !is_json(mime) {
+            joined(value);
+        }
+    }
+}
+
+/// Whether data of this MIME type is JSON, which stays as it is (`application/json`, `application/….+json`).
+pub fn is_json(mime: &str) -> bool {
+    mime.strip_prefix("application/").is_some_and(|rest| rest == "json" || rest.ends_with("+json"))
+}
+
+/// A text, or the lines of one; anything else as JSON.
+fn text(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Array(lines) if lines.iter().all(Value::is_string) => {
+            lines.iter().filter_map(Value::as_str).collect::<String>()
+        }
+        Value::Null => String::new(),
+        other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn whatever_a_kernel_sends_is_read_as_an_output() {
+        let stream = |text: &str| Output::Stream { name: "stdout".into(), text: text.into() };
+        assert_eq!(read(&json!({ "output_type": "stream", "name": "odd", "text": ["a\n", "b"] })), stream("a\nb"));
+        assert_eq!(read(&json!({ "output_type": "stream" })), stream(""));
+        assert_eq!(read(&json!(7)), stream("7"));
+        assert_eq!(read(&json!({ "output_type": "new" })), stream(r#"{"output_type":"new"}"#));
+        let result = read(&json!({ "output_type": "execute_result", "execution_count": 3, "metadata": [],
+            "data": { "text/plain": ["1", "2"], "application/x+json": ["a"], "text/odd": { "a": 1 } } }));
+        let Output::Data { result, data, metadata } = result else { panic!("{result:?}") };
+        assert_eq!((result, metadata.len()), (Some(Some(3)), 0));
+        let expected = json!({ "text/plain": "12", "application/x+json": ["a"], "text/odd": "{\"a\":1}" });
+        assert_eq!(Value::Object(data), expected);
+        let error = read(&json!({ "output_type": "error", "traceback": ["a", null] }));
+        assert_eq!(error, Output::Error { name: "".into(), value: "".into(), traceback: vec!["a".into(), "".into()] });
+    }
+
+    #[test]
+    fn what_goes_over_several_lines_of_an_output_becomes_one_text() {
+        let mut output = json!({ "output_type": "display_data", "data": { "text/plain": ["se", "cret"], "application/json": ["a", "b"] } });
+        join(&mut output);
+        assert_eq!(output["data"], json!({ "text/plain": "secret", "application/json": ["a", "b"] }));
+        let mut stream = json!({ "output_type": "stream", "text": ["se\n", "cret"] });
+        join(&mut stream);
+        assert_eq!(stream["text"], "se\ncret");
+    }
+}
