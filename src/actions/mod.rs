@@ -3,6 +3,8 @@
 pub mod ai_ask;
 pub mod ai_say;
 pub mod ai_think;
+pub mod behavior_loop;
+pub mod behaviors;
 pub mod condition;
 pub mod conversation;
 pub mod monitors;
@@ -14,4 +16,4 @@ use crate::program::kind::Kind;
 
 /// Every kind that a script may use. Adding one is a file, a line here, a schema and a page.
 pub static KINDS: &[&dyn Kind] =
-    &[&ai_say::AiSay, &ai_ask::AiAsk, &ai_think::AiThink, &set::Set, &condition::Condition, &use_skill::UseSkill];
+    &[&ai_say::AiSay, &ai_ask::AiAsk, &ai_think::AiThink, &set::Set, &condition::Condition, &use_skill::UseSkill, &behavior_loop::BehaviorLoop];

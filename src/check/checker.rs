@@ -39,7 +39,7 @@ use crate::value::declared::DeclaredType;
 use crate::value::scopes::Scope;
 
 /// Kinds of the language that come with later releases.
-pub const LATER_KINDS: [&str; 18] = [
+pub const LATER_KINDS: [&str; 17] = [
     "parallel",
     "approval",
     "command",
@@ -56,7 +56,6 @@ pub const LATER_KINDS: [&str; 18] = [
     "update_stage_steps",
     "end_phase",
     "next_event",
-    "behavior_loop",
     "ai_act",
 ];
 
