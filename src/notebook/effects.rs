@@ -28,3 +28,13 @@ impl Effects {
         self.history.drain(..over);
     }
 }
+
+/// As much of a text as an effect quotes of it: at most [`MOST_QUOTED`] bytes, and a sign that there is more.
+pub fn quoted(text: &str) -> String {
+    let text = text.trim_end();
+    if text.len() <= MOST_QUOTED {
+        return text.to_owned();
+    }
+    let begin = text.get(..text.floor_char_boundary(MOST_QUOTED)).unwrap_or_default();
+    format!("{begin}…")
+}

@@ -75,22 +75,19 @@ impl State {
         if self.location.home == home && self.workflow.is_some() {
             return false;
         }
-        let workflow = self.workflow.take().unwrap_or_else(plan);
-        let is_planned = workflow.stage_of(topic).is_some_and(|stage| stage.id == phase);
-        self.workflow = Some(workflow);
+        // A behavior does not outlive the topic that it was for.
+        self.behavior_is_open = false;
+        self.swap_pending();
+        let stage = self.workflow.get_or_insert_with(plan).stage_of(topic).map(|stage| stage.id.clone());
         let left = std::mem::replace(&mut self.location.home, home);
-        if !is_planned {
-            return true;
-        }
-        let here = (self.location.stage_id.as_deref(), self.location.step_id.as_deref());
-        if let (Some(stage), Some(step)) = here
-            && format!("{stage}/{step}") == left
+        let Some(stage) = stage else { return true };
+        if let Some(step) = self.location.step_id.clone()
             && step != topic
+            && left.ends_with(&format!("/{step}"))
         {
-            let step = step.to_owned();
             self.mark_completed(step);
         }
-        self.stand(phase.to_owned(), topic.to_owned());
+        self.stand(stage, topic.to_owned());
         self.machine(STEP_RUNNING, "START_STEP", at);
         true
     }
@@ -112,7 +109,7 @@ impl State {
                     None => {
                         let open = stage.steps.iter().find(|step| self.is_left(step));
                         open.or_else(|| stage.steps.first()).ok_or_else(|| {
-                            Refusal::new("empty-stage", "the stage that is to be entered has no steps".to_owned())
+                            Refusal::new("empty-stage", "the stage that is to be entered has no steps")
                         })?
                     }
                 };
@@ -135,19 +132,20 @@ impl State {
     /// # Errors
     /// `unknown-step` when the plan has no such step; `no-step` when none is named and the session is in none.
     pub fn complete_step(&mut self, step_id: Option<&str>, at: &str) -> Result<String, Refusal> {
-        let done =
-            match step_id {
-                Some(id) => {
-                    let known = self.workflow.as_ref().is_some_and(|plan| plan.stage_of(id).is_some());
-                    if !known {
-                        return Err(unknown_step());
-                    }
-                    id.to_owned()
+        let done = match step_id {
+            Some(id) => {
+                let known = self.workflow.as_ref().is_some_and(|plan| plan.stage_of(id).is_some());
+                if !known {
+                    return Err(unknown_step());
                 }
-                None => self.location.step_id.clone().ok_or_else(|| {
-                    Refusal::new("no-step", "no step is under way that could be completed".to_owned())
-                })?,
-            };
+                id.to_owned()
+            }
+            None => self
+                .location
+                .step_id
+                .clone()
+                .ok_or_else(|| Refusal::new("no-step", "no step is under way that could be completed"))?,
+        };
         let next = self.next_step().map(|(stage, step)| (stage.id.clone(), step.id.clone()));
         let is_current = self.location.step_id.as_ref() == Some(&done);
         self.mark_completed(done.clone());
@@ -226,6 +224,14 @@ impl State {
         }
     }
 
+    /// After a change of its steps: a stage whose steps are not all completed is not completed.
+    pub(crate) fn reopen_stage(&mut self, stage: &str) {
+        let Some(found) = self.workflow.as_ref().and_then(|plan| plan.stage(stage)) else { return };
+        if found.steps.iter().any(|step| self.is_left(step)) {
+            self.location.completed_stages.retain(|done| done != stage);
+        }
+    }
+
     /// Stands in this step, which is not completed then; nor is its stage.
     fn stand(&mut self, stage: String, step: String) {
         if self.location.step_id.as_ref() != Some(&step) {
@@ -268,9 +274,9 @@ impl State {
 }
 
 fn unknown_stage() -> Refusal {
-    Refusal::new("unknown-stage", "the plan has no such stage".to_owned())
+    Refusal::new("unknown-stage", "the plan has no such stage")
 }
 
 fn unknown_step() -> Refusal {
-    Refusal::new("unknown-step", "the plan has no such step there".to_owned())
+    Refusal::new("unknown-step", "the plan has no such step there")
 }

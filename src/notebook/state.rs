@@ -183,3 +183,21 @@ impl State {
         Ok(())
     }
 }
+
+impl SectionProgress {
+    /// A section began: the one that was under way is completed, and this one is not.
+    pub(crate) fn begin(&mut self, id: String, number: u64) {
+        self.completed_sections.retain(|done| *done != id);
+        self.current_section_number = Some(number);
+        let Some(before) =
+            self.current_section_id.replace(id).filter(|before| Some(before) != self.current_section_id.as_ref())
+        else {
+            return;
+        };
+        if !self.completed_sections.contains(&before) {
+            self.completed_sections.push(before);
+        }
+        let over = self.completed_sections.len().saturating_sub(MOST_COMPLETED);
+        self.completed_sections.drain(..over);
+    }
+}

@@ -2,7 +2,9 @@
 
 use serde_json::{Map, Value};
 
-use crate::notebook::state::{SectionProgress, State};
+use crate::notebook::action::Fault;
+use crate::notebook::action::fields::Fields;
+use crate::notebook::state::{MOST_COMPLETED, MOST_TODO, MOST_TODO_BYTES, State};
 
 /// What is done to the todo list.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,7 +34,65 @@ impl ContextUpdate {
     /// Takes over the todo list and the progress of sections. Variables are the caller's: declared ones go through the turn.
     /// Gives what was left out because it is too much or of a wrong type, in words without what was sent.
     pub fn apply(&self, state: &mut State) -> Vec<String> {
-        let _ = (state, SectionProgress::default());
-        vec![]
+        let mut left_out = Vec::new();
+        match &self.todo {
+            None => {}
+            Some(TodoUpdate::Add(items)) => add(&mut state.todo_list, items, &mut left_out),
+            Some(TodoUpdate::Remove(items)) => {
+                state.todo_list.retain(|there| !items.iter().any(|item| item.trim() == there));
+            }
+            Some(TodoUpdate::Replace(items)) => {
+                state.todo_list.clear();
+                add(&mut state.todo_list, items, &mut left_out);
+            }
+            Some(TodoUpdate::Clear) => state.todo_list.clear(),
+        }
+        if let Some(sent) = &self.section_progress {
+            progress(state, sent, &mut left_out);
+        }
+        left_out
+    }
+}
+
+/// Adds items at the end: no empty ones, none twice, none that are too much.
+fn add(list: &mut Vec<String>, items: &[String], left_out: &mut Vec<String>) {
+    let (mut long, mut many) = (0_usize, 0_usize);
+    for item in items.iter().map(|item| item.trim()).filter(|item| !item.is_empty()) {
+        if item.len() > MOST_TODO_BYTES {
+            long += 1;
+        } else if list.iter().any(|there| there == item) {
+        } else if list.len() >= MOST_TODO {
+            many += 1;
+        } else {
+            list.push(item.to_owned());
+        }
+    }
+    if long > 0 {
+        left_out.push(format!("{long} items of the todo list are longer than {MOST_TODO_BYTES} bytes"));
+    }
+    if many > 0 {
+        left_out.push(format!("the todo list is full at {MOST_TODO} items: {many} were left out"));
+    }
+}
+
+/// Takes over what was sent of the progress of sections: each field alone, null for nothing.
+fn progress(state: &mut State, sent: &Map<String, Value>, left_out: &mut Vec<String>) {
+    let is_sent = |name: &str| sent.contains_key(name);
+    let fields = Fields::of(sent);
+    let mut note = |fault: Fault| left_out.push(fault.message);
+    let now = &mut state.section_progress;
+    if is_sent("current_section_id") {
+        fields.name(&["current_section_id"]).map_or_else(&mut note, |id| now.current_section_id = id);
+    }
+    if is_sent("current_section_number") {
+        fields.count("current_section_number").map_or_else(&mut note, |number| now.current_section_number = number);
+    }
+    if is_sent("total_expected") {
+        fields.count("total_expected").map_or_else(&mut note, |total| now.total_expected = total);
+    }
+    if is_sent("completed_sections") {
+        fields.names("completed_sections", MOST_COMPLETED).map_or_else(&mut note, |sections| {
+            now.completed_sections = sections;
+        });
     }
 }

@@ -6,6 +6,10 @@ use serde_json::{Map, Value};
 use crate::notebook::cell::{CellKind, Metadata};
 use crate::notebook::workflow::{Step, Workflow};
 
+pub mod fields;
+mod forms;
+pub mod reader;
+
 /// The id that stands for the last code cell that was added.
 pub const LAST_ADDED: &str = "lastAddedCellId";
 
@@ -51,6 +55,26 @@ pub enum Action {
     EndPhase(Option<String>),
     /// `next_event`
     NextEvent(String),
+}
+
+impl Action {
+    /// Its name: one of [`NAMES`], or `new_step`.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Add(_) => "add",
+            Self::Exec(_) => "exec",
+            Self::IsThinking(_) => "is_thinking",
+            Self::FinishThinking => "finish_thinking",
+            Self::NewChapter(_) => "new_chapter",
+            Self::NewSection(_) => "new_section",
+            Self::NewStep(_) => "new_step",
+            Self::UpdateTitle(_) => "update_title",
+            Self::UpdateWorkflow(_) => "update_workflow",
+            Self::UpdateStageSteps(..) => "update_stage_steps",
+            Self::EndPhase(_) => "end_phase",
+            Self::NextEvent(_) => "next_event",
+        }
+    }
 }
 
 /// `add`: a new cell.
@@ -142,6 +166,14 @@ pub fn read(value: &Value) -> Result<Read, Fault> {
 /// # Errors
 /// As [`read`].
 pub fn read_noting(value: &Value, notes: &mut Vec<Fault>) -> Result<Read, Fault> {
-    let _ = (value, notes);
-    Err(Fault { field: None, message: "this action cannot be read".to_owned() })
+    let (name, fields) = forms::unwrapped(value)?;
+    match forms::known(&name) {
+        Some(kind) => Ok(Read::Known(Box::new(reader::action(kind, &fields, notes)?))),
+        None => Ok(Read::Other { name, fields }),
+    }
+}
+
+/// Whether this is the name of an action of ours, in whatever spelling: no kind of a project can have it.
+pub fn is_known(name: &str) -> bool {
+    forms::known(name).is_some()
 }

@@ -1,0 +1,204 @@
+//! Reads the fields of each action.
+
+use serde_json::{Map, Value};
+
+use crate::notebook::action::fields::{Fields, MOST_EXTRA, fault, snake};
+use crate::notebook::action::{Action, Add, Exec, Fault, Heading, LAST_ADDED, Thinking};
+use crate::notebook::cell::{CellKind, Metadata};
+use crate::notebook::workflow::{Workflow, check_steps, read_steps};
+
+/// The most characters of the id of a cell, as nbformat has it.
+pub const MOST_CELL_ID: usize = 64;
+
+/// The fields of a metadata that have a place of their own; others are kept as they are in `extra`.
+const METADATA: [&str; 11] = [
+    "is_step",
+    "is_chapter",
+    "is_section",
+    "chapter_id",
+    "section_id",
+    "chapter_number",
+    "section_number",
+    "belongs_to_chapter",
+    "belongs_to_section",
+    "finished_thinking",
+    "thinking_text",
+];
+
+/// Reads the action of this kind.
+pub(crate) fn action(kind: &str, fields: &Map<String, Value>, notes: &mut Vec<Fault>) -> Result<Action, Fault> {
+    let named = Fields::of(fields);
+    Ok(match kind {
+        "add" => Action::Add(add(&named, notes)?),
+        "add_section" => {
+            let mut add = add(&named, notes)?;
+            add.metadata.is_section = true;
+            Action::Add(add)
+        }
+        "exec" => Action::Exec(Exec {
+            codecell_id: named.needed_name(&["codecell_id", "code_cell_id", "cell_id"])?,
+            need_output: named.truth(&["need_output"])?.unwrap_or(true),
+            auto_debug: named.truth(&["auto_debug"])?.unwrap_or_default(),
+            keep_debug_button_visible: named.truth(&["keep_debug_button_visible"])?.unwrap_or_default(),
+        }),
+        "is_thinking" => Action::IsThinking(Thinking {
+            thinking_text: named.text(&["thinking_text"])?,
+            agent_name: named.name(&["agent_name"])?,
+            custom_text: named.text(&["custom_text"])?,
+            text_array: named.texts("text_array")?,
+        }),
+        "finish_thinking" => Action::FinishThinking,
+        "new_chapter" => Action::NewChapter(heading(&named)?),
+        "new_section" => Action::NewSection(heading(&named)?),
+        "new_step" => Action::NewStep(heading(&named)?),
+        "update_title" => Action::UpdateTitle(title(&named)?),
+        "update_workflow" => {
+            let names = ["updated_workflow", "workflow_update", "workflow"];
+            let plan = named.value(&names).ok_or_else(|| missing("updated_workflow"))?;
+            Action::UpdateWorkflow(Workflow::read(plan)?)
+        }
+        "update_stage_steps" => {
+            let stage = named.needed_name(&["stage_id"])?;
+            let steps = named.value(&["updated_steps", "steps"]).ok_or_else(|| missing("updated_steps"))?;
+            let steps = read_steps(steps)?;
+            if steps.is_empty() {
+                return Err(empty("updated_steps"));
+            }
+            check_steps(&steps).map_err(|refusal| fault("updated_steps", refusal.message))?;
+            Action::UpdateStageSteps(stage, steps)
+        }
+        "end_phase" => Action::EndPhase(named.name(&["step_id"])?),
+        _ => Action::NextEvent(event(&named)?),
+    })
+}
+
+fn missing(name: &'static str) -> Fault {
+    fault(name, format!("`{name}` is missing"))
+}
+
+fn empty(name: &'static str) -> Fault {
+    fault(name, format!("`{name}` is empty"))
+}
+
+fn add(fields: &Fields, notes: &mut Vec<Fault>) -> Result<Add, Fault> {
+    let content = fields.needed(&["content"])?;
+    let mut metadata = metadata(fields)?;
+    let (kind, shot_type) = shot_type(fields, notes)?;
+    metadata.shot_type = shot_type;
+    let beside = fields.object("metadata")?.map(Fields::of);
+    let should_execute = match fields.truth(&["should_execute"])? {
+        None => beside.map_or(Ok(None), |beside| beside.truth(&["should_execute"]))?,
+        given => given,
+    };
+    let run = should_execute.unwrap_or_default();
+    if run && kind != CellKind::Code {
+        let message = "`should_execute` runs code only, and this cell is text".to_owned();
+        notes.push(fault("should_execute", message));
+    }
+    let store_id = fields.name(&["store_id"])?;
+    if store_id.as_deref().is_some_and(|id| !is_cell_id(id)) {
+        let message = format!(
+            "`store_id` must be 1 to {MOST_CELL_ID} letters of a to z, digits, `-` and `_`, beginning with a letter or digit, and not `{LAST_ADDED}`"
+        );
+        return Err(fault("store_id", message));
+    }
+    Ok(Add { content, kind, store_id, metadata, run: run && kind == CellKind::Code })
+}
+
+/// Whether somebody may give this id to a cell. Ids that begin with `_` are ours; otherwise it is the rule of nbformat 4.5.
+fn is_cell_id(id: &str) -> bool {
+    let legal = id.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'));
+    legal && (1..=MOST_CELL_ID).contains(&id.len()) && !id.starts_with(['-', '_']) && id != LAST_ADDED
+}
+
+/// What a cell is, and the word that said so, in small letters. An unknown word makes it text.
+fn shot_type(fields: &Fields, notes: &mut Vec<Fault>) -> Result<(CellKind, Option<String>), Fault> {
+    // `type` is left over where `action` names the kind.
+    let Some(word) = fields.name(&["shot_type", "content_type", "type"])? else {
+        return Ok((CellKind::Markdown, None));
+    };
+    let word = word.to_lowercase();
+    let kind = match word.as_str() {
+        "dialogue" | "observation" | "text" | "markdown" => CellKind::Markdown,
+        "action" | "code" => CellKind::Code,
+        _ => {
+            let message =
+                "`shot_type` must be dialogue, observation, text or markdown for text, action or code for code"
+                    .to_owned();
+            notes.push(fault("shot_type", message));
+            return Ok((CellKind::Markdown, None));
+        }
+    };
+    Ok((kind, Some(word)))
+}
+
+fn heading(fields: &Fields) -> Result<Heading, Fault> {
+    let content = fields.needed(&["content"])?;
+    if content.trim_start_matches('\u{feff}').trim_start_matches('#').trim().is_empty() {
+        return Err(empty("content"));
+    }
+    Ok(Heading { content, metadata: metadata(fields)? })
+}
+
+fn title(fields: &Fields) -> Result<String, Fault> {
+    let title = fields.needed_name(&["title", "content"])?;
+    let title = title.trim_start_matches('\u{feff}').trim_start_matches('#').trim();
+    if title.is_empty() { Err(empty("title")) } else { Ok(title.to_owned()) }
+}
+
+fn event(fields: &Fields) -> Result<String, Fault> {
+    let event = fields.needed_name(&["event_type"])?;
+    if !event.chars().all(|c| c.is_alphanumeric() || c == '_') {
+        return Err(fault("event_type", "`event_type` must be of letters, digits and `_`".to_owned()));
+    }
+    Ok(event)
+}
+
+/// The metadata, with the fields of it that stand beside it.
+fn metadata(fields: &Fields) -> Result<Metadata, Fault> {
+    let given = fields.object("metadata")?;
+    let mut all = Map::new();
+    for name in METADATA {
+        if let Some(value) = fields.value(&[name]) {
+            all.insert(name.to_owned(), value.clone());
+        }
+    }
+    let mut extra = Map::new();
+    for (key, value) in given.into_iter().flatten() {
+        match snake(key).as_str() {
+            "extra" => match value {
+                Value::Null => {}
+                Value::Object(more) => extra.extend(more.clone()),
+                _ => return Err(fault("extra", "`extra` must be an object".to_owned())),
+            },
+            "should_execute" => {}
+            name if METADATA.contains(&name) => {
+                if !value.is_null() {
+                    all.insert(name.to_owned(), value.clone());
+                }
+            }
+            _ => {
+                extra.insert(key.clone(), value.clone());
+            }
+        }
+    }
+    if !extra.is_empty() && serde_json::to_string(&extra).map_or(usize::MAX, |text| text.len()) > MOST_EXTRA {
+        return Err(fault("metadata", format!("`metadata` is larger than {MOST_EXTRA} bytes")));
+    }
+    let all = Fields::of(&all);
+    Ok(Metadata {
+        is_step: all.truth(&["is_step"])?.unwrap_or_default(),
+        is_chapter: all.truth(&["is_chapter"])?.unwrap_or_default(),
+        is_section: all.truth(&["is_section"])?.unwrap_or_default(),
+        chapter_id: all.name(&["chapter_id"])?,
+        section_id: all.name(&["section_id"])?,
+        chapter_number: all.count("chapter_number")?,
+        section_number: all.count("section_number")?,
+        belongs_to_chapter: all.name(&["belongs_to_chapter"])?,
+        belongs_to_section: all.name(&["belongs_to_section"])?,
+        finished_thinking: all.truth(&["finished_thinking"])?.unwrap_or_default(),
+        thinking_text: all.text(&["thinking_text"])?,
+        extra,
+        ..Metadata::default()
+    })
+}
