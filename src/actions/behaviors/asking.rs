@@ -281,11 +281,18 @@ impl Current {
 
 /// A response without its actions, which lie elsewhere.
 fn without_actions(mut around: Value) -> Value {
-    match around.as_object_mut() {
-        Some(fields) => {
-            fields.insert("actions".to_owned(), Value::Array(vec![]));
-            around
+    strip(&mut around);
+    if around.is_object() { around } else { Value::Null }
+}
+
+/// Empties every list of actions, wherever the protocol reads one.
+fn strip(around: &mut Value) {
+    let Some(fields) = around.as_object_mut() else { return };
+    for (name, value) in fields {
+        match name.as_str() {
+            "actions" | "steps" => *value = Value::Array(vec![]),
+            "behavior" | "response" | "data" => strip(value),
+            _ => {}
         }
-        None => Value::Null,
     }
 }
