@@ -68,7 +68,7 @@ async fn sensitive_values_are_masked_in_what_is_told_of_cells_but_not_in_the_cel
         { "action_type": "set", "action_id": "know", "config": { "values": { "phone": "13800001111" } } },
         press("masked", &json!({ "cell": "call('13800001111')" })),
     ]));
-    session["declare"].as_array_mut().unwrap().push(json!({ "var": "phone", "type": "text", "sensitive": true }));
+    session["declare"].as_array_mut().unwrap().push(json!({ "var": "phone", "sensitive": true }));
     let mut session = begin(&program(&session), Arc::clone(&archive)).await;
     session.advance().await.unwrap();
     let events = journal(archive.as_ref()).await;
