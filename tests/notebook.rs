@@ -7,6 +7,8 @@
 mod book;
 #[path = "notebook/bounds.rs"]
 mod bounds;
+#[path = "notebook/moves.rs"]
+mod moves;
 #[path = "notebook/same.rs"]
 mod same;
 
@@ -14,7 +16,7 @@ use std::collections::VecDeque;
 use std::fs;
 use std::path::Path;
 
-use bcc_script::notebook::action::{Read, is_known, read, read_noting};
+use bcc_script::notebook::action::{NAMES, Read, is_known, read, read_noting};
 use bcc_script::notebook::apply::failure;
 use book::{Book, execution};
 use same::differences;
@@ -123,4 +125,19 @@ fn a_failure_is_told_as_000_says() {
     let told = failure("Code execution failed: NameError", "action-123");
     let expected = json!({"success": false, "error": "Code execution failed: NameError", "action_id": "action-123"});
     assert_eq!(told, expected);
+}
+
+#[test]
+fn the_forms_on_the_page_are_read() {
+    let page = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/notebook.md")).unwrap();
+    let (_, block) = page.split_once("```json\n").unwrap();
+    let forms: Value = serde_json::from_str(block.split_once("```").unwrap().0).unwrap();
+    let mut book = Book::default();
+    for form in forms.as_array().unwrap() {
+        book.act(form).unwrap_or_else(|why| panic!("{form}: {why}"));
+    }
+    assert_eq!((book.given_to_kernel.len(), book.cells.len()), (2, 6));
+    for name in NAMES {
+        assert!(page.contains(&format!("[`{name}`](actions/{name}.md)")), "{name}");
+    }
 }
