@@ -26,9 +26,7 @@ async fn streams_of_one_name_that_follow_each_other_are_one() {
 #[tokio::test]
 async fn results_and_rich_data_keep_every_form() {
     let Some(bench) = Bench::new() else { return };
-    let ran = bench
-        .run("from IPython.display import display, HTML\ndisplay(HTML('<b>富</b>'))\n{'表': [1, 2]}")
-        .await;
+    let ran = bench.run("from IPython.display import display, HTML\ndisplay(HTML('<b>富</b>'))\n{'表': [1, 2]}").await;
     assert_eq!(
         ran.outputs,
         [
@@ -54,7 +52,9 @@ async fn a_display_is_updated_where_it_stands_and_cleared_when_asked() {
     assert_eq!(ran.outputs[0]["data"]["text/plain"], "'new'");
     assert_eq!(ran.outputs.len(), 2, "{:?}", ran.outputs);
     let cleared = bench
-        .run("from IPython.display import clear_output\nprint('a')\nclear_output()\nprint('b')\nclear_output(wait=True)")
+        .run(
+            "from IPython.display import clear_output\nprint('a')\nclear_output()\nprint('b')\nclear_output(wait=True)",
+        )
         .await;
     assert_eq!(text(&cleared.outputs), "b\n");
     let cleared = bench.run("print('a')\nclear_output(wait=True)\nprint('b')").await;
@@ -67,7 +67,10 @@ async fn an_error_keeps_its_traceback_with_colours_and_the_kernel_goes_on() {
     let ran = bench.run("x = 5\ndef deep():\n    raise ValueError('坏了')\ndeep()").await;
     let error = &ran.outputs[0];
     assert_eq!(ran.ended, Ended::Error);
-    assert_eq!((&error["output_type"], &error["ename"], &error["evalue"]), (&json!("error"), &json!("ValueError"), &json!("坏了")));
+    assert_eq!(
+        (&error["output_type"], &error["ename"], &error["evalue"]),
+        (&json!("error"), &json!("ValueError"), &json!("坏了"))
+    );
     let traceback: Vec<&str> = error["traceback"].as_array().unwrap().iter().filter_map(|line| line.as_str()).collect();
     assert!(traceback.len() > 1 && traceback.concat().contains("\u{1b}["), "{traceback:?}");
     assert_eq!(bench.said("print(x)").await, "5\n");

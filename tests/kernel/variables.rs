@@ -45,7 +45,10 @@ async fn looking_at_them_changes_nothing_in_the_kernel() {
     bench.run("a = 1").await;
     let ran = bench.run("a + 1").await;
     assert_eq!(ran.execution_count, Some(2));
-    assert_eq!(bench.said("print(_, [n for n in globals() if n in ('room', 'user', 'seen', 'shown')])").await, "2 []\n");
+    assert_eq!(
+        bench.said("print(_, [n for n in globals() if n in ('room', 'user', 'seen', 'shown')])").await,
+        "2 []\n"
+    );
 }
 
 #[tokio::test]

@@ -180,12 +180,7 @@ async fn serve(place: &Place, ran: &AtomicU64, mut asks: mpsc::UnboundedReceiver
     }
 }
 
-async fn run(
-    place: &Place,
-    ran: &AtomicU64,
-    kernel: &mut Held,
-    asked: &mut Asked,
-) -> Result<Execution, KernelError> {
+async fn run(place: &Place, ran: &AtomicU64, kernel: &mut Held, asked: &mut Asked) -> Result<Execution, KernelError> {
     let Asked { code, timeout, settings, answer } = asked;
     if answer.is_closed() {
         return Err(gone());

@@ -180,11 +180,7 @@ impl Outputs {
         traceback.truncate(MOST_OUTPUTS);
         traceback.reverse();
         // Not counted: what went wrong is shown however much was said before.
-        self.push(
-            json!({ "output_type": "error", "ename": name, "evalue": said, "traceback": traceback }),
-            0,
-            None,
-        );
+        self.push(json!({ "output_type": "error", "ename": name, "evalue": said, "traceback": traceback }), 0, None);
     }
 }
 

@@ -155,7 +155,10 @@ async fn died(kernel: &mut Running, mut outputs: Outputs, reply: Option<Value>, 
     while let Ok(Some(told)) = timeout(until.saturating_duration_since(Instant::now()), kernel.iopub.recv()).await {
         outputs.take(told);
     }
-    Round { ended: if why == Some(Why::TooLong) { Ended::TimedOut } else { Ended::Died }, ..over(outputs, reply, why, false) }
+    Round {
+        ended: if why == Some(Why::TooLong) { Ended::TimedOut } else { Ended::Died },
+        ..over(outputs, reply, why, false)
+    }
 }
 
 fn over(outputs: Outputs, reply: Option<Value>, why: Option<Why>, is_usable: bool) -> Round {

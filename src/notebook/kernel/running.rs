@@ -55,12 +55,17 @@ impl Running {
     ///
     /// # Errors
     /// When there is no such kernel, or it does not start in time.
-    pub(crate) async fn start(place: &Place, settings: &KernelSettings, spec: &Spec) -> std::result::Result<Self, KernelError> {
+    pub(crate) async fn start(
+        place: &Place,
+        settings: &KernelSettings,
+        spec: &Spec,
+    ) -> std::result::Result<Self, KernelError> {
         let mut starts = 0;
         loop {
             starts += 1;
             let identity = Identity::new().map_err(|error| cannot_start(spec, &error.to_string()))?;
-            let mut process = Process::start(spec, place, &identity).map_err(|error| unstartable(spec, place, &error))?;
+            let mut process =
+                Process::start(spec, place, &identity).map_err(|error| unstartable(spec, place, &error))?;
             let ports = process.ports;
             let began = timeout(settings.start_timeout, async {
                 tokio::select! {
@@ -236,12 +241,11 @@ fn pump(mut from: Receiving, identity: &Identity, wanted: Option<Arc<Mutex<Wante
                     break;
                 }
             };
-            let is_wanted = wanted.as_ref().is_none_or(|wanted| {
-                match &*wanted.lock().unwrap_or_else(PoisonError::into_inner) {
+            let is_wanted =
+                wanted.as_ref().is_none_or(|wanted| match &*wanted.lock().unwrap_or_else(PoisonError::into_inner) {
                     Wanted::All => true,
                     Wanted::Answers(id) => received.parent.as_ref() == Some(id),
-                }
-            });
+                });
             if is_wanted && sender.send(received).await.is_err() {
                 break;
             }

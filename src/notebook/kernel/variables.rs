@@ -80,7 +80,9 @@ seen = json.dumps(found[::-1]).encode().hex()
 pub(crate) fn expression() -> String {
     // A text of JSON is one of Python as well.
     let program = Value::from(PROGRAM).to_string();
-    format!("(lambda room: (exec({program}, room), room['seen'])[1])({{'user': globals(), 'get_ipython': get_ipython}})")
+    format!(
+        "(lambda room: (exec({program}, room), room['seen'])[1])({{'user': globals(), 'get_ipython': get_ipython}})"
+    )
 }
 
 /// The variables, from the reply to an expression: `{status, data: {text/plain}}`.
