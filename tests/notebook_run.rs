@@ -286,3 +286,46 @@ fn a_model_mends_code_that_fails_and_each_run_is_announced() {
     assert_eq!(printed(&notebook), "42\n");
     assert!(notebook.to_string().contains("print(unknown)"), "the author's code is kept: {notebook}");
 }
+
+/// Actions in the wrapped form in which servers stream them: a title, a section, a step, words, code, and its running.
+const SENT: &str = r#"
+replies:
+  work:
+    - actions:
+        - { action: { type: update_title, content: Houses } }
+        - { action: { type: new_section, content: What there is } }
+        - { action: { type: new_step, content: Look at the file } }
+        - { action: { type: add, shot_type: markdown, content: The file is read and **counted**. } }
+        - action:
+            type: add
+            shot_type: action
+            content: |
+              import csv, os
+              path = "./assets/houses.csv"
+              rows = list(csv.DictReader(open(path)))
+              print(f"File exists: {os.path.exists(path)}, rows: {len(rows)}, columns: {len(rows[0])}")
+        - { action: { type: exec, codecell_id: lastAddedCellId, need_output: true } }
+      transition: { continue_behaviors: false, target_achieved: true }
+"#;
+
+#[test]
+fn wrapped_actions_of_a_model_run_against_a_real_kernel() {
+    let Some(python) = kernel_python() else { return };
+    let home = Home::new();
+    home.file("bcc-script.toml", ALLOWED);
+    std::fs::create_dir(home.path().join("assets")).unwrap();
+    home.file("assets/houses.csv", "id,area,price\n1,80,200\n2,95,240\n3,60,150\n");
+    home.file("replies.yaml", SENT);
+    let script = "session:\n  session_id: w\n  phases:\n    - phase_id: p\n      topics:\n        - topic_id: t\n          actions:\n\
+                  \x20           - { action_type: behavior_loop, action_id: work, config: { target: Read it, reflection: off } }\n";
+    home.file("w.yaml", script);
+    let arguments = ["run", "w.yaml", "--session", "s", "--json", "--trust", "--model", "replay:replies.yaml"];
+    let told = finish(&home, &python, &arguments);
+    assert_eq!(told.code, Some(0), "{}\n{}", told.err, told.out);
+    let events = told.events();
+    let actions = of(&events, "notebook_action");
+    let names: Vec<&str> = actions.iter().map(|event| event["action"].as_str().unwrap()).collect();
+    assert_eq!(names, ["update_title", "new_section", "new_step", "add", "add", "exec"]);
+    assert!(actions.iter().all(|event| event["success"] == true && event["by"] == "model"), "{actions:?}");
+    assert_eq!(printed(&exported(&home, &python)), "File exists: True, rows: 3, columns: 3\n");
+}
