@@ -250,7 +250,7 @@ fn plan_of(sent: &Value, notes: &mut Vec<String>) -> Option<Workflow> {
         notes.push(format!("`workflow_update` is larger than {MOST_PLAN_BYTES} bytes, and was left out"));
         return None;
     }
-    let plan: Option<Workflow> = serde_json::from_value(sent.clone()).ok();
+    let plan = Workflow::read(sent).ok();
     if plan.is_none() {
         notes.push("`workflow_update` is no plan with stages and steps, and was left out".to_owned());
     }
