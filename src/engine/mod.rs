@@ -1,6 +1,7 @@
 //! Puts it together: project, configuration, trust, models, and sessions that begin, go on and are exported.
 
 pub mod begin;
+pub mod behavior_servers;
 pub mod calls;
 pub mod clock;
 pub mod config;

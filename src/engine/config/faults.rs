@@ -9,6 +9,7 @@ use crate::engine::config::config::{Config, table_of};
 use crate::engine::config::kinds;
 use crate::engine::config::model_table::{ModelTable, ProviderKind};
 use crate::engine::config::secrets::{is_key, is_secret, is_variable, user_of};
+use crate::engine::config::server_table;
 use crate::engine::config::values::Given;
 use crate::engine::outside::ALLOWABLE;
 use crate::script::fields::shortened;
@@ -31,7 +32,7 @@ pub struct Fault {
     pub help: String,
 }
 
-/// Everything that is wrong: with models in the order of their names, then with kinds.
+/// Everything that is wrong: with models in the order of their names, then with kinds and servers.
 pub fn faults(config: &Config) -> Vec<Fault> {
     let mut found = Vec::new();
     for (name, table) in &config.models {
@@ -55,6 +56,7 @@ pub fn faults(config: &Config) -> Vec<Fault> {
             found.push(Fault { at, message, help });
         }
     }
+    found.extend(server_table::faults(config));
     found
 }
 

@@ -192,7 +192,7 @@ mod tests {
         let mut cells = Cell { id: "i".repeat(9_999), content: "字".repeat(1_000_000), ..Cell::default() };
         cells.metadata.section_id = Some("s".repeat(9_999));
         cells.metadata.extra = [("x".to_owned(), json!(vec!["y"; 9_999]))].into_iter().collect();
-        cells.outputs = vec![json!({"output_type": "stream", "text": vec!["z\n"; 1_000_000]}); 1_000];
+        cells.outputs = vec![json!({"output_type": "stream", "text": vec!["z\n"; 3_000]}); 30];
         assert!(size(&cell(&cells)) < MOST_CONTENT_BYTES + MOST_OUTPUTS * (2 * MOST_OUTPUT_BYTES) + 2_000);
     }
 
