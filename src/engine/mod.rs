@@ -19,6 +19,7 @@ pub mod markdown;
 pub mod mend;
 pub mod models;
 pub mod notebook_file;
+pub mod outside;
 pub mod pin;
 pub mod portable;
 pub mod project;
