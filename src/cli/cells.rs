@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use crate::cli::language::filled;
-use crate::notebook::cell::{Cell, CellKind, Ended};
+use crate::notebook::cell::{Cell, CellKind};
 use crate::notebook::export::ansi;
 use crate::notebook::export::output::{Output, read};
 use crate::notebook::export::text::{cut_short, one_line, thinker, thought};
@@ -150,7 +150,7 @@ fn outputs(cell: &Cell, is_new: bool, language: Language, lines: &mut Vec<Line>)
         let last = error.lines().next().unwrap_or_default();
         lines.push((Look::Error, format!("  ✗ {}", shortened(last))));
     }
-    if let Some(told) = cut_short(cell, language).filter(|_| cell.ended != Some(Ended::Ok)) {
+    if let Some(told) = cut_short(cell, language) {
         lines.push((Look::Error, format!("  ✗ {told}")));
     }
 }
@@ -199,7 +199,8 @@ mod tests {
             { "output_type": "display_data", "data": { "image/png": { "left_out": 9 } }, "metadata": {} },
             { "output_type": "error", "ename": "ZeroDivisionError", "evalue": "division\nby zero", "traceback": [] },
         ]);
-        let expected = ["Quiet|[3] print(1)", "Quiet|  100%␇", "Quiet|  <image/png>", "Error|  ✗ ZeroDivisionError: division"];
+        let expected =
+            ["Quiet|[3] print(1)", "Quiet|  100%␇", "Quiet|  <image/png>", "Error|  ✗ ZeroDivisionError: division"];
         assert_eq!(shown(&mut view, &code), expected);
         let late = json!({ "number": 3, "cell_type": "code", "content": "x", "ended": "timed_out" });
         assert_eq!(shown(&mut view, &late), ["Words|│ x", "Error|  ✗ interrupted: it ran longer than it may"]);
@@ -209,9 +210,13 @@ mod tests {
     fn what_is_long_is_cut_and_what_is_odd_harms_nobody() {
         let mut view = CellView::default();
         let text = "行\n".repeat(40) + &"长".repeat(300);
-        let thought = json!({ "number": 1, "cell_type": "thinking", "content": text, "metadata": { "agent_name": "A\u{1b}" } });
+        let thought =
+            json!({ "number": 1, "cell_type": "thinking", "content": text, "metadata": { "agent_name": "A\u{1b}" } });
         let lines = shown(&mut view, &thought);
-        assert_eq!((lines.len(), lines[0].as_str(), lines[8].as_str()), (9, "Quiet|· A is thinking: 行", "Quiet|· … and 33 more lines"));
+        assert_eq!(
+            (lines.len(), lines[0].as_str(), lines[8].as_str()),
+            (9, "Quiet|· A is thinking: 行", "Quiet|· … and 33 more lines")
+        );
         let output = json!([{ "output_type": "stream", "text": "x".repeat(500) }]);
         let code = json!({ "number": 2, "cell_type": "code", "content": "", "ended": "ok", "outputs": output, "metadata": "cut" });
         assert_eq!(shown(&mut view, &code)[0].chars().count(), "Quiet|  ".len() + MOST_COLUMNS + 1);
