@@ -134,7 +134,7 @@ fn shot_type(fields: &Fields, notes: &mut Vec<Fault>) -> Result<(CellKind, Optio
 
 fn heading(fields: &Fields) -> Result<Heading, Fault> {
     let content = fields.needed(&["content"])?;
-    if content.trim_start_matches('\u{feff}').trim_start_matches('#').trim().is_empty() {
+    if content.trim_start_matches('\u{feff}').trim().trim_start_matches('#').trim().is_empty() {
         return Err(empty("content"));
     }
     Ok(Heading { content, metadata: metadata(fields)? })
