@@ -259,7 +259,7 @@ impl State {
             location.completed_stages.push(stage.id.clone());
         }
         if location.completed_steps.len() > MOST_COMPLETED_STEPS {
-            let gone = |id: &String| !workflow.is_some_and(|plan| plan.stage_of(id).is_some());
+            let gone = |id: &String| workflow.is_none_or(|plan| plan.stage_of(id).is_none());
             let forgotten = location.completed_steps.iter().position(gone).unwrap_or_default();
             location.completed_steps.remove(forgotten);
         }
