@@ -10,10 +10,10 @@ use bcc_script::notebook::state::State;
 use serde_json::{Map, Value, json};
 
 /// The time of everything.
-pub const AT: &str = "2026-01-02T03:04:05Z";
+pub(crate) const AT: &str = "2026-01-02T03:04:05Z";
 
 /// What the kernel is made to answer.
-pub fn execution(value: &Value) -> Execution {
+pub(crate) fn execution(value: &Value) -> Execution {
     Execution {
         outputs: value["outputs"].as_array().unwrap().clone(),
         execution_count: value["execution_count"].as_u64(),
@@ -26,16 +26,16 @@ pub fn execution(value: &Value) -> Execution {
 
 /// A notebook.
 #[derive(Default)]
-pub struct Book {
-    pub state: State,
-    pub cells: BTreeMap<u64, Cell>,
-    pub executions: VecDeque<Execution>,
-    pub given_to_kernel: Vec<Cell>,
+pub(crate) struct Book {
+    pub(crate) state: State,
+    pub(crate) cells: BTreeMap<u64, Cell>,
+    pub(crate) executions: VecDeque<Execution>,
+    pub(crate) given_to_kernel: Vec<Cell>,
 }
 
 impl Book {
     /// The notebook that `before` describes; an empty one without it.
-    pub fn from(before: &Value) -> Self {
+    pub(crate) fn from(before: &Value) -> Self {
         if before.is_null() {
             return Self::default();
         }
@@ -45,12 +45,12 @@ impl Book {
     }
 
     /// Carries out an action of whatever form.
-    pub fn act(&mut self, value: &Value) -> Result<Value, String> {
+    pub(crate) fn act(&mut self, value: &Value) -> Result<Value, String> {
         self.try_act(value).map_err(|refusal| refusal.to_string())
     }
 
     /// As [`Book::act`].
-    pub fn try_act(&mut self, value: &Value) -> Result<Value, Refusal> {
+    pub(crate) fn try_act(&mut self, value: &Value) -> Result<Value, Refusal> {
         match read(value) {
             Ok(Read::Known(action)) => self.carry_out(&action),
             other => panic!("{value}: {other:?}"),
@@ -58,7 +58,7 @@ impl Book {
     }
 
     /// Carries out an action.
-    pub fn carry_out(&mut self, action: &Action) -> Result<Value, Refusal> {
+    pub(crate) fn carry_out(&mut self, action: &Action) -> Result<Value, Refusal> {
         let found = target(action, &self.state).and_then(|id| self.cells.values().find(|cell| cell.id == id).cloned());
         let change = apply(&mut self.state, action, found, AT)?;
         for cell in change.cells {
@@ -81,7 +81,7 @@ impl Book {
     }
 
     /// The notebook in the structure of 000.
-    pub fn view(&self) -> Value {
+    pub(crate) fn view(&self) -> Value {
         let state = &self.state;
         let ids = |steps: Vec<&bcc_script::notebook::workflow::Step>| -> Vec<String> {
             steps.into_iter().map(|step| step.id.clone()).collect()
@@ -122,7 +122,7 @@ impl Book {
     }
 
     /// What holds of every notebook.
-    pub fn check(&self) {
+    pub(crate) fn check(&self) {
         let (state, cells) = (&self.state, &self.cells);
         assert_eq!(state.cell_count, cells.len() as u64, "cells are counted");
         assert!(cells.keys().copied().eq(1..=state.cell_count), "cells are numbered from 1 without gaps");

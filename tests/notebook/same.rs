@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 /// Where `actual` is not what `expected` says. Objects may have more than was said; null stands for nothing; lists are whole.
-pub fn differences(at: &str, expected: &Value, actual: &Value) -> Vec<String> {
+pub(crate) fn differences(at: &str, expected: &Value, actual: &Value) -> Vec<String> {
     match (expected, actual) {
         (Value::Object(fields), Value::Object(there)) => fields
             .iter()
