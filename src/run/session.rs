@@ -169,7 +169,7 @@ impl Session {
                 return Ok(Taken::Before);
             }
             // Ids of ours that were not given out yet; any other id is the client's own and as good as none.
-            if own_number(given).is_some() {
+            if own_number(given).is_some() || is_of_effect(given) {
                 self.ignored("answer-unknown", "an answer was ignored: nothing was asked yet under its answer_id")
                     .await?;
                 return Ok(Taken::Unknown);
@@ -241,6 +241,13 @@ impl Session {
 fn own_number(answer_id: &str) -> Option<u64> {
     let digits = answer_id.strip_prefix('a')?;
     if digits.bytes().all(|byte| byte.is_ascii_digit()) { digits.parse().ok() } else { None }
+}
+
+/// Whether this is an `answer_id` of ours for a word about an outside effect: `w` and the number of an event.
+fn is_of_effect(answer_id: &str) -> bool {
+    answer_id
+        .strip_prefix('w')
+        .is_some_and(|digits| !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 /// The `answer_id` of the answer that follows `answers` earlier ones.

@@ -166,10 +166,10 @@ fn happened(event: &Value) -> Vec<String> {
     let (kind, summary) = (get("kind"), said(get("summary")));
     let told = match get("type") {
         "effect_started" => {
-            label("outside", &filled("{kind} begins: {summary}", &[("kind", kind), ("summary", &summary)]))
+            label("effect", &filled("{kind} begins: {summary}", &[("kind", kind), ("summary", &summary)]))
         }
         "effect_finished" => {
-            label("outside", &filled("{kind} ends: {summary}", &[("kind", kind), ("summary", &summary)]))
+            label("effect", &filled("{kind} ends: {summary}", &[("kind", kind), ("summary", &summary)]))
         }
         "notebook_action" => {
             let (by, cell) = (said(get("by")), get("cell_id"));
