@@ -4,6 +4,8 @@
 #![allow(clippy::print_stderr, clippy::print_stdout, unreachable_pub)] // said where there is no kernel; said to the test that kills it
 #![cfg(feature = "jupyter")]
 
+#[path = "support/process.rs"]
+mod process;
 #[path = "support/kernel.rs"]
 mod support;
 
@@ -13,6 +15,8 @@ mod bench;
 mod death;
 #[path = "kernel/outputs.rs"]
 mod outputs;
+#[path = "kernel/session.rs"]
+mod session;
 #[path = "kernel/time.rs"]
 mod time;
 #[path = "kernel/variables.rs"]

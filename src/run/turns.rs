@@ -59,10 +59,16 @@ impl Session {
                 Status::Running => self.one_turn().await?,
                 Status::WaitingInput => return Ok(Pause::Waiting),
                 Status::Stopped => return Ok(Pause::Stopped),
-                Status::Completed => return Ok(Pause::Completed),
-                Status::Failed => return Ok(Pause::Failed),
+                Status::Completed => return Ok(self.with_no_kernel(Pause::Completed).await),
+                Status::Failed => return Ok(self.with_no_kernel(Pause::Failed).await),
             }
         }
+    }
+
+    /// Nothing runs any more in a session that is over: its kernel ends with it.
+    async fn with_no_kernel(&self, pause: Pause) -> Pause {
+        self.services.outside.kernel.stop().await;
+        pause
     }
 
     /// Lets the triggers look at an answer that they have not seen. Gives whether that was all that can be done now.

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use bcc_script::notebook::cell::Ended;
 use bcc_script::notebook::kernel::contract::{Execution, Kernel, KernelSettings};
 use bcc_script::notebook::kernel::jupyter::JupyterKernel;
 use bcc_script::notebook::kernel::place::Place;
@@ -45,7 +46,9 @@ impl Bench {
 
     /// What code wrote to its standard output.
     pub async fn said(&self, code: &str) -> String {
-        text(&self.run(code).await.outputs)
+        let ran = self.run(code).await;
+        assert_eq!(ran.ended, Ended::Ok, "{ran:?}");
+        text(&ran.outputs)
     }
 }
 

@@ -40,7 +40,7 @@ pub struct Config {
 pub struct ProjectTable {
     /// The default template scheme.
     pub scheme: Option<String>,
-    /// What scripts of the project may do outside the conversation; no kind of this release asks for any of it.
+    /// What scripts of the project may do outside the conversation: `exec`, `command`.
     #[serde(default)]
     pub allow: Vec<String>,
 }

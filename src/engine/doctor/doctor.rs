@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use crate::engine::config::config::Config;
 use crate::engine::doctor::finding::Finding;
 use crate::engine::doctor::surroundings::Terminals;
-use crate::engine::doctor::{configuration, editors, prompts, stores, surroundings};
+use crate::engine::doctor::{configuration, editors, kernels, prompts, stores, surroundings};
 use crate::engine::engine::store_path;
 use crate::engine::environment::Environment;
 use crate::engine::models::check::{Checked, check, every};
@@ -41,6 +41,7 @@ pub async fn doctor(request: &DoctorRequest, environment: &Environment) -> Vec<F
             found.extend(configuration::models(&project, environment));
             found.extend(asked(request, &project, environment).await);
             found.extend(prompts::schemes(&project));
+            found.extend(kernels::allowed(&project));
         }
         None => found.push(Finding::note("models", "what models there are is not known while it cannot be read")),
     }
@@ -56,7 +57,7 @@ pub async fn doctor(request: &DoctorRequest, environment: &Environment) -> Vec<F
     found.extend(stores::store(&store_path(&bare, environment, request.store.as_deref())));
     found.extend(editors::editors(&directory));
     found.extend(surroundings::surroundings(&request.terminals, request.language, environment));
-    found.push(Finding::note("kernels", "this release has no kernels built in: no script can run notebook cells yet"));
+    found.extend(kernels::kernels(environment));
     found
 }
 

@@ -4,6 +4,7 @@ pub mod configuration;
 pub mod doctor;
 pub mod editors;
 pub mod finding;
+pub mod kernels;
 pub mod prompts;
 pub mod stores;
 pub mod surroundings;

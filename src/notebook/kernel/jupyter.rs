@@ -13,7 +13,7 @@ use tokio::time::sleep;
 
 use crate::notebook::kernel::contract::{Execution, Kernel, KernelError, KernelSettings};
 use crate::notebook::kernel::place::Place;
-use crate::notebook::kernel::round::{Abandoned, cell};
+use crate::notebook::kernel::round::{Answer, cell};
 use crate::notebook::kernel::running::Running;
 use crate::notebook::kernel::specs::find;
 
@@ -35,7 +35,7 @@ struct Asked {
     code: String,
     timeout: Duration,
     settings: KernelSettings,
-    answer: oneshot::Sender<Result<Execution, KernelError>>,
+    answer: Answer,
 }
 
 impl JupyterKernel {
@@ -193,10 +193,12 @@ async fn run(place: &Place, ran: &AtomicU64, kernel: &mut Held, asked: &mut Aske
             kernel.running.insert(Running::start(place, settings, &spec).await?)
         }
     };
+    if answer.is_closed() {
+        return Err(gone());
+    }
     ran.fetch_add(1, Ordering::AcqRel);
     kernel.is_busy = true;
-    let mut abandoned: Abandoned<'_> = Box::pin(answer.closed());
-    let (execution, is_usable) = cell(running, code, *timeout, &mut abandoned).await;
+    let (execution, is_usable) = cell(running, code, *timeout, answer).await;
     kernel.is_busy = !is_usable;
     if !is_usable {
         kernel.end(ran).await;

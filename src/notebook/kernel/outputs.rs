@@ -37,6 +37,14 @@ impl Outputs {
                 self.clear_if_asked();
                 self.left_out = self.left_out.saturating_add(bytes);
             }
+            if kind == "error" {
+                let said = "what it says of itself is too long to be kept";
+                self.push(
+                    json!({ "output_type": "error", "ename": "Error", "evalue": said, "traceback": [] }),
+                    0,
+                    None,
+                );
+            }
             return;
         };
         match kind.as_str() {

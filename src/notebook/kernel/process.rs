@@ -8,11 +8,13 @@ use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::json;
 use tokio::io::AsyncReadExt as _;
 use tokio::process::{Child, ChildStderr, Command};
+use tokio::task::JoinHandle;
 
 use crate::notebook::kernel::message::{Identity, random};
 use crate::notebook::kernel::place::Place;
@@ -59,6 +61,7 @@ pub(crate) struct Process {
     pub(crate) ports: Ports,
     group: Option<Pid>,
     said: Arc<Mutex<Vec<u8>>>,
+    listening: Option<JoinHandle<()>>,
     _folder: Folder,
 }
 
@@ -91,15 +94,17 @@ impl Process {
         let mut child = command.spawn()?;
         drop(held);
         let said = Arc::default();
-        if let Some(stderr) = child.stderr.take() {
-            tokio::spawn(listen(stderr, Arc::clone(&said)));
-        }
+        let listening = child.stderr.take().map(|stderr| tokio::spawn(listen(stderr, Arc::clone(&said))));
         let group = child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
-        Ok(Self { child, ports: Ports { shell, iopub, control }, group, said, _folder: folder })
+        Ok(Self { child, ports: Ports { shell, iopub, control }, group, said, listening, _folder: folder })
     }
 
     /// The last line that the process itself said, for whoever cannot start it.
-    pub(crate) fn last_words(&self) -> String {
+    pub(crate) async fn last_words(&mut self) -> String {
+        if let Some(listening) = self.listening.take() {
+            // It is over, but what it said may not be read yet; what it started may keep the pipe open.
+            let _ = tokio::time::timeout(Duration::from_millis(300), listening).await;
+        }
         let said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
         let said = String::from_utf8_lossy(&said);
         let last = said.lines().rev().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
@@ -115,7 +120,7 @@ impl Process {
     pub(crate) async fn kill(&mut self) {
         self.signal(Signal::KILL);
         // Nothing survives this signal; a process that the system itself holds is not worth waiting for.
-        let _ = tokio::time::timeout(std::time::Duration::from_secs(2), self.child.wait()).await;
+        let _ = tokio::time::timeout(Duration::from_secs(2), self.child.wait()).await;
     }
 
     fn signal(&self, signal: Signal) {

@@ -1,14 +1,13 @@
 //! One round of asking a kernel to run code: what it puts out is collected, and whatever it does, the round ends.
 
-use std::future::Future;
-use std::pin::Pin;
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
+use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::notebook::cell::Ended;
-use crate::notebook::kernel::contract::Execution;
+use crate::notebook::kernel::contract::{Execution, KernelError};
 use crate::notebook::kernel::message::Received;
 use crate::notebook::kernel::outputs::{MOST_OUTPUT_BYTES, Outputs};
 use crate::notebook::kernel::running::Running;
@@ -16,6 +15,9 @@ use crate::notebook::kernel::variables;
 
 /// How long code that was interrupted may take to end; then its kernel is killed.
 const GRACE: Duration = Duration::from_secs(5);
+
+/// How often code that was interrupted is interrupted again meanwhile.
+const AGAIN: Duration = Duration::from_secs(1);
 
 /// How long a kernel whose answer is there may still tell what the code put out.
 const SETTLING: Duration = Duration::from_secs(2);
@@ -39,16 +41,11 @@ pub(crate) struct Round {
     pub(crate) is_usable: bool,
 }
 
-/// Resolves when nobody waits for the round any more.
-pub(crate) type Abandoned<'a> = Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
+/// Where what came of it goes; it is closed when nobody waits any more.
+pub(crate) type Answer = oneshot::Sender<Result<Execution, KernelError>>;
 
 /// Runs a cell, and looks at the variables afterwards. Gives whether the kernel can be asked again.
-pub(crate) async fn cell(
-    kernel: &mut Running,
-    code: &str,
-    most: Duration,
-    abandoned: &mut Abandoned<'_>,
-) -> (Execution, bool) {
+pub(crate) async fn cell(kernel: &mut Running, code: &str, most: Duration, answer: &mut Answer) -> (Execution, bool) {
     let began = Instant::now();
     let content = json!({
         "code": code,
@@ -58,11 +55,11 @@ pub(crate) async fn cell(
         "allow_stdin": false,
         "stop_on_error": true,
     });
-    let Round { outputs, reply, ended, mut is_usable } = round(kernel, &content, most, abandoned).await;
+    let Round { outputs, reply, ended, mut is_usable } = round(kernel, &content, most, answer).await;
     let ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
     let mut variables = Map::new();
-    if is_usable && kernel.is_python {
-        (variables, is_usable) = look(kernel, abandoned).await;
+    if is_usable && kernel.is_python && !answer.is_closed() {
+        (variables, is_usable) = look(kernel, answer).await;
     }
     let (outputs, left_out) = outputs.finish();
     let execution_count = reply.get("execution_count").and_then(Value::as_u64);
@@ -70,7 +67,7 @@ pub(crate) async fn cell(
 }
 
 /// The variables of the kernel; none when they cannot be had.
-async fn look(kernel: &mut Running, abandoned: &mut Abandoned<'_>) -> (Map<String, Value>, bool) {
+async fn look(kernel: &mut Running, answer: &mut Answer) -> (Map<String, Value>, bool) {
     let content = json!({
         "code": "",
         "silent": true,
@@ -79,7 +76,7 @@ async fn look(kernel: &mut Running, abandoned: &mut Abandoned<'_>) -> (Map<Strin
         "allow_stdin": false,
         "stop_on_error": false,
     });
-    let round = round(kernel, &content, LOOKING, abandoned).await;
+    let round = round(kernel, &content, LOOKING, answer).await;
     let found = round.reply.pointer("/user_expressions/variables").and_then(variables::of_reply);
     if found.is_none() {
         tracing::debug!(ended = ?round.ended, "the variables of the kernel cannot be had");
@@ -96,32 +93,40 @@ enum Why {
 }
 
 /// Asks, and collects until it is over: the answer is there and the kernel idles, or it is gone.
-async fn round(kernel: &mut Running, content: &Value, most: Duration, abandoned: &mut Abandoned<'_>) -> Round {
+async fn round(kernel: &mut Running, content: &Value, most: Duration, answer: &mut Answer) -> Round {
     let mut outputs = Outputs::default();
     let Ok(id) = kernel.ask("execute_request", content).await else {
         return Round { outputs, reply: Value::Null, ended: Ended::Died, is_usable: false };
     };
     let (mut reply, mut is_idle, mut bytes) = (None, false, 0_u64);
     let (mut why, mut wake) = (None, Instant::now() + most);
+    let (mut give_up, mut heard) = (wake, kernel.heard());
     while !(is_idle && reply.is_some()) {
         let mut interrupted = None;
         // What ends a round is looked at before what a kernel says: it may never stop talking.
         tokio::select! {
             biased;
-            () = &mut *abandoned, if why.is_none() => interrupted = Some(Why::Abandoned),
+            () = answer.closed(), if why.is_none() => interrupted = Some(Why::Abandoned),
             () = sleep_until(wake) => match why {
-                // The answer is there: only the word that nothing follows was lost.
-                _ if reply.is_some() => break,
+                // The answer is there, and nothing is said any more: only the word that nothing follows was lost.
+                _ if reply.is_some() && heard == kernel.heard() => break,
+                _ if reply.is_some() => {
+                    heard = kernel.heard();
+                    wake = Instant::now() + SETTLING;
+                }
                 None => interrupted = Some(Why::TooLong),
-                Some(why) => {
+                Some(why) if Instant::now() >= give_up => {
                     kernel.process.kill().await;
                     return over(outputs, reply, Some(why), false);
                 }
+                // An interrupt that comes before the code has begun is lost.
+                again => interrupted = again,
             },
-            answer = kernel.shell.recv() => match answer {
-                Some(answer) if answer.parent.as_ref() == Some(&id) => {
-                    reply = Some(answer.content.unwrap_or_default());
-                    wake = wake.min(Instant::now() + SETTLING);
+            answered = kernel.shell.recv() => match answered {
+                Some(answered) if answered.parent.as_ref() == Some(&id) => {
+                    reply = Some(answered.content.unwrap_or_default());
+                    heard = kernel.heard();
+                    wake = Instant::now() + SETTLING;
                 }
                 Some(_) => {}
                 None => return died(kernel, outputs, reply, why).await,
@@ -140,9 +145,15 @@ async fn round(kernel: &mut Running, content: &Value, most: Duration, abandoned:
             _ = kernel.process.child.wait() => return died(kernel, outputs, reply, why).await,
         }
         if interrupted.is_some() {
+            if why.is_none() {
+                give_up = Instant::now() + GRACE;
+            }
             why = interrupted;
-            kernel.interrupt().await;
-            wake = Instant::now() + GRACE;
+            // What has answered runs no more.
+            if reply.is_none() {
+                kernel.interrupt().await;
+                wake = give_up.min(Instant::now() + AGAIN);
+            }
         }
     }
     over(outputs, reply, why, true)

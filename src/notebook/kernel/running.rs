@@ -1,6 +1,7 @@
 //! A kernel that runs: connected, and asked one thing at a time.
 
 use std::io::{Error, ErrorKind, Result};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -46,6 +47,7 @@ pub(crate) struct Running {
     controls: Sending,
     /// Nothing more is sent there, but without this half the kernel takes the other one for closed.
     _hears: Sending,
+    heard: Arc<AtomicU64>,
     by_message: bool,
     sent: u64,
 }
@@ -77,7 +79,7 @@ impl Running {
             match began.await {
                 Ok(Ok(channels)) => return Ok(channels.into_running(process, identity, spec)),
                 Ok(Err(why)) => {
-                    let said = process.last_words();
+                    let said = process.last_words().await;
                     process.kill().await;
                     if said.contains("No module named") && said.contains("ipykernel") {
                         return Err(missing(&spec.name, &installed(&place.variables)));
@@ -103,6 +105,11 @@ impl Running {
         *self.wanted.lock().unwrap_or_else(PoisonError::into_inner) = Wanted::Answers(id.clone());
         self.identity.send(&mut self.asks, &id, kind, content).await?;
         Ok(id)
+    }
+
+    /// How many bytes it told to all so far: they grow while a long message is under way.
+    pub(crate) fn heard(&self) -> u64 {
+        self.heard.load(Ordering::Relaxed)
     }
 
     /// Interrupts what runs.
@@ -142,6 +149,7 @@ struct Channels {
     asks: Sending,
     controls: Sending,
     hears: Sending,
+    heard: Arc<AtomicU64>,
     shell: mpsc::Receiver<Received>,
     iopub: mpsc::Receiver<Received>,
     wanted: Arc<Mutex<Wanted>>,
@@ -155,12 +163,14 @@ impl Channels {
         let (hears, iopub) = patiently(ports.iopub, Role::Subscriber).await?;
         let (asks, shell) = patiently(ports.shell, Role::Dealer).await?;
         let (controls, control) = patiently(ports.control, Role::Dealer).await?;
+        let heard = iopub.heard();
         let iopub = pump(iopub, identity, Some(Arc::clone(&wanted)));
         let shell = pump(shell, identity, None);
         // What is answered there is read and forgotten.
         let mut control = pump(control, identity, None);
         tokio::spawn(async move { while control.recv().await.is_some() {} });
-        let mut channels = Self { asks, controls, hears, shell, iopub, wanted, language: String::new(), sent: 0 };
+        let mut channels =
+            Self { asks, controls, hears, heard, shell, iopub, wanted, language: String::new(), sent: 0 };
         channels.greet(identity).await?;
         Ok(channels)
     }
@@ -205,6 +215,7 @@ impl Channels {
             asks: self.asks,
             controls: self.controls,
             _hears: self.hears,
+            heard: self.heard,
             by_message: spec.by_message,
             sent: self.sent,
         }

@@ -5,6 +5,8 @@
 
 use std::io::{Error, ErrorKind, Result};
 use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
@@ -44,7 +46,10 @@ pub(crate) struct Sending(OwnedWriteHalf);
 
 /// The half that reads.
 #[derive(Debug)]
-pub(crate) struct Receiving(BufReader<OwnedReadHalf>);
+pub(crate) struct Receiving {
+    reads: BufReader<OwnedReadHalf>,
+    heard: Arc<AtomicU64>,
+}
 
 /// The head of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,7 +71,7 @@ pub(crate) async fn connect(port: u16, role: Role) -> Result<(Sending, Receiving
     }
     stream.set_nodelay(true)?;
     let (reads, writes) = stream.into_split();
-    let (mut sending, mut receiving) = (Sending(writes), Receiving(BufReader::with_capacity(PIECE_BYTES, reads)));
+    let (mut sending, mut receiving) = (Sending(writes), Receiving::new(reads));
     sending.0.write_all(&greeting()).await?;
     receiving.greeting().await?;
     sending.0.write_all(&ready(role)).await?;
@@ -118,9 +123,18 @@ impl Sending {
 }
 
 impl Receiving {
+    fn new(reads: OwnedReadHalf) -> Self {
+        Self { reads: BufReader::with_capacity(PIECE_BYTES, reads), heard: Arc::default() }
+    }
+
+    /// Counts the bytes that were read, also in the middle of a frame.
+    pub(crate) fn heard(&self) -> Arc<AtomicU64> {
+        Arc::clone(&self.heard)
+    }
+
     async fn greeting(&mut self) -> Result<()> {
         let mut greeting = [0; 64];
-        self.0.read_exact(&mut greeting).await?;
+        self.reads.read_exact(&mut greeting).await?;
         match greeting {
             [0xff, _, _, _, _, _, _, _, _, 0x7f, 3..=9, _, b'N', b'U', b'L', b'L', 0, ..] => Ok(()),
             _ => Err(Error::new(ErrorKind::InvalidData, "the other side speaks no ZMTP 3 without encryption")),
@@ -144,8 +158,9 @@ impl Receiving {
 
     /// The head of the next frame. Its body must be read before the next one.
     pub(crate) async fn frame(&mut self) -> Result<Frame> {
-        let flags = self.0.read_u8().await?;
-        let length = if flags & LONG != 0 { self.0.read_u64().await? } else { u64::from(self.0.read_u8().await?) };
+        let flags = self.reads.read_u8().await?;
+        let length =
+            if flags & LONG != 0 { self.reads.read_u64().await? } else { u64::from(self.reads.read_u8().await?) };
         Ok(Frame { more: flags & MORE != 0, command: flags & COMMAND != 0, length })
     }
 
@@ -156,10 +171,11 @@ impl Receiving {
         while left > 0 {
             let most = buffer.len().min(usize::try_from(left).unwrap_or(usize::MAX));
             let room = buffer.get_mut(..most).unwrap_or_default();
-            let count = self.0.read(room).await?;
+            let count = self.reads.read(room).await?;
             if count == 0 {
                 return Err(ErrorKind::UnexpectedEof.into());
             }
+            self.heard.fetch_add(count as u64, Ordering::Relaxed);
             take(room.get(..count).unwrap_or_default());
             left -= count as u64;
         }
