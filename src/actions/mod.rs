@@ -41,6 +41,9 @@ pub static KINDS: &[&dyn Kind] = &[
     &behavior_loop::BehaviorLoop,
 ];
 
+/// The JSON Schema of the `config` of every kind that a project makes.
+pub const PROJECT_SCHEMA: &str = include_str!("../../schemas/parts/kinds/project.json");
+
 /// The kinds that a project makes, to stand beside [`KINDS`] where its scripts are checked.
 pub fn project_kinds(kinds: &BTreeMap<String, CustomKind>) -> Vec<Box<dyn Kind>> {
     let kind = |kind| Box::new(project_kind::ProjectKind::new(kind)) as Box<dyn Kind>;

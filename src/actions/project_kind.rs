@@ -6,6 +6,7 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::actions::PROJECT_SCHEMA;
 use crate::actions::calling::{given, outputs, take};
 use crate::actions::notebook::custom::{Progress, Went, advance};
 use crate::program::action::{Action, ActionError, Flow};
@@ -39,7 +40,7 @@ impl Kind for ProjectKind {
     }
 
     fn schema(&self) -> &'static str {
-        include_str!("../../schemas/parts/kinds/project.json")
+        PROJECT_SCHEMA
     }
 
     fn page(&self) -> &'static str {

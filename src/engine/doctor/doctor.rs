@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::engine::config::config::Config;
+use crate::engine::config::kinds::kinds;
 use crate::engine::doctor::finding::Finding;
 use crate::engine::doctor::surroundings::Terminals;
 use crate::engine::doctor::{configuration, editors, prompts, stores, surroundings};
@@ -36,7 +37,9 @@ pub struct DoctorRequest {
 pub async fn doctor(request: &DoctorRequest, environment: &Environment) -> Vec<Finding> {
     let mut found = vec![Finding::ok("release", concat!("bcc-script ", env!("CARGO_PKG_VERSION")))];
     let directory = directory(request, environment, &mut found);
-    match project(&directory, environment, &mut found) {
+    let project = project(&directory, environment, &mut found);
+    let own = project.as_ref().map(|project| kinds(&project.config)).unwrap_or_default();
+    match project {
         Some(project) => {
             found.extend(configuration::models(&project, environment));
             found.extend(asked(request, &project, environment).await);
@@ -54,7 +57,7 @@ pub async fn doctor(request: &DoctorRequest, environment: &Environment) -> Vec<F
         has_config: false,
     };
     found.extend(stores::store(&store_path(&bare, environment, request.store.as_deref())));
-    found.extend(editors::editors(&directory));
+    found.extend(editors::editors(&directory, &own));
     found.extend(surroundings::surroundings(&request.terminals, request.language, environment));
     found.push(Finding::note("kernels", "this release has no kernels built in: no script can run notebook cells yet"));
     found
