@@ -96,7 +96,7 @@ fn directory(request: &DoctorRequest, environment: &Environment, found: &mut Vec
 fn project(directory: &Path, environment: &Environment, found: &mut Vec<Finding>) -> Option<Project> {
     match Project::in_directory(directory.to_path_buf(), false, environment) {
         Ok(project) => {
-            found.extend(configuration::configuration(&project));
+            found.extend(configuration::configuration(&project, environment));
             Some(project)
         }
         Err(error) => {
