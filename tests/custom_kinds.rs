@@ -132,7 +132,9 @@ fn what_is_no_json_object_is_a_text_and_what_is_missing_is_told() {
 
 #[test]
 fn hooks_run_before_and_after_in_this_order_and_learn_what_came() {
-    let log = |word: &str| format!("[\"/bin/sh\", \"-c\", \"echo {word} >> log; cat > {word}.json; echo '{{\\\"a\\\": 1}}'\"]");
+    let log = |word: &str| {
+        format!("[\"/bin/sh\", \"-c\", \"echo {word} >> log; cat > {word}.json; echo '{{\\\"a\\\": 1}}'\"]")
+    };
     let home = shop(
         &format!(
             "{ALLOWED}[kinds.work]\ncommand = {}\nbefore = {{ command = {} }}\nafter = {{ command = {} }}\n",
@@ -150,7 +152,8 @@ fn hooks_run_before_and_after_in_this_order_and_learn_what_came() {
     assert_eq!(json("itself.json"), json!({ "x": 1 }));
     let after = json!({ "hook": "after", "kind": "work", "inputs": { "x": 1 }, "success": true, "result": { "a": 1 }, "error": null });
     assert_eq!(json("after.json"), after);
-    let kinds: Vec<String> = finished.events().iter().filter_map(|event| Some(event["type"].as_str()?.to_owned())).collect();
+    let kinds: Vec<String> =
+        finished.events().iter().filter_map(|event| Some(event["type"].as_str()?.to_owned())).collect();
     let effects: Vec<&String> = kinds.iter().filter(|kind| kind.starts_with("effect_")).collect();
     assert_eq!(effects.len(), 6, "each command is announced and closed: {kinds:?}");
 }
@@ -174,10 +177,19 @@ fn what_fails_before_keeps_it_from_being_done_and_what_comes_after_is_done_all_t
 fn a_failure_of_any_part_fails_the_session_where_no_route_is_written_for_it() {
     let long = "/bin/sh\", \"-c\", \"echo begun >> log; sleep 1000";
     let table = [
-        ("command = [\"/bin/sh\", \"-c\", \"echo secret words >&2; exit 3\"]", "the command of `work` ended with exit code 3"),
+        (
+            "command = [\"/bin/sh\", \"-c\", \"echo secret words >&2; exit 3\"]",
+            "the command of `work` ended with exit code 3",
+        ),
         ("command = [\"/bin/sh\", \"-c\", \"kill -9 $$\"]", "the command of `work` was ended by signal 9"),
-        (&format!("command = [\"{long}\"]\ntimeout = \"200ms\""), "the command of `work` took longer than 200ms and was stopped"),
-        ("command = [\"no-such-program\"]", "the command of `work` could not be started: the program `no-such-program` is not there"),
+        (
+            &format!("command = [\"{long}\"]\ntimeout = \"200ms\""),
+            "the command of `work` took longer than 200ms and was stopped",
+        ),
+        (
+            "command = [\"no-such-program\"]",
+            "the command of `work` could not be started: the program `no-such-program` is not there",
+        ),
         ("skill = \"failing\"", "the skill `failing` ended with an error: "),
         ("command = [\"true\"]\nafter = { command = [\"false\"] }", "the command after `work` ended with exit code 1"),
     ];
@@ -212,7 +224,9 @@ fn a_flood_is_cut_and_a_fork_is_not_waited_for() {
 fn counting(more: &str) -> Home {
     let home = shop(
         &format!("{ALLOWED}[kinds.count]\ncommand = [\"/bin/sh\", \"count.sh\"]\n"),
-        &format!("- action_type: count\n  action_id: c\n{more}  config: {{ output: [n] }}\n- action_type: ai_say\n  action_id: last\n  config: {{ content: \"n is {{{{ n }}}}\", max_rounds: 1 }}\n"),
+        &format!(
+            "- action_type: count\n  action_id: c\n{more}  config: {{ output: [n] }}\n- action_type: ai_say\n  action_id: last\n  config: {{ content: \"n is {{{{ n }}}}\", max_rounds: 1 }}\n"
+        ),
     );
     home.file("count.sh", "echo line >> count\nwhile [ ! -e go ]; do sleep 0.01; done\necho '{\"n\": 5}'\n");
     home
@@ -291,7 +305,10 @@ fn nothing_begins_where_commands_are_not_allowed_or_the_project_is_not_trusted()
         assert!(!home.store().exists() && text(&home, "log").is_empty(), "nothing was begun");
     }
     // One that runs skills needs neither.
-    let home = shop("[kinds.greet]\nskill = \"greeting\"\n", "- action_type: greet\n  action_id: hi\n  config: { name: Ann }\n");
+    let home = shop(
+        "[kinds.greet]\nskill = \"greeting\"\n",
+        "- action_type: greet\n  action_id: hi\n  config: { name: Ann }\n",
+    );
     assert_eq!(home.finish(["run", "s.yaml"], "").code, Some(0));
 }
 
@@ -321,10 +338,14 @@ fn a_session_goes_on_with_the_kinds_that_it_began_with() {
     running.event_of("waiting");
     running.kill();
     home.file("bcc-script.toml", &format!("{ALLOWED}[kinds.look]\ncommand = [\"/bin/echo\", \"as it is now\"]\n"));
-    let finished = home.finish(["sessions", "resume", "one", "--json", "--trust"], "{\"user\": \"fine\"}\n{\"user\": \"fine\"}\n");
+    let finished =
+        home.finish(["sessions", "resume", "one", "--json", "--trust"], "{\"user\": \"fine\"}\n{\"user\": \"fine\"}\n");
     assert_eq!(set(&finished)["saw"], "as it was", "{finished:?}");
     // Trust is asked for anew where the file was changed, and what is not allowed any more is not done.
-    let home = shop(&format!("{ALLOWED}[kinds.look]\ncommand = [\"/bin/echo\"]\n"), "- action_type: ai_ask\n  action_id: ask\n  config: { content: well?, max_rounds: 1 }\n- action_type: look\n  action_id: l\n");
+    let home = shop(
+        &format!("{ALLOWED}[kinds.look]\ncommand = [\"/bin/echo\"]\n"),
+        "- action_type: ai_ask\n  action_id: ask\n  config: { content: well?, max_rounds: 1 }\n- action_type: look\n  action_id: l\n",
+    );
     let mut running = home.start(RUN);
     running.event_of("waiting");
     running.kill();
@@ -351,7 +372,10 @@ fn the_check_knows_the_kinds_of_the_project() {
         ("- action_type: greet\n  action_id: a\n  config: { name: \"{{ nobody }}\" }\n", "`nobody`"),
         ("- action_type: lost\n  action_id: a\n", "the kind `lost` runs the skill `greetin`, which is not there"),
         ("- action_type: lost\n  action_id: a\n", "did you mean `greeting`? It stands in bcc-script.toml"),
-        ("- action_type: around\n  action_id: a\n  config: { name: Ann }\n", "the kind `around` runs the skill `nowhere`"),
+        (
+            "- action_type: around\n  action_id: a\n  config: { name: Ann }\n",
+            "the kind `around` runs the skill `nowhere`",
+        ),
         ("- action_type: greet\n  action_id: a\n  config: { name: Ann }\n  on_exit: { rejected: end }\n", "rejected"),
     ];
     for (actions, said) in table {
@@ -366,10 +390,17 @@ fn the_check_knows_the_kinds_of_the_project() {
 
 #[test]
 fn a_table_that_cannot_be_is_told_where_it_stands() {
-    let home = shop("[kinds.ai_ask]\nskill = \"greeting\"\n[kinds.a]\n", "- action_type: ai_say\n  action_id: a\n  config: { content: hi }\n");
+    let home = shop(
+        "[kinds.ai_ask]\nskill = \"greeting\"\n[kinds.a]\n",
+        "- action_type: ai_say\n  action_id: a\n  config: { content: hi }\n",
+    );
     let report = validated(&home);
     assert!(report.contains("the kind `ai_ask`: the name belongs to a kind of the language"), "{report}");
-    assert!(report.contains("the kind `a`: there is neither a skill nor a command") && report.contains("bcc-script.toml:3:"), "{report}");
+    assert!(
+        report.contains("the kind `a`: there is neither a skill nor a command")
+            && report.contains("bcc-script.toml:3:"),
+        "{report}"
+    );
     let finished = home.finish(["run", "s.yaml"], "");
     assert!(finished.code == Some(2) && finished.err.contains("line 1"), "{finished:?}");
 }
@@ -382,7 +413,10 @@ fn graph_doctor_and_the_schema_know_them() {
     );
     assert!(home.finish(["graph", "s.yaml"], "").out.contains("greet"));
     let doctor = home.finish(["doctor"], "").out;
-    assert!(doctor.contains("run skills: `greet`") && doctor.contains("run commands: `记录`; the project does not allow"), "{doctor}");
+    assert!(
+        doctor.contains("run skills: `greet`") && doctor.contains("run commands: `记录`; the project does not allow"),
+        "{doctor}"
+    );
     let schema = home.finish(["schema", "script", "--project", "."], "").out;
     let schema: Value = serde_json::from_str(&schema).unwrap();
     let choices = schema.to_string();

@@ -25,7 +25,8 @@ pub fn document(document: Document) -> Value {
 fn document_in(document: Document, own: &OwnKinds) -> Value {
     let own: Vec<(&str, String)> = own.values().map(|kind| (kind.name.as_str(), schema_of(kind))).collect();
     let registered = KINDS.iter().map(|kind| (kind.name(), kind.schema()));
-    let registered: Vec<(&str, &str)> = registered.chain(own.iter().map(|(name, text)| (*name, text.as_str()))).collect();
+    let registered: Vec<(&str, &str)> =
+        registered.chain(own.iter().map(|(name, text)| (*name, text.as_str()))).collect();
     assemble(document, Kinds { registered: &registered, later: &LATER_KINDS })
 }
 

@@ -59,7 +59,9 @@ fn own_kinds(project: &Project, environment: &Environment) -> Vec<Finding> {
         let message = format!("kinds of the project that run commands: {}", names(&commands));
         found.push(match permits(project, environment).may(COMMAND) {
             Ok(()) => Finding::ok("kinds", format!("{message}; they are allowed")),
-            Err(refused) => Finding::problem("kinds", format!("{message}; {}", refused.message)).with_help(refused.help),
+            Err(refused) => {
+                Finding::problem("kinds", format!("{message}; {}", refused.message)).with_help(refused.help)
+            }
         });
     }
     found
