@@ -67,7 +67,7 @@ fn set(finished: &Finished) -> Value {
 }
 
 fn outcome(finished: &Finished, action: &str) -> Value {
-    let of = |event: &Value| event["type"] == "outcome" && event["action_id"] == action;
+    let of = |event: &Value| event["type"] == "outcome" && event["location"]["action_id"] == action;
     finished.events().into_iter().filter(of).next_back().unwrap_or_else(|| panic!("no outcome: {finished:?}"))
 }
 
@@ -105,8 +105,8 @@ fn a_kind_that_runs_a_skill_gives_it_the_fields_and_takes_its_outputs() {
 fn a_kind_that_runs_a_command_gives_it_json_and_takes_json() {
     let home = shop(
         &format!("{ALLOWED}[kinds.note]\ncommand = [\"/bin/sh\", \"note.sh\", \"--style\", \"$HOME `ls`\"]\n"),
-        "- action_type: set\n  action_id: begin\n  config: { values: { who: Ann, n: 3 } }\n\
-         - action_type: note\n  action_id: keep\n  config:\n    text: \"{{ who }}; $(touch evil)\"\n    number: \"{{ n }}\"\n    deep: [{ inner: \"{{ who | upper }}\" }, 1, null]\n    output: { count: kept, args: args }\n",
+        "- action_type: set\n  action_id: begin\n  config: { values: { whom: Ann, n: 3 } }\n\
+         - action_type: note\n  action_id: keep\n  config:\n    text: \"{{ whom }}; $(touch evil)\"\n    number: \"{{ n }}\"\n    deep: [{ inner: \"{{ whom | upper }}\" }, 1, null]\n    output: { count: kept, args: args }\n",
     );
     home.file("note.sh", "cat > given.json\nprintf '{\"kept\": 3, \"args\": \"%s\"}' \"$*\"\n");
     let finished = run(&home);
@@ -363,7 +363,7 @@ fn the_check_knows_the_kinds_of_the_project() {
     let kinds = "[kinds.greet]\nskill = \"greeting\"\n[kinds.lost]\nskill = \"greetin\"\n[kinds.around]\nskill = \"greeting\"\nbefore = { skill = \"nowhere\" }\n";
     let table = [
         ("- action_type: gret\n  action_id: a\n", "did you mean `greet`?"),
-        ("- action_type: elsewhere\n  action_id: a\n", "use_skill, around, greet, lost"),
+        ("- action_type: elsewhere\n  action_id: a\n", ", around, greet, lost"),
         ("- action_type: greet\n  action_id: a\n", "needs its input `name`, which is not given here"),
         ("- action_type: greet\n  action_id: a\n", "give it under `config:`"),
         ("- action_type: greet\n  action_id: a\n  config: { nam: Ann }\n", "has no input `nam`"),
@@ -402,7 +402,7 @@ fn a_table_that_cannot_be_is_told_where_it_stands() {
         "{report}"
     );
     let finished = home.finish(["run", "s.yaml"], "");
-    assert!(finished.code == Some(2) && finished.err.contains("line 1"), "{finished:?}");
+    assert!(finished.code == Some(2) && finished.err.contains("line 3"), "{finished:?}");
 }
 
 #[test]
@@ -432,7 +432,10 @@ fn a_conversation_test_runs_them_as_the_script_does() {
         &format!("{ALLOWED}[kinds.look]\ncommand = [\"/bin/echo\", \"seen\"]\n"),
         "- action_type: look\n  action_id: l\n  config: { output: { saw: stdout } }\n",
     );
-    home.file("s.test.yaml", "test: it looks\nscript: s.yaml\nexpect:\n  variables: { saw: seen }\n");
+    home.file(
+        "s.test.yaml",
+        "test: it looks\nscript: s.yaml\ndialogue:\n  - expect: { variables: { saw: seen }, status: completed }\n",
+    );
     let refused = home.finish(["test", "s.test.yaml"], "");
     assert!(refused.code != Some(0) && (refused.out + &refused.err).contains("bcc-script trust"));
     let finished = home.finish(["test", "s.test.yaml", "--trust"], "");

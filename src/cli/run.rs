@@ -51,7 +51,8 @@ async fn begin(options: Run, environment: Environment, front: Front) -> Result<E
     let hint = ResumeHint { store: store_hint, trust: options_trust, record, notebook: options.notebook };
     let budget = asked(&options.budget)?;
     let loaded = Loaded::of(&project, &request)?;
-    if request.session.is_none() {
+    // One that is there goes on as it was begun, whatever the script needs now.
+    if request.session.is_none() || !path.exists() {
         permitted(&loaded.program, &outside(&project, &environment))?;
     }
     let engine = Engine::with_store(project, environment.clone(), store)?.with_budget(budget);
