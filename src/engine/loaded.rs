@@ -59,7 +59,8 @@ impl Loaded {
             (templates, _) => (templates?, None),
         };
         let library = skills(project, &request.file, parsed.root.as_deref())?;
-        let mut pinned = Pinned::new(file, templates, reply_schemas(&project.directory)?, kinds(&project.config));
+        let mut pinned =
+            Pinned::new(file, templates, reply_schemas(&project.directory)?).with_kinds(kinds(&project.config));
         let compiled = pinned.compiled()?;
         let compiled = match marks {
             Some(marks) => compiled.marking(Arc::clone(marks)),

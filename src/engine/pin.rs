@@ -79,19 +79,20 @@ struct Placed {
 }
 
 impl Pinned {
-    /// A script with its templates, the reply schemas of this release and those of the project, by name, and the kinds of the
-    /// project; the skills come with
+    /// A script with its templates, the reply schemas of this release and those of the project, by name; the
+    /// skills come with
     /// the check, which finds out which of them it reaches.
-    pub fn new(
-        script: Arc<SourceFile>,
-        templates: Vec<TemplateFile>,
-        own: BTreeMap<String, String>,
-        kinds: BTreeMap<String, CustomKind>,
-    ) -> Self {
+    pub fn new(script: Arc<SourceFile>, templates: Vec<TemplateFile>, own: BTreeMap<String, String>) -> Self {
         let mut schemas: BTreeMap<String, String> =
             own_schemas().map(|(name, text)| (name.to_owned(), text.to_owned())).collect();
         schemas.extend(own);
-        Self { script, skills: vec![], templates, schemas, kinds }
+        Self { script, skills: vec![], templates, schemas, kinds: BTreeMap::new() }
+    }
+
+    /// The same with the kinds of the project.
+    #[must_use]
+    pub fn with_kinds(self, kinds: BTreeMap<String, CustomKind>) -> Self {
+        Self { kinds, ..self }
     }
 
     /// Takes in the files of the skills that the checked script reaches.
