@@ -445,13 +445,13 @@ fn a_conversation_test_runs_them_as_the_script_does() {
 #[test]
 fn the_example_of_the_page_runs() {
     let page = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/custom-kinds.md")).unwrap();
-    let block = |begin: &str| page.split(begin).nth(1).unwrap().split("```").next().unwrap().to_owned();
+    let block = |begin: &str, nth: usize| page.split(begin).nth(nth).unwrap().split("```").next().unwrap().to_owned();
     let home = Home::new();
     fs::create_dir(home.path().join("skills")).unwrap();
-    home.file("bcc-script.toml", &block("```toml\n"));
-    home.file("skills/tidying.yaml", &block("```yaml\n"));
-    home.file("count.sh", &block("```sh\n"));
-    home.file("s.yaml", &block("```text\n"));
+    home.file("bcc-script.toml", &block("```toml\n", 1));
+    home.file("skills/tidying.yaml", &block("```yaml\n", 1));
+    home.file("count.sh", &block("```text\n", 2));
+    home.file("s.yaml", &block("```text\n", 1));
     let finished = run(&home);
     assert_eq!(finished.code, Some(0), "{finished:?}");
     assert_eq!(set(&finished), json!({ "tidy_name": "Ann Lee", "letters": 6 }));

@@ -79,8 +79,7 @@ struct Placed {
 }
 
 impl Pinned {
-    /// A script with its templates, the reply schemas of this release and those of the project, by name; the
-    /// skills come with
+    /// A script with its templates, the reply schemas of this release and those of the project, by name; the skills come with
     /// the check, which finds out which of them it reaches.
     pub fn new(script: Arc<SourceFile>, templates: Vec<TemplateFile>, own: BTreeMap<String, String>) -> Self {
         let mut schemas: BTreeMap<String, String> =
