@@ -84,7 +84,14 @@ fn main() {
     let schema = |kind: &str| Some((kind.to_owned(), serde_json::from_str(embedded::reply(kind)?).ok()?));
     let reply_schemas: BTreeMap<_, _> = KINDS.iter().filter_map(|kind| schema(kind.name())).collect();
     let library = Library::default();
-    let against = Against { kinds: KINDS, templates, reply_schemas: &reply_schemas, library: &library, models: None };
+    let against = Against {
+        kinds: KINDS,
+        custom: &Default::default(),
+        templates,
+        reply_schemas: &reply_schemas,
+        library: &library,
+        models: None,
+    };
     stages(realistic::script(300, 0), &against, runs(200));
     let lines = 75_000;
     let large = realistic::script(lines, 0);

@@ -30,7 +30,14 @@ fn graph<T>(topics: &str, look: impl FnOnce(&Graph, &dyn Fn(&str) -> usize) -> T
     });
     let templates = Arc::new(Templates::new(&templates, "0123456789abcdef0123456789abcdef").unwrap());
     let (schemas, library) = (BTreeMap::new(), Library::default());
-    let against = Against { kinds: KINDS, templates, reply_schemas: &schemas, library: &library, models: None };
+    let against = Against {
+        kinds: KINDS,
+        custom: &Default::default(),
+        templates,
+        reply_schemas: &schemas,
+        library: &library,
+        models: None,
+    };
     let findings = Findings::new();
     let script = read(&file, &parse(&file).root.unwrap(), &findings).unwrap();
     let mut checker = Checker::new(&file, &against, &findings);

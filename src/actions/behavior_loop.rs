@@ -31,6 +31,8 @@ impl Kind for BehaviorLoop {
     }
 
     fn check(&self, fields: &Fields<'_>, checking: &mut dyn Checking) -> Option<Box<dyn Action>> {
+        // Whoever sends the actions may name any kind of the project.
+        checking.runs_any_kind();
         let read = Loop::read(fields, checking)?;
         let least_calls = match read.source {
             Source::Model(_) => 1 + u32::from(read.reflection),

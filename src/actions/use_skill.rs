@@ -4,14 +4,13 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
 
+use crate::actions::calling::{failure_of, given, outputs, take};
 use crate::program::action::{Action, ActionError, Call, Flow};
 use crate::program::assignments::{Assigned, evaluate, read_value};
 use crate::program::kind::{Checking, Described, Given, Kind};
 use crate::program::outcome::{ExitReason, Outcome};
 use crate::program::turn::Turn;
-use crate::script::declare::variable_name;
 use crate::script::fields::Fields;
 use crate::source::diagnostic::Diagnostic;
 use crate::source::span::Spanned;
@@ -82,35 +81,9 @@ fn inputs(node: &Arc<Node>, fields: &Fields<'_>, checking: &mut dyn Checking) ->
         fields.findings().report(Diagnostic::error("wrong-type", message, fields.file(), node.span).with_help(help));
         return Inputs::default();
     };
-    let given = entries.iter().map(|entry| Given { name: entry.key.clone(), value: Arc::clone(&entry.value) });
     let values =
         entries.iter().filter_map(|entry| Some((entry.key.value.clone(), read_value(&entry.value, checking)?)));
-    (given.collect(), values.collect())
-}
-
-/// `output: [name]`, or `output: { ours: theirs }`: our variables with the skill's outputs that fill them.
-fn outputs(node: &Arc<Node>, fields: &Fields<'_>) -> Vec<(Spanned<String>, Spanned<String>)> {
-    let text = |node: &Arc<Node>| {
-        let name = node.as_scalar().map(|scalar| Spanned { value: scalar.text.clone(), span: node.span });
-        if name.is_none() {
-            let message = format!("an output must be the name of a variable, but this is {}", node.describe());
-            let diagnostic = Diagnostic::error("wrong-type", message, fields.file(), node.span);
-            fields.findings().report(diagnostic.with_help("write `output: [mood]`, or `output: { our_name: mood }`"));
-        }
-        name
-    };
-    let ours = |name: &Spanned<String>| variable_name(name, fields).is_some();
-    match &node.kind {
-        NodeKind::Mapping(entries) => entries
-            .iter()
-            .filter(|entry| ours(&entry.key))
-            .filter_map(|entry| Some((entry.key.clone(), text(&entry.value)?)))
-            .collect(),
-        NodeKind::Sequence(items) => {
-            items.iter().filter_map(text).filter(ours).map(|name| (name.clone(), name)).collect()
-        }
-        NodeKind::Scalar(_) => text(node).filter(ours).map(|name| (name.clone(), name)).into_iter().collect(),
-    }
+    (given(entries), values.collect())
 }
 
 #[async_trait]
@@ -123,23 +96,10 @@ impl Action for Calling {
             turn.keep(&Called { called: true })?;
             return Ok(Flow::Call(Call { skill: self.skill.clone(), inputs: inputs.into_iter().collect() }));
         };
-        if end.exit_reason == Some(ExitReason::Error) {
-            let inner = end.metadata.get("error_message").and_then(Value::as_str).unwrap_or_default();
-            // Of skills inside one another the innermost says what went wrong.
-            let message = match inner {
-                "" => format!("the skill `{}` ended with an error", self.skill),
-                inner if inner.starts_with("the skill `") => inner.to_owned(),
-                inner => format!("the skill `{}` ended with an error: {inner}", self.skill),
-            };
-            return Ok(Flow::done(Outcome::failed(&message)));
+        if let Some(failure) = failure_of(&self.skill, end) {
+            return Ok(Flow::done(Outcome::failed(&failure)));
         }
-        let mut extracted_variables = Map::new();
-        for (ours, theirs) in &self.outputs {
-            // As with what a model extracts, null overwrites nothing.
-            let Some(value) = end.extracted_variables.get(theirs).filter(|value| !value.is_null()) else { continue };
-            let shown = turn.set(ours, Value::clone(value), None)?;
-            extracted_variables.insert(ours.clone(), shown);
-        }
+        let extracted_variables = take(turn, &self.outputs, &end.extracted_variables)?;
         Ok(Flow::done(Outcome { extracted_variables, ..Outcome::done(ExitReason::ExitCriteriaMet) }))
     }
 

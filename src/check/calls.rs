@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::check::callables::can_insert;
-use crate::check::facts::{Body, Facts};
+use crate::check::facts::{Body, CallBy, Facts};
 use crate::check::library::SkillOutline;
 use crate::check::reasons::{REASONS, Table, possible};
 use crate::source::span::Spanned;
@@ -68,7 +68,8 @@ impl<'f, 'a> Calls<'f, 'a> {
                 calls.way(holder, Way { to: number, reason: None, by: None, sure });
             }
         }
-        for call in &facts.seen.calls {
+        // What may be called when somebody says so need not be: no circle goes through it.
+        for call in facts.seen.calls.iter().filter(|call| !matches!(call.by, CallBy::Maybe(_))) {
             let by = By { id: &call.skill, file: facts.file, is_here: true, inserts: false };
             if let (Some(from), Some(to)) = (call.at.action, calls.skill(&call.skill.value)) {
                 calls.way(from, Way { to, reason: None, by: Some(by), sure: true });

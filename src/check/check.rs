@@ -10,6 +10,7 @@ use crate::check::library::Library;
 use crate::check::reach::reached;
 use crate::check::secrets::secrets;
 use crate::notebook::kernel::contract::{KernelSettings, OnResume};
+use crate::program::custom::CustomKind;
 use crate::program::kind::Kind;
 use crate::program::limits::Budget;
 use crate::program::program::Program;
@@ -27,6 +28,8 @@ use crate::source::yaml::{Node, Parsed};
 pub struct Against<'a> {
     /// The kinds that there are.
     pub kinds: &'a [&'a dyn Kind],
+    /// Those of them that the project makes, by name; they stand among `kinds`, too.
+    pub custom: &'a BTreeMap<String, CustomKind>,
     /// The templates of the session's scheme.
     pub templates: Arc<Templates>,
     /// The schemas of replies, by kind.
@@ -70,7 +73,7 @@ pub fn check(file: &Arc<SourceFile>, parsed: Parsed, against: &Against<'_>) -> (
         routes: tree.routes,
         triggers: tree.triggers,
         budget: Budget::of(script.budget.as_ref()),
-        custom: BTreeMap::new(),
+        custom: against.custom.clone(),
         // Where both need something, the script's own action is named.
         needs: reached.permits.into_iter().chain(walked.permits).collect(),
         kernel: kernel(script.kernel.as_ref()),

@@ -9,11 +9,12 @@ use serde_json::Value;
 use crate::check::check::Against;
 use crate::check::declarations::reserved;
 use crate::check::facts::{
-    ActionFact, At, Body, By, CallFact, Definition, How, OutputFact, Place, PromptFact, Role, Seen, SetFact,
+    ActionFact, At, Body, By, CallBy, CallFact, Definition, How, OutputFact, Place, PromptFact, Role, Seen, SetFact,
     UnknownUse, Use,
 };
 use crate::check::known::Known;
 use crate::check::placeholders::Modern;
+use crate::program::custom::CustomKind;
 use crate::program::kind::{Checking, Described, Given, Kind, PromptOf};
 use crate::program::output::Output;
 use crate::program::program::{Step, Steps};
@@ -52,6 +53,8 @@ pub struct Checker<'a> {
     pub findings: &'a Findings,
     /// The kinds that there are.
     pub kinds: &'a [&'a dyn Kind],
+    /// Those of them that the project makes, by name.
+    pub custom: &'a BTreeMap<String, CustomKind>,
     /// The pinned schemas of replies, by kind.
     pub reply_schemas: &'a BTreeMap<String, Value>,
     /// The author's texts, as they are compiled.
@@ -89,6 +92,7 @@ impl<'a> Checker<'a> {
             file,
             findings,
             kinds: against.kinds,
+            custom: against.custom,
             reply_schemas: against.reply_schemas,
             texts: Texts::new(),
             templates: &against.templates,
@@ -347,7 +351,15 @@ impl Checking for Checker<'_> {
 
     fn skill(&mut self, skill: &Spanned<String>, inputs: Vec<Given>, outputs: Vec<Spanned<String>>) {
         let at = self.here();
-        self.seen.calls.push(CallFact { skill: skill.clone(), inputs, outputs, at });
+        self.seen.calls.push(CallFact { by: CallBy::Author, skill: skill.clone(), inputs, outputs, at });
+    }
+
+    fn runs(&mut self, kind: &CustomKind, given: Vec<Given>, taken: Vec<Spanned<String>>) {
+        self.runs_kind(kind, Some((given, taken)));
+    }
+
+    fn runs_any_kind(&mut self) {
+        self.custom.values().for_each(|kind| self.runs_kind(kind, None));
     }
 
     fn declared(&self, name: &str) -> Option<(Option<DeclaredType>, Vec<Value>)> {

@@ -67,7 +67,7 @@ impl<'a> Facts<'a> {
         against: &'a Against<'_>,
         seen: Seen,
     ) -> Self {
-        let Against { kinds, templates, reply_schemas, library, models } = against;
+        let Against { kinds, templates, reply_schemas, library, models, custom: _ } = against;
         Self {
             file,
             script,
@@ -162,7 +162,7 @@ pub struct Seen {
     pub gotos: Vec<(Spanned<String>, At)>,
     /// The triggers.
     pub triggers: Vec<WrittenTrigger>,
-    /// The calls of skills by `use_skill`.
+    /// The calls of skills: by `use_skill`, and by kinds of the project.
     pub calls: Vec<CallFact>,
     /// The parts of the document, with the ticks of the clock between which the walk was in each.
     pub parts: BTreeMap<Body, Range<usize>>,
@@ -465,9 +465,24 @@ pub struct RoutesFact {
     pub at: At,
 }
 
+/// Who says that a skill is called.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CallBy {
+    /// The author of the document, where the skill's id stands.
+    Author,
+    /// The kind of the project with this name; the fields of the action are the skill's inputs.
+    Kind(String),
+    /// A hook of the kind of the project with this name.
+    Hook(String),
+    /// The kind of the project with this name, or a hook of it, should somebody say so when the script runs.
+    Maybe(String),
+}
+
 /// A call of a skill by an action.
 #[derive(Clone, Debug)]
 pub struct CallFact {
+    /// Who names the skill.
+    pub by: CallBy,
     /// The skill.
     pub skill: Spanned<String>,
     /// What is given.

@@ -21,6 +21,7 @@ pub mod levels;
 pub mod library;
 pub mod listing;
 pub mod name_table;
+pub mod other_kinds;
 pub mod paths;
 pub mod paths_of_documents;
 pub mod placeholders;

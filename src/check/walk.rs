@@ -101,6 +101,7 @@ pub fn skill(checker: &mut Checker<'_>, number: usize, written: &WrittenSkill) -
     Some(Skill {
         id: written.id.value.clone(),
         inputs: Arc::new(declarations),
+        takes: written.inputs.iter().map(|input| input.declaration.name.clone()).collect(),
         outputs: written.outputs.iter().map(|output| output.value.clone()).collect(),
         steps: Arc::new(steps.into_iter().collect::<Option<_>>()?),
         inserts: BTreeMap::new(),

@@ -359,6 +359,9 @@ pub struct Schema {
     /// List the names there are, with what each describes
     #[arg(long)]
     pub list: bool,
+    /// The project whose own kinds are taken in
+    #[arg(long, value_name = "DIR")]
+    pub project: Option<PathBuf>,
 }
 
 /// `trust`.

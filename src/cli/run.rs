@@ -12,6 +12,7 @@ use crate::engine::engine::{Engine, RunRequest, store_path};
 use crate::engine::environment::Environment;
 use crate::engine::error::EngineError;
 use crate::engine::loaded::Loaded;
+use crate::engine::outside::{outside, permitted};
 use crate::engine::project::Project;
 use crate::engine::replay::Replayed;
 use crate::model::providers::replay::recording::By;
@@ -50,6 +51,10 @@ async fn begin(options: Run, environment: Environment, front: Front) -> Result<E
     let hint = ResumeHint { store: store_hint, trust: options_trust, record, notebook: options.notebook };
     let budget = asked(&options.budget)?;
     let loaded = Loaded::of(&project, &request)?;
+    // One that is there goes on as it was begun, whatever the script needs now.
+    if request.session.is_none() || !path.exists() {
+        permitted(&loaded.program, &outside(&project, &environment))?;
+    }
     let engine = Engine::with_store(project, environment.clone(), store)?.with_budget(budget);
     let opened = engine.run_loaded(loaded, &request, notebook.observer(front.observer())).await?;
     report::warnings(&opened.diagnostics);

@@ -4,21 +4,31 @@ use crate::cli::arguments::Schema;
 use crate::cli::exit::Exit;
 use crate::cli::language::said;
 use crate::cli::sessions::print;
+use crate::engine::config::kinds::kinds;
+use crate::engine::environment::Environment;
 use crate::engine::error::EngineError;
-use crate::engine::schemas::{list, text};
+use crate::engine::project::{Project, given_directory};
+use crate::engine::schemas::{OwnKinds, list, text_in};
 use crate::source::near::near_miss;
 
 /// Runs the subcommand.
 ///
 /// # Errors
 /// When there is no schema of this name, or it cannot be written.
-pub fn schema(options: &Schema) -> Result<Exit, EngineError> {
+pub fn schema(options: &Schema, environment: &Environment) -> Result<Exit, EngineError> {
     if options.list {
         let lines: Vec<String> = list().iter().map(|(name, says)| format!("{name:20} {}", said(says))).collect();
         print(&lines.join("\n"))?;
         return Ok(Exit::Done);
     }
-    match text(&options.name) {
+    let own = match &options.project {
+        Some(directory) => {
+            let project = given_directory(Some(directory), environment)?.unwrap_or_default();
+            kinds(&Project::in_directory(project, false, environment)?.config)
+        }
+        None => OwnKinds::new(),
+    };
+    match text_in(&options.name, &own) {
         Some(text) => print(text.trim_end())?,
         None => return Err(unknown(&options.name)),
     }

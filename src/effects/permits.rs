@@ -12,6 +12,8 @@ pub struct Permits {
     pub allowed: BTreeSet<String>,
     /// What `allow` names though the person does not trust the file.
     pub untrusted: BTreeSet<String>,
+    /// The environment variables that hold keys: no program gets them.
+    pub hidden: BTreeSet<String>,
 }
 
 /// Why something is not allowed.

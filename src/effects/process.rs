@@ -208,5 +208,4 @@ impl Drop for Group {
 }
 
 #[cfg(test)]
-#[path = "process/tests.rs"]
 mod tests;

@@ -32,6 +32,11 @@ impl Environment {
         self.get(name).is_some_and(|value| !matches!(value.to_ascii_lowercase().as_str(), "0" | "false" | "no" | "off"))
     }
 
+    /// The names of all that are set.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.variables.keys().map(String::as_str)
+    }
+
     /// All of them but those that are hidden, for a program that is started.
     pub fn without(&self, hidden: impl Fn(&str) -> bool) -> BTreeMap<String, String> {
         let shown = self.variables.iter().filter(|(name, _)| !hidden(name));

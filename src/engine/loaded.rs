@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::check::library::Library;
+use crate::engine::config::kinds::kinds;
 use crate::engine::engine::RunRequest;
 use crate::engine::error::EngineError;
 use crate::engine::files::{TemplateFolders, reply_schemas, script};
@@ -58,7 +59,8 @@ impl Loaded {
             (templates, _) => (templates?, None),
         };
         let library = skills(project, &request.file, parsed.root.as_deref())?;
-        let mut pinned = Pinned::new(file, templates, reply_schemas(&project.directory)?);
+        let mut pinned =
+            Pinned::new(file, templates, reply_schemas(&project.directory)?).with_kinds(kinds(&project.config));
         let compiled = pinned.compiled()?;
         let compiled = match marks {
             Some(marks) => compiled.marking(Arc::clone(marks)),

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use crate::effects::permits::Permits;
 use crate::engine::config::secrets::is_secret;
+use crate::engine::config::values::Given;
 use crate::engine::environment::Environment;
 use crate::engine::error::EngineError;
 use crate::engine::project::Project;
@@ -18,15 +19,16 @@ use crate::program::program::Program;
 pub const ALLOWABLE: [&str; 2] = ["exec", "command"];
 
 /// What the scripts of a project may do, as far as the person trusts it.
-pub fn permits(project: &Project) -> Permits {
+pub fn permits(project: &Project, environment: &Environment) -> Permits {
     let named: BTreeSet<String> = project.config.project.allow.iter().cloned().collect();
     let (allowed, untrusted) = if project.trusted { (named, BTreeSet::new()) } else { (BTreeSet::new(), named) };
-    Permits { directory: project.directory.clone(), allowed, untrusted }
+    let hidden = environment.names().filter(|name| is_hidden(name, project)).map(str::to_owned).collect();
+    Permits { directory: project.directory.clone(), allowed, untrusted, hidden }
 }
 
 /// The outside world of one session of a project. Nothing of it starts before it is asked for.
 pub fn outside(project: &Project, environment: &Environment) -> Outside {
-    let permits = permits(project);
+    let permits = permits(project, environment);
     let refused = permits.may("exec").err().map(|refused| KernelError {
         code: "exec-not-allowed",
         message: refused.message,
@@ -79,6 +81,9 @@ pub fn permitted(program: &Program, outside: &Outside) -> Result<(), EngineError
 /// Whether a variable of the environment is kept from what scripts run: whatever models are asked with, and whatever is called
 /// like a secret.
 pub fn is_hidden(name: &str, project: &Project) -> bool {
-    let named = project.config.models.values().any(|table| table.api_key_env.as_deref() == Some(name));
+    let given = |given: &Given| matches!(given, Given::Env(variable) if variable == name);
+    let named = project.config.models.values().any(|table| {
+        table.api_key_env.as_deref() == Some(name) || table.headers.values().chain(&table.proxy).any(given)
+    });
     named || is_secret(name)
 }

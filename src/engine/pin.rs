@@ -7,12 +7,14 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use crate::actions::KINDS;
+use crate::actions::{KINDS, project_kinds};
 use crate::archive::contract::Archive;
 use crate::archive::rows::DocumentRow;
 use crate::check::check::{Against, check};
 use crate::check::library::Library;
 use crate::engine::error::EngineError;
+use crate::program::custom::CustomKind;
+use crate::program::kind::Kind;
 use crate::program::monitor::Monitor;
 use crate::program::program::Program;
 use crate::prompt::layers::TemplateFile;
@@ -45,6 +47,8 @@ pub struct Pinned {
     pub templates: Vec<TemplateFile>,
     /// The schemas of replies, by kind.
     pub schemas: BTreeMap<String, String>,
+    /// The kinds of the project, by name.
+    pub kinds: BTreeMap<String, CustomKind>,
 }
 
 /// The names and hashes of a [`Pinned`], as the store keeps them.
@@ -56,6 +60,9 @@ struct Manifest {
     skills: Vec<Named>,
     templates: Vec<Placed>,
     schemas: Vec<Named>,
+    /// Sessions of earlier releases have none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    kinds: Vec<CustomKind>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -78,7 +85,13 @@ impl Pinned {
         let mut schemas: BTreeMap<String, String> =
             own_schemas().map(|(name, text)| (name.to_owned(), text.to_owned())).collect();
         schemas.extend(own);
-        Self { script, skills: vec![], templates, schemas }
+        Self { script, skills: vec![], templates, schemas, kinds: BTreeMap::new() }
+    }
+
+    /// The same with the kinds of the project.
+    #[must_use]
+    pub fn with_kinds(self, kinds: BTreeMap<String, CustomKind>) -> Self {
+        Self { kinds, ..self }
     }
 
     /// Takes in the files of the skills that the checked script reaches.
@@ -110,6 +123,7 @@ impl Pinned {
                 .map(|file| Placed { place: file.place.clone(), name: file.name.clone(), sha256: keep(&file.text) })
                 .collect(),
             schemas: self.schemas.iter().map(|(name, text)| Named { name: name.clone(), sha256: keep(text) }).collect(),
+            kinds: self.kinds.values().cloned().collect(),
         };
         let manifest = serde_json::to_string(&manifest).map_err(|error| EngineError::failed(error.to_string()))?;
         Ok((manifest, documents))
@@ -140,7 +154,8 @@ impl Pinned {
         for named in manifest.schemas {
             schemas.insert(named.name, text(&named.sha256).await?);
         }
-        Ok(Self { script: Arc::new(SourceFile::new(manifest.script.name, script)), skills, templates, schemas })
+        let kinds = manifest.kinds.into_iter().map(|kind| (kind.name.clone(), kind)).collect();
+        Ok(Self { script: Arc::new(SourceFile::new(manifest.script.name, script)), skills, templates, schemas, kinds })
     }
 
     /// Checks the script, which was `parsed` before, against the rest. Gives the program when there is no error, and all
@@ -192,7 +207,10 @@ impl Pinned {
             })?;
             reply_schemas.insert(kind.clone(), schema);
         }
-        let against = Against { kinds: KINDS, templates, reply_schemas: &reply_schemas, library, models: None };
+        let own = project_kinds(&self.kinds);
+        let kinds: Vec<&dyn Kind> = KINDS.iter().copied().chain(own.iter().map(AsRef::as_ref)).collect();
+        let (kinds, custom, reply_schemas) = (kinds.as_slice(), &self.kinds, &reply_schemas);
+        let against = Against { kinds, custom, templates, reply_schemas, library, models: None };
         Ok(check(&self.script, parsed, &against))
     }
 }

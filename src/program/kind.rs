@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::program::action::Action;
+use crate::program::custom::CustomKind;
 use crate::program::monitor::Monitor;
 use crate::program::output::Output;
 use crate::program::program::Steps;
@@ -117,6 +118,13 @@ pub trait Checking {
 
     /// A call of a skill, with the names that it is given and those of its outputs that are taken.
     fn skill(&mut self, skill: &Spanned<String>, inputs: Vec<Given>, outputs: Vec<Spanned<String>>);
+
+    /// A kind of the project that this action runs, with its hooks; `given` and `taken` as for [`Checking::skill`], for what
+    /// it does itself.
+    fn runs(&mut self, kind: &CustomKind, given: Vec<Given>, taken: Vec<Spanned<String>>);
+
+    /// The action may run any kind of the project: whoever tells it what to do decides when it runs.
+    fn runs_any_kind(&mut self);
 
     /// Compiles an author text; older placeholders are read, unknown names reported.
     fn text(&mut self, words: &Words) -> Option<Text>;

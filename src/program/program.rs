@@ -138,6 +138,8 @@ pub struct Skill {
     pub id: String,
     /// The declarations of its one scope: its inputs, and what its actions may set.
     pub inputs: Arc<Declarations>,
+    /// The names of its inputs, in the author's order; one without a value must be given.
+    pub takes: Vec<String>,
     /// The names that a caller may take.
     pub outputs: Vec<String>,
     /// Its actions.

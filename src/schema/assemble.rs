@@ -96,7 +96,10 @@ pub fn assemble(document: Document, kinds: Kinds<'_>) -> Value {
 }
 
 fn config_name(kind: &str) -> String {
-    format!("config_{kind}")
+    // A reference is a part of an address, which has no letters of other scripts.
+    let plain =
+        |c: char| if c.is_ascii_alphanumeric() || c == '_' { c.to_string() } else { format!("-{:x}", c as u32) };
+    format!("config_{}", kind.chars().map(plain).collect::<String>())
 }
 
 /// Fills in the choices of `action_type`, and that each takes its own `config`.

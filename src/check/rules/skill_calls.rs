@@ -1,10 +1,10 @@
-//! Calls of skills by `use_skill`: `unknown-skill`, `missing-input`, `unknown-input`, `input-type`, `unknown-output`.
+//! Calls of skills by actions: `unknown-skill`, `missing-input`, `unknown-input`, `input-type`, `unknown-output`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::check::callables::Callables;
-use crate::check::facts::{CallFact, Facts};
+use crate::check::facts::{CallBy, CallFact, Facts};
 use crate::check::library::{Input, SkillOutline};
 use crate::check::listing::and;
 use crate::check::rules::rule::Rule;
@@ -35,10 +35,17 @@ impl Rule for SkillCalls {
         }
         let callables = facts.callables();
         for call in &facts.seen.calls {
-            match callables.skill(&call.skill.value) {
-                Some(skill) => one(call, skill, facts.file, findings),
-                None if !callables.whole() => {}
-                None => findings.report(unknown(&call.skill, callables, facts, findings.may_advise())),
+            match (callables.skill(&call.skill.value), &call.by) {
+                (Some(skill), CallBy::Author | CallBy::Kind(_)) => one(call, skill, facts.file, findings),
+                // What a hook is given is known when it runs.
+                (Some(_), CallBy::Hook(_) | CallBy::Maybe(_)) => {}
+                (None, _) if !callables.whole() => {}
+                (None, CallBy::Author) => {
+                    findings.report(unknown(&call.skill, callables, facts, findings.may_advise()));
+                }
+                (None, CallBy::Kind(kind) | CallBy::Hook(kind) | CallBy::Maybe(kind)) => {
+                    findings.report(unknown_of_kind(&call.skill, kind, callables, facts));
+                }
             }
         }
     }
@@ -59,6 +66,17 @@ fn unknown(id: &Spanned<String>, callables: &Callables<'_>, facts: &Facts<'_>, a
             .with_help("there are no skills yet: write it under `skills:` of the script, or as a file in skills/"),
         None => diagnostic.with_help(format!("there are the skills {}", and(callables.skills()))),
     }
+}
+
+/// A skill that bcc-script.toml names: what is wrong stands there.
+fn unknown_of_kind(id: &Spanned<String>, kind: &str, callables: &Callables<'_>, facts: &Facts<'_>) -> Diagnostic {
+    let message =
+        format!("the kind `{}` runs the skill `{}`, which is not there", shortened(kind), shortened(&id.value));
+    let help = match near_miss(&id.value, callables.skills()) {
+        Some(near) => format!("did you mean `{near}`? It stands in bcc-script.toml"),
+        None => "write the skill as a file in skills/, or name another one in bcc-script.toml".to_owned(),
+    };
+    Diagnostic::error("unknown-skill", message, facts.file, id.span).with_help(help)
 }
 
 fn one<'s>(call: &CallFact, skill: &'s SkillOutline, file: &Arc<SourceFile>, findings: &Findings) {
@@ -91,7 +109,8 @@ fn one<'s>(call: &CallFact, skill: &'s SkillOutline, file: &Arc<SourceFile>, fin
     }
     for input in open.into_iter().filter(|input| !mistyped.contains(input.name.as_str())) {
         let message = format!("the skill `{id}` needs its input `{}`, which is not given here", shortened(&input.name));
-        let help = format!("give it under `input:`, as `{}: …`, or give it a `value` in the skill", input.name);
+        let under = if call.by == CallBy::Author { "input" } else { "config" };
+        let help = format!("give it under `{under}:`, as `{}: …`, or give it a `value` in the skill", input.name);
         let diagnostic = Diagnostic::error("missing-input", message, file, call.skill.span).with_help(help);
         findings.report(diagnostic.with_related("the input", &skill.file, input.span));
     }

@@ -4,16 +4,15 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde::Deserialize;
+use serde_json::json;
 
 use crate::actions::KINDS;
 use crate::check::checker::LATER_KINDS;
 use crate::engine::config::config::Config;
 use crate::engine::config::faults::Fault;
 use crate::engine::config::values::duration;
+use crate::notebook::action::{Read, read};
 use crate::program::custom::{CustomKind, Does, MOST_KINDS};
-
-/// Names that mean a notebook action in an older form (001 section 5), whoever sends it.
-const OLDER_ACTIONS: [&str; 4] = ["add_content", "add_section", "execute_code", "new_step"];
 
 /// The longest name, in characters.
 const LONGEST_NAME: usize = 64;
@@ -118,7 +117,9 @@ fn name_fault(name: &str) -> Option<Fault> {
     let own = KINDS.iter().any(|kind| kind.name() == name) || LATER_KINDS.contains(&name);
     let message = match () {
         () if own => "the name belongs to a kind of the language",
-        () if OLDER_ACTIONS.contains(&name) => "the name is an older one of a notebook action",
+        () if !matches!(read(&json!({ "action": name })), Ok(Read::Other { .. })) => {
+            "the name is an older one of a notebook action"
+        }
         () => return None,
     };
     Some(fault(name, &[], message, "give it another name"))
@@ -161,7 +162,7 @@ fn part(name: &str, at: &[&str], what: (Option<&String>, Option<&Vec<String>>), 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::config::config::read;
+    use crate::engine::config::config;
 
     #[test]
     fn a_table_of_kinds_is_read() {
@@ -175,7 +176,7 @@ mod tests {
             after = { command = ["true"] }
             timeout = "5s"
         "#;
-        let config = read(text).unwrap();
+        let config = config::read(text).unwrap();
         assert_eq!(faults(&config), []);
         let kinds = kinds(&config);
         assert_eq!(kinds["tidy"].does, Does::Skill("tidying".into()));
@@ -212,7 +213,7 @@ mod tests {
             ("[kinds.new_step]\nskill = \"s\"\n", "an older one", vec!["kinds", "new_step"]),
         ];
         for (text, message, at) in table {
-            let config = read(text).unwrap();
+            let config = config::read(text).unwrap();
             let found = faults(&config);
             assert!(found.len() == 1 && found[0].message.contains(message) && found[0].at == at, "{text}: {found:?}");
             assert!(kinds(&config).is_empty(), "{text}");
@@ -222,7 +223,7 @@ mod tests {
     #[test]
     fn there_is_an_end_to_kinds() {
         let text: String = (0..=MOST_KINDS).map(|n| format!("[kinds.k{n}]\nskill = \"s\"\n")).collect();
-        let config = read(&text).unwrap();
+        let config = config::read(&text).unwrap();
         assert!(faults(&config)[0].message.contains("more than 200"));
         assert_eq!(kinds(&config).len(), MOST_KINDS);
     }

@@ -3,18 +3,21 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
+use crate::engine::config::kinds::kinds;
 use crate::engine::doctor::finding::Finding;
 use crate::engine::environment::Environment;
 use crate::engine::models::list::{KeyState, ListedModel, list};
+use crate::engine::outside::permits;
 use crate::engine::project::{CONFIG_FILE, Project};
 use crate::engine::shell::quoted;
+use crate::program::custom::{COMMAND, CustomKind};
 
 /// What others than the owner of a file may do with it.
 const OTHERS: u32 = 0o077;
 const OTHERS_WRITE: u32 = 0o022;
 
 /// The configuration itself.
-pub fn configuration(project: &Project) -> Vec<Finding> {
+pub fn configuration(project: &Project, environment: &Environment) -> Vec<Finding> {
     if !project.has_config {
         let note = Finding::note("configuration", format!("there is no {CONFIG_FILE}"));
         return vec![note.with_help("none is needed for first steps; docs/configuration.md tells what it can hold")];
@@ -22,6 +25,7 @@ pub fn configuration(project: &Project) -> Vec<Finding> {
     let (models, rules) = (project.config.models.len(), project.config.rules.len());
     let mut found =
         vec![Finding::ok("configuration", format!("{CONFIG_FILE} can be read (models: {models}, rules: {rules})"))];
+    found.extend(own_kinds(project, environment));
     let path = project.directory.join(CONFIG_FILE);
     if mode(&path).is_some_and(|mode| mode & OTHERS_WRITE != 0) {
         let note = Finding::note("configuration", format!("others on this machine may write {CONFIG_FILE}"));
@@ -34,6 +38,31 @@ pub fn configuration(project: &Project) -> Vec<Finding> {
             let message = format!("others on this machine may read the key of model `{name}` in {file}");
             found.push(Finding::problem("configuration", message).with_help(format!("`chmod 600 {}`", quoted(&path))));
         }
+    }
+    found
+}
+
+/// The kinds that the project makes, and whether those of them that run programs may.
+fn own_kinds(project: &Project, environment: &Environment) -> Vec<Finding> {
+    let kinds = kinds(&project.config);
+    if kinds.is_empty() {
+        return vec![];
+    }
+    let (commands, skills): (Vec<_>, Vec<_>) = kinds.values().partition(|kind| kind.has_command());
+    let names =
+        |kinds: &[&CustomKind]| kinds.iter().map(|kind| format!("`{}`", kind.name)).collect::<Vec<_>>().join(", ");
+    let mut found = Vec::new();
+    if !skills.is_empty() {
+        found.push(Finding::ok("kinds", format!("kinds of the project that run skills: {}", names(&skills))));
+    }
+    if !commands.is_empty() {
+        let message = format!("kinds of the project that run commands: {}", names(&commands));
+        found.push(match permits(project, environment).may(COMMAND) {
+            Ok(()) => Finding::ok("kinds", format!("{message}; they are allowed")),
+            Err(refused) => {
+                Finding::problem("kinds", format!("{message}; {}", refused.message)).with_help(refused.help)
+            }
+        });
     }
     found
 }

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::engine::config::config::Config;
+use crate::engine::config::kinds::kinds;
 use crate::engine::doctor::finding::Finding;
 use crate::engine::doctor::surroundings::Terminals;
 use crate::engine::doctor::{configuration, editors, kernels, prompts, stores, surroundings};
@@ -36,7 +37,9 @@ pub struct DoctorRequest {
 pub async fn doctor(request: &DoctorRequest, environment: &Environment) -> Vec<Finding> {
     let mut found = vec![Finding::ok("release", concat!("bcc-script ", env!("CARGO_PKG_VERSION")))];
     let directory = directory(request, environment, &mut found);
-    match project(&directory, environment, &mut found) {
+    let project = project(&directory, environment, &mut found);
+    let own = project.as_ref().map(|project| kinds(&project.config)).unwrap_or_default();
+    match project {
         Some(project) => {
             found.extend(configuration::models(&project, environment));
             found.extend(asked(request, &project, environment).await);
@@ -55,7 +58,7 @@ pub async fn doctor(request: &DoctorRequest, environment: &Environment) -> Vec<F
         has_config: false,
     };
     found.extend(stores::store(&store_path(&bare, environment, request.store.as_deref())));
-    found.extend(editors::editors(&directory));
+    found.extend(editors::editors(&directory, &own));
     found.extend(surroundings::surroundings(&request.terminals, request.language, environment));
     found.extend(kernels::kernels(environment));
     found
@@ -94,7 +97,7 @@ fn directory(request: &DoctorRequest, environment: &Environment, found: &mut Vec
 fn project(directory: &Path, environment: &Environment, found: &mut Vec<Finding>) -> Option<Project> {
     match Project::in_directory(directory.to_path_buf(), false, environment) {
         Ok(project) => {
-            found.extend(configuration::configuration(&project));
+            found.extend(configuration::configuration(&project, environment));
             Some(project)
         }
         Err(error) => {

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::engine::doctor::finding::Finding;
 use crate::engine::files::read_bounded;
-use crate::engine::schemas;
+use crate::engine::schemas::{self, OwnKinds};
 
 /// The documents whose schemas editors map to files.
 const NAMES: [&str; 4] = ["script", "skill", "test", "config"];
@@ -12,22 +12,23 @@ const NAMES: [&str; 4] = ["script", "skill", "test", "config"];
 /// The largest schema that is compared, in bytes.
 const MOST_BYTES: u64 = 4 * 1024 * 1024;
 
-/// Looks at `schemas/` of a project.
-pub fn editors(project: &Path) -> Vec<Finding> {
+/// Looks at `schemas/` of a project that makes these kinds of its own.
+pub fn editors(project: &Path, own: &OwnKinds) -> Vec<Finding> {
     let mut current = Vec::new();
     let mut found = Vec::new();
     for (name, _) in schemas::list() {
         let file = format!("schemas/{name}.schema.json");
         let Ok(there) = read_bounded(&project.join(&file), MOST_BYTES) else { continue };
         // A checkout may have turned the line ends.
-        let same = schemas::text(name)
+        let same = schemas::text_in(name, own)
             .is_some_and(|text| String::from_utf8_lossy(&there).replace("\r\n", "\n").trim_end() == text.trim_end());
         if same {
             current.push(name);
             continue;
         }
         let note = Finding::note("editors", format!("{file} is not the one of this release"));
-        found.push(note.with_help(format!("`bcc-script schema {name} > {file}`")));
+        let with = if own.is_empty() { "" } else { " --project ." };
+        found.push(note.with_help(format!("`bcc-script schema {name}{with} > {file}`")));
     }
     if !current.is_empty() {
         let named = listed(&current);

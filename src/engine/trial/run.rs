@@ -200,7 +200,9 @@ impl Runner<'_> {
         };
         fastrand::seed(u64::from(written.seed.unwrap_or(0)));
         let mut builder = tokio::runtime::Builder::new_current_thread();
-        let runtime = if real { builder.enable_all().build() } else { builder.enable_time().build() };
+        // Programs that the script runs need more than time, too.
+        let outside = !tried.outside.permits.allowed.is_empty();
+        let runtime = if real || outside { builder.enable_all().build() } else { builder.enable_time().build() };
         let runtime = match runtime {
             Ok(runtime) => runtime,
             Err(error) => {

@@ -9,8 +9,11 @@ use crate::engine::environment::Environment;
 use crate::engine::error::EngineError;
 use crate::engine::loaded::Loaded;
 use crate::engine::models::shared::Shared;
+use crate::engine::outside::outside;
 use crate::engine::project::{Project, absolute};
 use crate::engine::recheck::PinnedScript;
+use crate::program::custom::COMMAND;
+use crate::program::outside::Outside;
 use crate::program::program::Program;
 use crate::program::recheck::Recheck;
 use crate::source::diagnostic::Diagnostic;
@@ -21,6 +24,8 @@ pub struct Tried {
     pub program: Arc<Program>,
     /// The script, to be checked again with other actions.
     pub recheck: Arc<dyn Recheck>,
+    /// What it may touch beyond models: programs alone. Each conversation has a kernel of its own, or none.
+    pub outside: Outside,
     /// Its project.
     pub project: Project,
     /// Where it is.
@@ -104,7 +109,14 @@ impl Scripts {
         let file = path.to_path_buf();
         let request = RunRequest { file, scheme: scheme.map(str::to_owned), ..RunRequest::default() };
         let (pinned, program) = Loaded::of(&project, &request).map_err(failed)?.into_parts();
+        let outside = outside(&project, &self.environment);
+        // Commands run in tests as they do in sessions; the code of cells does not.
+        if let Err(refused) = outside.permits.may(COMMAND)
+            && program.needs.contains_key(COMMAND)
+        {
+            return Err(failed(EngineError::usage(refused.message).with_help(refused.help)));
+        }
         let recheck: Arc<dyn Recheck> = Arc::new(PinnedScript::new(Arc::new(pinned)));
-        Ok(Arc::new(Tried { program: Arc::new(program), recheck, project, path: absolute(path) }))
+        Ok(Arc::new(Tried { program: Arc::new(program), recheck, outside, project, path: absolute(path) }))
     }
 }

@@ -115,7 +115,11 @@ impl<'t> Talk<'t> {
             observer: Arc::clone(&log) as Arc<_>,
             recheck: Arc::clone(&setting.tried.recheck),
             recorder: None,
-            outside: Outside { kernel: Arc::new(Rehearsed::default()), ..Outside::default() },
+            outside: Outside {
+                kernel: Arc::new(Rehearsed::default()),
+                permits: Arc::clone(&setting.tried.outside.permits),
+                ..Outside::default()
+            },
         };
         Self {
             setting,

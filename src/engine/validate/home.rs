@@ -13,6 +13,7 @@ use crate::check::paths_of_documents::Refused;
 use crate::check::secrets::secrets;
 use crate::check::test::{ScriptOutline, Tested};
 use crate::engine::config::config::{Config, place as place_in};
+use crate::engine::config::kinds::kinds;
 use crate::engine::files::{TemplateFolders, reply_schema_files};
 use crate::engine::pin::own_schemas;
 use crate::engine::project::{absolute, is_marked};
@@ -22,6 +23,7 @@ use crate::engine::validate::read::{refused, unreadable};
 use crate::engine::validate::skills;
 use crate::engine::validate::tested::TestedScripts;
 use crate::engine::validate::written_path::place;
+use crate::program::custom::CustomKind;
 use crate::prompt::layers::{Place, Source, TemplateFile, collect};
 use crate::prompt::templates::Templates;
 use crate::source::diagnostic::Diagnostic;
@@ -38,6 +40,8 @@ pub struct Home {
     pub config: Config,
     /// The names of its models; none when the configuration cannot be read.
     pub models: Option<Vec<String>>,
+    /// Its kinds, by name.
+    pub kinds: BTreeMap<String, CustomKind>,
     /// The schemas of replies: those of this release, and the project's own before them.
     pub reply_schemas: BTreeMap<String, Value>,
     /// What is wrong with configuration and schemas.
@@ -72,6 +76,7 @@ impl Home {
         let mut diagnostics = Vec::new();
         let (config, config_file) = configuration(&directory, names, &mut diagnostics);
         let models = diagnostics.is_empty().then(|| config.models.keys().cloned().collect());
+        let kinds = kinds(&config);
         let reply_schemas = schemas(&directory, names, &mut diagnostics);
         let levels = levels(&config, config_file.as_ref(), rules, &mut diagnostics);
         let mut keys: Vec<Diagnostic> = config_file.iter().flat_map(secrets).collect();
@@ -86,6 +91,7 @@ impl Home {
             directory,
             config,
             models,
+            kinds,
             reply_schemas,
             diagnostics,
             levels,

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::actions::KINDS;
+use crate::actions::{KINDS, project_kinds};
 use crate::check::allow::allow;
 use crate::check::check::{Against, examine};
 use crate::check::levels::{LevelError, Levels};
@@ -24,6 +24,7 @@ use crate::engine::validate::templates;
 use crate::engine::validate::threads::on_threads;
 use crate::engine::validate::walk::{Found, Role, Walk, walk};
 use crate::engine::validate::written_path::{place, plain};
+use crate::program::kind::Kind;
 use crate::script::read::{scheme as scheme_of, skill_paths, tested_script};
 use crate::source::diagnostic::{Diagnostic, sort};
 use crate::source::span::Span;
@@ -220,7 +221,10 @@ impl Check<'_> {
             let own = (!paths.is_empty()).then(|| home.library_with(paths.into_iter(), real));
             let library = own.as_ref().unwrap_or_else(|| home.library());
             let models = home.models.as_deref();
-            let against = Against { kinds: KINDS, templates, reply_schemas: &home.reply_schemas, library, models };
+            let own = project_kinds(&home.kinds);
+            let kinds: Vec<&dyn Kind> = KINDS.iter().copied().chain(own.iter().map(AsRef::as_ref)).collect();
+            let (kinds, custom, reply_schemas) = (kinds.as_slice(), &home.kinds, &home.reply_schemas);
+            let against = Against { kinds, custom, templates, reply_schemas, library, models };
             if let Some(root) = parsed.root.as_deref()
                 && let Some(script) = tested_script(root)
             {

@@ -77,8 +77,14 @@ fn checked(bytes: &[u8]) -> Vec<Diagnostic> {
         let _ = scheme(root);
     }
     let library = Library::default();
-    let against =
-        Against { kinds: KINDS, templates: templates(), reply_schemas: &REPLIES, library: &library, models: None };
+    let against = Against {
+        kinds: KINDS,
+        custom: &Default::default(),
+        templates: templates(),
+        reply_schemas: &REPLIES,
+        library: &library,
+        models: None,
+    };
     let (program, found) = check(&file, parsed.clone(), &against);
     assert_eq!(program.is_none(), found.iter().any(Diagnostic::is_error), "a program exactly where there is no error");
     let mut all = examine(&file, parsed, &against).diagnostics;
