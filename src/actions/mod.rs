@@ -3,6 +3,8 @@
 pub mod ai_ask;
 pub mod ai_say;
 pub mod ai_think;
+pub mod behavior_loop;
+pub mod behaviors;
 pub mod condition;
 pub mod conversation;
 pub mod monitors;
@@ -31,4 +33,5 @@ pub static KINDS: &[&dyn Kind] = &[
     &notebook::update_stage_steps::UpdateStageSteps,
     &notebook::end_phase::EndPhase,
     &notebook::next_event::NextEvent,
+    &behavior_loop::BehaviorLoop,
 ];

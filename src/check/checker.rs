@@ -36,13 +36,12 @@ use crate::value::declared::DeclaredType;
 use crate::value::scopes::Scope;
 
 /// Kinds of the language that come with later releases.
-pub const LATER_KINDS: [&str; 7] = [
+pub const LATER_KINDS: [&str; 6] = [
     "parallel",
     "approval",
     "command",
     "read_file",
     "write_file",
-    "behavior_loop",
     "ai_act",
 ];
 

@@ -30,7 +30,8 @@ pub fn sha256(bytes: &[u8]) -> String {
 /// The reply schemas of this release, by kind or monitor; those of a project stand before them.
 pub fn own_schemas() -> impl Iterator<Item = (&'static str, &'static str)> {
     let names = KINDS.iter().flat_map(|kind| [Some(kind.name()), kind.monitor().map(Monitor::name)]);
-    names.flatten().filter_map(|name| Some((name, embedded::reply(name)?)))
+    let other = KINDS.iter().flat_map(|kind| kind.prompts()).map(|(name, _)| *name);
+    names.flatten().chain(other).filter_map(|name| Some((name, embedded::reply(name)?)))
 }
 
 /// Everything that a session is made of, as texts.

@@ -100,6 +100,8 @@ pub struct State {
     pub behavior_is_open: bool,
     /// The plan that takes its place when the behavior under way ends.
     pub workflow_pending: Option<Workflow>,
+    /// How often a source of behaviors moved the session to a topic of its script.
+    pub moves: u32,
 }
 
 /// The machine of 000 (`FSM`).

@@ -4,6 +4,7 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::effects::behaviors::ServerError;
 use crate::model::error::ModelError;
 use crate::program::monitor::Monitor;
 use crate::program::outcome::Outcome;
@@ -178,6 +179,9 @@ pub enum ActionError {
     /// The model gave no reply after its retries: the session stops and can be resumed.
     #[error(transparent)]
     Model(#[from] ModelError),
+    /// What sends behaviors gave nothing that can be used: the session stops and can be resumed, as with a model.
+    #[error(transparent)]
+    Source(#[from] ServerError),
     /// The action cannot do its work: it ends with `error`.
     #[error("{message}")]
     Failed {

@@ -56,9 +56,19 @@ pub trait Kind: Sync {
         None
     }
 
+    /// Templates that its actions are asked with under names of their own, `<name>_v<N>.md`, and what these get.
+    fn prompts(&self) -> &'static [(&'static str, PromptOf)] {
+        &[]
+    }
+
     /// What looks at the answered turns of its actions.
     fn monitor(&self) -> Option<&'static dyn Monitor> {
         None
+    }
+
+    /// Whether its actions may ask a model.
+    fn asks(&self) -> bool {
+        self.prompt().is_some() || !self.prompts().is_empty()
     }
 
     /// Reads and checks its `config`. Unknown keys are reported by the caller, which finishes `fields`.

@@ -1,8 +1,9 @@
 //! What a session may touch outside of the conversation.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::effects::behaviors::{BehaviorServer, ServerError};
+use crate::effects::behaviors::{Arriving, BehaviorServer, ServerError};
 use crate::effects::permits::Permits;
 use crate::notebook::kernel::contract::{Kernel, NoKernel};
 
@@ -37,10 +38,38 @@ pub struct Outside {
     pub kernel: Arc<dyn Kernel>,
     /// The behavior servers.
     pub servers: Arc<dyn BehaviorServers>,
+    /// Answers of these servers that are still arriving.
+    pub arriving: Arc<Arrivals>,
+}
+
+/// Answers of servers that are still arriving, each under a name of its own. They outlive turns, and end with the process: a
+/// session that another process takes up finds none, and goes on without the rest.
+#[derive(Default)]
+pub struct Arrivals(Mutex<BTreeMap<String, Box<dyn Arriving>>>);
+
+impl Arrivals {
+    /// Keeps an answer until the next turn; one that was kept under this name before is given up.
+    pub fn keep(&self, name: &str, answer: Box<dyn Arriving>) {
+        self.held().insert(name.to_owned(), answer);
+    }
+
+    /// Takes an answer out. A turn that is dropped does not put it back, so that nothing of it can come twice.
+    pub fn take(&self, name: &str) -> Option<Box<dyn Arriving>> {
+        self.held().remove(name)
+    }
+
+    fn held(&self) -> MutexGuard<'_, BTreeMap<String, Box<dyn Arriving>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Default for Outside {
     fn default() -> Self {
-        Self { permits: Arc::default(), kernel: Arc::new(NoKernel), servers: Arc::new(NoServers) }
+        Self {
+            permits: Arc::default(),
+            kernel: Arc::new(NoKernel),
+            servers: Arc::new(NoServers),
+            arriving: Arc::default(),
+        }
     }
 }

@@ -30,6 +30,8 @@ pub const BUILTINS: &[Builtin] = &[
     builtin!("default", "topic_orchestrator_v1.md"),
     builtin!("default", "persona_v1.md"),
     builtin!("default", "exec_v1.md"),
+    builtin!("default", "behavior_v1.md"),
+    builtin!("default", "reflection_v1.md"),
     // The default templates are Chinese. Under this name they stand before the default ones of a project.
     builtin!("custom/chinese", "ai_ask_v1.md", "default"),
     builtin!("custom/chinese", "ai_say_v1.md", "default"),
@@ -39,6 +41,8 @@ pub const BUILTINS: &[Builtin] = &[
     builtin!("custom/chinese", "topic_orchestrator_v1.md", "default"),
     builtin!("custom/chinese", "persona_v1.md", "default"),
     builtin!("custom/chinese", "exec_v1.md", "default"),
+    builtin!("custom/chinese", "behavior_v1.md", "default"),
+    builtin!("custom/chinese", "reflection_v1.md", "default"),
     builtin!("custom/english", "ai_ask_v1.md"),
     builtin!("custom/english", "ai_say_v1.md"),
     builtin!("custom/english", "ai_think_v1.md"),
@@ -47,6 +51,8 @@ pub const BUILTINS: &[Builtin] = &[
     builtin!("custom/english", "topic_orchestrator_v1.md"),
     builtin!("custom/english", "persona_v1.md"),
     builtin!("custom/english", "exec_v1.md"),
+    builtin!("custom/english", "behavior_v1.md"),
+    builtin!("custom/english", "reflection_v1.md"),
 ];
 
 /// The names of the schemes that the binary carries.

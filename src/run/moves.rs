@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use crate::model::error::ModelError;
 use crate::program::action::ActionError;
 use crate::program::event::Event;
 use crate::program::outcome::Outcome;
@@ -41,11 +42,27 @@ impl Lost {
         Self { code: "frame-unreadable", message, help: None }
     }
 
+    /// A model that gave no reply, and what to do about it.
+    pub(crate) fn of_model(error: &ModelError) -> Self {
+        let help = match error {
+            ModelError::NoReply { .. } => "add the reply to the file and resume the session; nothing is lost",
+            ModelError::Differs { .. } => {
+                "an answer, the script, a template or a variable is not what it was then; record anew, or say `--replay-by order`"
+            }
+            ModelError::FailedThen { .. } => {
+                "what was recorded ends here, too; go on with a model: `sessions resume ID --model M`"
+            }
+            _ => "resume the session when the model can be reached; nothing is lost",
+        };
+        Self { code: "model-failed", message: error.to_string(), help: Some(help.to_owned()) }
+    }
+
     /// What keeps an action, or the `set` of a route, from its work.
     pub(crate) fn of(error: ActionError) -> Self {
         match error {
             ActionError::Failed { code, message, help } => Self { code, message, help },
             ActionError::Model(error) => Self { code: "model-failed", message: error.to_string(), help: None },
+            ActionError::Source(error) => Self { code: error.code, message: error.message, help: error.help },
         }
     }
 }

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use crate::model::error::ModelError;
 use crate::program::action::{ActionError, Block, Call, Flow, For};
 use crate::program::event::{Event, Speaker};
 use crate::program::notebook::EmptyShelf;
@@ -159,7 +158,11 @@ impl Session {
         let then = match result {
             Ok(flow) => self.flowed(&program, &here, flow, work, &mut draft)?,
             Err(ActionError::Model(error)) => {
-                self.stopped(&here.place, &error, work, &mut draft);
+                self.stopped(&here.place, Lost::of_model(&error), work, &mut draft);
+                return self.commit(draft).await;
+            }
+            Err(error @ ActionError::Source(_)) => {
+                self.stopped(&here.place, Lost::of(error), work, &mut draft);
                 return self.commit(draft).await;
             }
             Err(ActionError::Failed { code, message, help }) => {
@@ -443,22 +446,11 @@ impl Session {
         self.settled(draft)
     }
 
-    fn stopped(&mut self, place: &Place, error: &ModelError, work: Work, draft: &mut Draft) {
+    fn stopped(&mut self, place: &Place, lost: Lost, work: Work, draft: &mut Draft) {
         self.only_calls(place, work, draft);
         self.status = Status::Stopped;
-        let help = match error {
-            ModelError::NoReply { .. } => "add the reply to the file and resume the session; nothing is lost",
-            ModelError::Differs { .. } => {
-                "an answer, the script, a template or a variable is not what it was then; record anew, or say `--replay-by order`"
-            }
-            ModelError::FailedThen { .. } => {
-                "what was recorded ends here, too; go on with a model: `sessions resume ID --model M`"
-            }
-            _ => "resume the session when the model can be reached; nothing is lost",
-        };
-        let help = help.to_owned();
-        let message = error.to_string();
-        draft.event(place, Event::Error { code: "model-failed", message: message.clone(), help: Some(help) });
+        let Lost { code, message, help } = lost;
+        draft.event(place, Event::Error { code, message: message.clone(), help });
         let summary = self.summary(Some(message));
         draft.event(place, Event::SessionStopped { summary });
     }

@@ -3,7 +3,7 @@
 /// The JSON Schema text of the reply of the kind or monitor `name` (`ai_ask`, `ai_ask_monitor`), as it lies in
 /// `schemas/replies/`; `None` for a kind without one.
 pub fn reply(name: &str) -> Option<&'static str> {
-    REPLIES.iter().chain(&OF_TOPICS).find(|(kind, _)| *kind == name).map(|(_, text)| *text)
+    REPLIES.iter().chain(&OTHERS).find(|(kind, _)| *kind == name).map(|(_, text)| *text)
 }
 
 /// The kinds and monitors whose replies have a schema, in the order of LANGUAGE.md section 8.
@@ -23,9 +23,12 @@ const REPLIES: [(&str, &str); 6] = [
     ("ai_say_monitor", include_str!("../../schemas/replies/ai_say_monitor.json")),
 ];
 
-/// Replies that belong to no kind.
-const OF_TOPICS: [(&str, &str); 1] =
-    [("topic_orchestrator", include_str!("../../schemas/replies/topic_orchestrator.json"))];
+/// Replies that do not bear the name of a kind.
+const OTHERS: [(&str, &str); 3] = [
+    ("topic_orchestrator", include_str!("../../schemas/replies/topic_orchestrator.json")),
+    ("behavior", include_str!("../../schemas/replies/behavior.json")),
+    ("reflection", include_str!("../../schemas/replies/reflection.json")),
+];
 
 #[cfg(test)]
 mod tests {

@@ -107,6 +107,8 @@ pub fn examine(project: &Project<'_>) -> Vec<Diagnostic> {
     let own = |kind: &dyn Kind| Some(Asking { kind: kind.name(), prompt: kind.prompt()? });
     let watching = |kind: &dyn Kind| kind.monitor().map(|by| Asking { kind: by.name(), prompt: by.prompt() });
     let mut asking: Vec<Asking> = project.kinds.iter().filter_map(|kind| own(*kind)).collect();
+    let other = project.kinds.iter().flat_map(|kind| kind.prompts());
+    asking.extend(other.map(|(name, prompt)| Asking { kind: name, prompt: *prompt }));
     asking.extend(project.kinds.iter().filter_map(|kind| watching(*kind)));
     let planning = PromptOf { common: &ORCHESTRATOR_NAMES, names: &[], outputs: false };
     asking.push(Asking { kind: ORCHESTRATOR, prompt: planning });

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::actions::KINDS;
+use crate::effects::behaviors::ServerError;
 use crate::engine::clock::{FixedClock, SystemClock};
 use crate::engine::engine::RunRequest;
 use crate::engine::error::EngineError;
@@ -255,7 +256,7 @@ impl Scene<'_> {
         }
         flow.map_err(|error| match error {
             ActionError::Model(error) => EngineError::failed(error.to_string()),
-            ActionError::Failed { message, help, .. } => {
+            ActionError::Failed { message, help, .. } | ActionError::Source(ServerError { message, help, .. }) => {
                 let failed = EngineError::failed(message);
                 match help {
                     Some(help) => failed.with_help(help),
@@ -282,7 +283,7 @@ impl Scene<'_> {
             return error.with_help(format!("inside of it stand {}", listed(&deeper)));
         }
         let all = actions(self.program);
-        let asks = |kind: &str| KINDS.iter().any(|known| known.name() == kind && known.prompt().is_some());
+        let asks = |kind: &str| KINDS.iter().any(|known| known.name() == kind && known.asks());
         let asking: Vec<&str> =
             all.iter().filter(|found| asks(found.step.kind)).map(|found| found.step.id.as_str()).collect();
         if asking.is_empty() {

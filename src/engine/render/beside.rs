@@ -35,7 +35,7 @@ pub(crate) async fn asked(
     marks: &Marks,
 ) -> Result<Heard, EngineError> {
     let kind = scene.found.step.kind;
-    let asks = KINDS.iter().any(|known| known.name() == kind && known.prompt().is_some());
+    let asks = KINDS.iter().any(|known| known.name() == kind && known.asks());
     let monitor = scene.found.step.action.watched().map(|watched| watched.monitor);
     let id = &scene.found.step.id;
     if name != ORCHESTRATOR && monitor.is_none_or(|monitor| monitor.name() != name) {

@@ -73,8 +73,9 @@ pub struct TemplateListed {
 /// The names with which the names of templates begin that this release asks for.
 pub fn kinds() -> Vec<&'static str> {
     let own = KINDS.iter().filter(|kind| kind.prompt().is_some()).map(|kind| kind.name());
+    let other = KINDS.iter().flat_map(|kind| kind.prompts()).map(|(name, _)| *name);
     let watching = KINDS.iter().filter_map(|kind| kind.monitor().map(Monitor::name));
-    own.chain(watching).chain([ORCHESTRATOR, PERSONA]).collect()
+    own.chain(other).chain(watching).chain([ORCHESTRATOR, PERSONA]).collect()
 }
 
 /// Lists the templates of the project in this directory: of one scheme, or of all. `chosen` is the scheme that its

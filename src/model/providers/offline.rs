@@ -24,6 +24,9 @@ pub const NAME: &str = "offline";
 /// What stands in the place of an assessment, which takes a model.
 pub const NOT_ASSESSED: &str = "离线模式不作评估";
 
+/// What stands in the place of a text, which takes a model.
+pub const NOT_WRITTEN: &str = "（离线模式：这里由模型来写。 / Offline: a model would write this.）";
+
 /// The metrics of an `ai_ask` reply.
 const ASK_METRICS: [&str; 4] =
     ["information_completeness", "user_engagement", "emotional_intensity", "reply_relevance"];
@@ -68,6 +71,8 @@ pub fn respond(task: &Task) -> Value {
     match task.kind.as_str() {
         "ai_say" => conversation(task, &SAY_METRICS),
         "ai_ask" => conversation(task, &ASK_METRICS),
+        "behavior" => behavior(task),
+        "reflection" => judgement(task),
         _ => thought(task),
     }
 }
@@ -113,6 +118,33 @@ fn thought(task: &Task) -> Value {
     reply.insert("BRIEF".to_owned(), Value::from(""));
     add_outputs(&mut reply, &task.wanted, outputs);
     Value::Object(reply)
+}
+
+/// The next piece of work of a step: a section for the first item of its todo list, else for its target. What stands in it takes
+/// a model.
+fn behavior(task: &Task) -> Value {
+    let todo = known_todo(task);
+    let heading = todo.first().copied().unwrap_or(&task.content);
+    let removed = todo.first().map(|item| json!({ "operation": "remove", "items": [item] }));
+    json!({
+        "behavior": { "target": heading },
+        "actions": [
+            { "action": "new_section", "content": heading },
+            { "action": "add", "content_type": "text", "content": NOT_WRITTEN },
+        ],
+        "context_update": { "variables": {}, "todo_list_update": removed, "section_progress": null },
+        "transition": { "target_achieved": todo.len() <= 1, "reason": NOT_ASSESSED },
+    })
+}
+
+/// The judgement of a piece of work: nobody reads it, so the step is done when nothing is left on its todo list.
+fn judgement(task: &Task) -> Value {
+    json!({ "target_achieved": known_todo(task).is_empty(), "reason": NOT_ASSESSED })
+}
+
+fn known_todo(task: &Task) -> Vec<&str> {
+    let list = task.inputs.iter().find(|(name, _)| name == "todo_list").and_then(|(_, list)| list.as_array());
+    list.into_iter().flatten().filter_map(Value::as_str).collect()
 }
 
 fn add_outputs(reply: &mut Map<String, Value>, wanted: &[WantedOutput], outputs: Vec<Value>) {
@@ -225,6 +257,22 @@ mod tests {
         // An instruction to a model is no thought, and a script may read it out.
         let reply = respond(&task("ai_think", None, outputs()));
         assert_eq!(reply, json!({ "BRIEF": "", "summary": null, "age": null, "ok": null }));
+    }
+
+    #[test]
+    fn a_step_gets_a_section_for_each_item_of_its_todo_list_and_is_done_when_none_is_left() {
+        let table = [(vec!["背景", "主题"], "背景", false), (vec!["主题"], "主题", true), (vec![], "您多大了？", true)];
+        for (todo, heading, last) in table {
+            let mut task = task("behavior", None, vec![]);
+            task.inputs = vec![("todo_list".into(), json!(todo))];
+            let reply = respond(&task);
+            assert_eq!(reply["actions"][0], json!({ "action": "new_section", "content": heading }));
+            assert_eq!(reply["transition"]["target_achieved"], last, "{todo:?}");
+            let removed = if todo.is_empty() { Value::Null } else { json!([heading]) };
+            assert_eq!(reply["context_update"]["todo_list_update"]["items"], removed);
+            task.kind = "reflection".into();
+            assert_eq!(respond(&task)["target_achieved"], todo.is_empty());
+        }
     }
 
     #[test]

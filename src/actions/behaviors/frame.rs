@@ -1,0 +1,103 @@
+//! What a loop of behaviors remembers from one turn to the next.
+
+use std::collections::VecDeque;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::actions::notebook::custom::Progress;
+use crate::actions::notebook::perform::Running;
+use crate::notebook::protocol::feedback::Feedback;
+
+/// What the next turn does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Point {
+    /// The loop begins.
+    #[default]
+    Begin,
+    /// The source is asked for a behavior.
+    Ask,
+    /// The next action of the behavior is carried out.
+    Carry,
+    /// The source is asked what it thinks of the behavior.
+    Reflect,
+}
+
+/// The frame of a loop.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Frame {
+    /// What comes next.
+    pub at: Point,
+    /// How many behaviors were begun.
+    pub behaviors: u32,
+    /// How many answers in a row could not be used.
+    pub rubbish: u32,
+    /// How many actions were carried out, in all behaviors together.
+    pub executed: u32,
+    /// How many of these did not do what they were to do.
+    pub failed: u32,
+    /// What came of the last behavior.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub feedback: Option<Feedback>,
+    /// The behavior that is under way.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub current: Option<Current>,
+}
+
+/// A behavior that is under way.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Current {
+    /// Its id: that of the source, else ours.
+    pub id: String,
+    /// Which one of its step, from 1.
+    pub iteration: u32,
+    /// What it is for, as the source says.
+    pub target: String,
+    /// The step that it began in, as `stage/step`.
+    pub step: String,
+    /// The name under which the rest of its actions arrives; none when all of them stand in `actions`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub arriving: Option<String>,
+    /// Actions that are still to be carried out, at most [`MOST_KEPT`] bytes of them.
+    #[serde(skip_serializing_if = "VecDeque::is_empty")]
+    pub actions: VecDeque<Value>,
+    /// The response without its actions: read again when the behavior ends.
+    #[serde(skip_serializing_if = "Value::is_null")]
+    pub around: Value,
+    /// How many actions the source has sent so far, whatever became of them.
+    pub seen: u32,
+    /// True counts and times, so far.
+    pub counts: Feedback,
+    /// An action that takes several turns.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub under_way: Option<UnderWay>,
+    /// Whether it ended before all of its actions were there.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub cut_short: bool,
+}
+
+/// An action that takes several turns.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum UnderWay {
+    /// Code runs.
+    Code(Box<Running>),
+    /// A kind of the project runs.
+    Custom {
+        /// Its name.
+        name: String,
+        /// The fields of the action.
+        inputs: Map<String, Value>,
+        /// How far it came.
+        progress: Progress,
+        /// When it began, by the session's clock.
+        began: u64,
+    },
+}
+
+/// The most bytes of actions that a frame holds. A response with more is read as though it were a stream: the rest of it stays in
+/// memory, so that no turn writes it again and again.
+pub const MOST_KEPT: usize = 128 * 1024;

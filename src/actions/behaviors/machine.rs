@@ -1,0 +1,79 @@
+//! One turn of a loop: what its frame says comes next.
+
+use async_trait::async_trait;
+
+use crate::actions::behaviors::config::Loop;
+use crate::actions::behaviors::frame::{Frame, Point};
+use crate::actions::notebook::home;
+use crate::notebook::state::{MOST_TODO, MOST_TODO_BYTES, State};
+use crate::program::action::{Action, ActionError, Flow};
+use crate::program::turn::Turn;
+
+#[async_trait]
+impl Action for Loop {
+    async fn turn(&self, turn: &Turn<'_>) -> Result<Flow, ActionError> {
+        let frame: Frame = turn.state()?;
+        match frame.at {
+            // In one turn with the first question: a loop that cannot be asked about has not begun.
+            Point::Begin => {
+                let state = self.begin(turn)?;
+                self.ask(turn, frame, state).await
+            }
+            Point::Ask => {
+                let state = turn.notebook_state();
+                self.ask(turn, frame, state).await
+            }
+            Point::Carry => self.carry(turn, frame).await,
+            Point::Reflect => self.reflect(turn, frame).await,
+        }
+    }
+}
+
+impl Loop {
+    /// The notebook as the loop finds it: at the step of its topic, with the author's todo list and plan.
+    fn begin(&self, turn: &Turn<'_>) -> Result<State, ActionError> {
+        let at = turn.services.clock.at(turn.last_seq + 1);
+        let mut state = turn.notebook_state();
+        home::enter(turn, &mut state, &at);
+        if let Some(plan) = &self.workflow {
+            state.workflow = Some(plan.clone());
+        }
+        let topic = turn.topic.id.as_str();
+        let known = state.workflow.as_ref().is_some_and(|plan| plan.stage_of(topic).is_some());
+        if known {
+            if state.location.step_id.as_deref() != Some(topic) {
+                // It was looked for and found just now.
+                let _ = state.go_to(None, Some(topic), &at);
+            }
+        } else if let Some(stage) = self.workflow.as_ref().and_then(|plan| plan.stages.first()) {
+            // A plan of the author's own begins at its beginning; one without steps there stays where it is.
+            let _ = state.go_to(Some(&stage.id), None, &at);
+        }
+        let names = turn.names(self.max_behaviors);
+        if let Some(items) = &self.todo_list {
+            let mut list = Vec::with_capacity(items.len());
+            for item in items.iter().take(MOST_TODO) {
+                let mut item = turn.text(item, &names)?;
+                item.truncate(item.floor_char_boundary(MOST_TODO_BYTES));
+                if !item.trim().is_empty() {
+                    list.push(item);
+                }
+            }
+            state.todo_list = list;
+        }
+        if let Some(total) = self.total_expected {
+            state.section_progress.total_expected = Some(u64::from(total));
+        }
+        if known && self.target.is_some() {
+            let target = self.target_of(turn, &state)?;
+            let step = state.workflow.as_mut().and_then(|plan| {
+                plan.stages.iter_mut().flat_map(|stage| &mut stage.steps).find(|step| step.id == topic)
+            });
+            if let Some(step) = step {
+                step.goal = target;
+                step.goal.truncate(step.goal.floor_char_boundary(crate::notebook::workflow::MOST_GOAL));
+            }
+        }
+        Ok(state)
+    }
+}
