@@ -3,10 +3,6 @@
 pub mod add;
 pub mod custom;
 pub mod debug;
-pub mod home;
-pub mod perform;
-pub mod rerun;
-pub mod run;
 pub mod end_phase;
 pub mod exec;
 pub mod finish_thinking;
