@@ -128,9 +128,13 @@ fn nothing_that_a_notebook_holds_becomes_part_of_the_page() {
             let mut outside = String::new();
             tag.split('"').step_by(2).for_each(|part| outside.push_str(part));
             assert!(!outside.contains(" on"), "{}: a handler in <{tag}>", case.name);
-            let attribute = |name: &str| tag.split_once(&format!(" {name}=\"")).map(|(_, rest)| rest.split('"').next().unwrap());
+            let attribute =
+                |name: &str| tag.split_once(&format!(" {name}=\"")).map(|(_, rest)| rest.split('"').next().unwrap());
             if let Some(link) = attribute("href") {
-                assert!(["http://", "https://", "mailto:", "#c"].iter().any(|scheme| link.starts_with(scheme)), "{link}");
+                assert!(
+                    ["http://", "https://", "mailto:", "#c"].iter().any(|scheme| link.starts_with(scheme)),
+                    "{link}"
+                );
             }
             if let Some(source) = attribute("src") {
                 assert!(source.starts_with("data:image/"), "{source}");
@@ -283,7 +287,8 @@ fn a_file_is_kept_as_the_notebook_of_the_session() {
         assert_eq!(begun.code, Some(3), "{}", begun.err);
         assert!(begun.err.contains(&format!("--notebook {name}")), "the way back keeps it: {}", begun.err);
         let empty = read(&home, &name);
-        let cells: Vec<Cell> = serde_json::from_value(json!([{ "number": 1, "id": "a", "content": "第一格" }])).unwrap();
+        let cells: Vec<Cell> =
+            serde_json::from_value(json!([{ "number": 1, "id": "a", "content": "第一格" }])).unwrap();
         put(&home, &id, &cells, &json!({}), &[]);
         let resumed = home.finish(["sessions", "resume", &id, "--notebook", &name], "小林\n");
         assert_eq!(resumed.code, Some(3), "{}", resumed.err);

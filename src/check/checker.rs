@@ -36,14 +36,7 @@ use crate::value::declared::DeclaredType;
 use crate::value::scopes::Scope;
 
 /// Kinds of the language that come with later releases.
-pub const LATER_KINDS: [&str; 6] = [
-    "parallel",
-    "approval",
-    "command",
-    "read_file",
-    "write_file",
-    "ai_act",
-];
+pub const LATER_KINDS: [&str; 6] = ["parallel", "approval", "command", "read_file", "write_file", "ai_act"];
 
 /// For so many unknown names a near one is looked for; see [`Findings::may_advise`].
 const MOST_ADVISED: usize = 1_000;

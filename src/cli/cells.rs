@@ -81,7 +81,9 @@ impl CellView {
             }
             CellKind::Thinking if is_new => {
                 let text = format!("{}: {}", thinker(cell, language), thought(cell).trim());
-                lines.extend(cut(&ansi::plain(&text), MOST_THOUGHT, language).map(|line| (Look::Quiet, format!("· {line}"))));
+                lines.extend(
+                    cut(&ansi::plain(&text), MOST_THOUGHT, language).map(|line| (Look::Quiet, format!("· {line}"))),
+                );
             }
             CellKind::Code => {
                 if is_new {

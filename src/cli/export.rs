@@ -86,9 +86,7 @@ fn of_ending(path: &Path) -> Option<Format> {
 async fn document(archive: &dyn Archive, id: &str, format: Format, calls: bool) -> Result<String, EngineError> {
     let document = export(archive, id, calls).await?;
     match format {
-        Format::Json => {
-            serde_json::to_string_pretty(&document).map_err(|error| EngineError::failed(error.to_string()))
-        }
+        Format::Json => serde_json::to_string_pretty(&document).map_err(|error| EngineError::failed(error.to_string())),
         Format::Html => {
             let asked = Asked { session: id.to_owned(), form: Form::Html, language: chosen() };
             let page = page_of(archive, &asked, markdown(&document, chosen())).await?;

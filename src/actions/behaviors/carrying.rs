@@ -103,11 +103,8 @@ impl Loop {
         current: &mut Current,
         action: &Value,
     ) -> Result<Option<Flow>, ActionError> {
-        let how = How {
-            by: self.by(),
-            action_id: Some(format!("{}-{}", current.id, current.seen)),
-            timeout: self.timeout,
-        };
+        let how =
+            How { by: self.by(), action_id: Some(format!("{}-{}", current.id, current.seen)), timeout: self.timeout };
         match read(action) {
             Ok(Read::Known(action)) => {
                 let step = start(turn, &action, how).await?;

@@ -41,12 +41,7 @@ enum Then {
 
 impl Loop {
     /// All actions of a behavior are done: what the response changes is changed, and the source is asked for its judgement.
-    pub async fn carried_out(
-        &self,
-        turn: &Turn<'_>,
-        mut frame: Frame,
-        current: Current,
-    ) -> Result<Flow, ActionError> {
+    pub async fn carried_out(&self, turn: &Turn<'_>, mut frame: Frame, current: Current) -> Result<Flow, ActionError> {
         frame.executed = frame.executed.saturating_add(current.counts.actions_executed);
         frame.failed = frame.failed.saturating_add(current.counts.actions_failed);
         if current.cut_short {
@@ -164,11 +159,7 @@ impl Loop {
         (wanted, verdict, goes_on, moved_on): (&Transition, &Verdict, Option<bool>, bool),
         at: &str,
     ) -> Then {
-        let more = if frame.behaviors < self.last(turn) {
-            Then::Ask
-        } else {
-            Then::Over(ExitReason::MaxRoundsReached)
-        };
+        let more = if frame.behaviors < self.last(turn) { Then::Ask } else { Then::Over(ExitReason::MaxRoundsReached) };
         let before = plan::here(state);
         if let Some(there) = self.destination(turn, state, wanted, at)
             && before.as_ref() != Some(&there)

@@ -42,11 +42,7 @@ async fn interrupted(turn: &Turn<'_>, running: Running) -> Result<Done, ActionEr
     if let Some(cell) = turn.cell(&running.cell_id).await? {
         turn.put_cell(Cell { ended: Some(Ended::Interrupted), ..cell });
     }
-    let done = Done {
-        ended: Some(Ended::Interrupted),
-        cell_id: Some(running.cell_id),
-        ..running.so_far
-    };
+    let done = Done { ended: Some(Ended::Interrupted), cell_id: Some(running.cell_id), ..running.so_far };
     let done = done.failed(turn, &running.how, "Code execution was interrupted");
     tell(turn, EXEC, running.how.by, &done, vec![]);
     Ok(done)

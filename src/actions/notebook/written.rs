@@ -69,7 +69,9 @@ impl Written {
         let id = turn.place.action_id.as_deref().unwrap_or_default();
         match read(&value) {
             Ok(Read::Known(action)) => Ok(*action),
-            Ok(Read::Other { .. }) => Err(ActionError::failed("no-such-action", format!("`{id}` is no notebook action"))),
+            Ok(Read::Other { .. }) => {
+                Err(ActionError::failed("no-such-action", format!("`{id}` is no notebook action")))
+            }
             Err(fault) => Err(ActionError::failed("no-such-action", format!("`{id}`: {}", fault.message))),
         }
     }
@@ -181,7 +183,13 @@ impl<'r, 'f> Reading<'r, 'f> {
         let (file, findings) = (self.fields.file(), self.fields.findings());
         let what = format!("`metadata` of {}", self.fields.what());
         let Some(fields) = Fields::of(node, what, file, findings) else { return false };
-        let mut inner = Reading { fields: &fields, checking: &mut *self.checking, parts: vec![], mistakes: self.mistakes, lacks: false };
+        let mut inner = Reading {
+            fields: &fields,
+            checking: &mut *self.checking,
+            parts: vec![],
+            mistakes: self.mistakes,
+            lacks: false,
+        };
         for name in ["is_step", "is_chapter", "is_section", "finished_thinking"] {
             inner.truth(name);
         }
@@ -209,7 +217,9 @@ impl<'r, 'f> Reading<'r, 'f> {
         }
         let message = format!("`{name}` must be a mapping, but this is {}", node.describe());
         let diagnostic = Diagnostic::error("wrong-type", message, self.fields.file(), node.span);
-        self.fields.findings().report(diagnostic.with_help("write each of its fields on a line of its own, as `name: value`"));
+        self.fields
+            .findings()
+            .report(diagnostic.with_help("write each of its fields on a line of its own, as `name: value`"));
         None
     }
 
@@ -242,7 +252,8 @@ impl<'r, 'f> Reading<'r, 'f> {
             if fits {
                 self.put("id", Some(Part::Value(Value::from(text))));
             } else {
-                let message = format!("the id of {} must be one line of at most {MOST_ID} characters", self.fields.what());
+                let message =
+                    format!("the id of {} must be one line of at most {MOST_ID} characters", self.fields.what());
                 let diagnostic = Diagnostic::error("invalid-id", message, self.fields.file(), span);
                 self.fields.findings().report(diagnostic.with_help("give it a short name, as in `id: load_data`"));
             }
@@ -276,7 +287,13 @@ impl<'r, 'f> Reading<'r, 'f> {
 
     fn inner(&mut self, node: &Node, what: String, read: impl FnOnce(&mut Reading<'_, '_>)) -> Option<Part> {
         let fields = Fields::of(node, what, self.fields.file(), self.fields.findings())?;
-        let mut inner = Reading { fields: &fields, checking: &mut *self.checking, parts: vec![], mistakes: self.mistakes, lacks: false };
+        let mut inner = Reading {
+            fields: &fields,
+            checking: &mut *self.checking,
+            parts: vec![],
+            mistakes: self.mistakes,
+            lacks: false,
+        };
         read(&mut inner);
         let parts = inner.parts;
         fields.finish();

@@ -20,7 +20,8 @@ pub fn masked(mut cell: Cell, masker: &Masker) -> Cell {
     }
     cell.content = masker.text(&cell.content);
     let metadata = &mut cell.metadata;
-    for text in [&mut metadata.thinking_text, &mut metadata.agent_name, &mut metadata.custom_text].into_iter().flatten() {
+    for text in [&mut metadata.thinking_text, &mut metadata.agent_name, &mut metadata.custom_text].into_iter().flatten()
+    {
         *text = masker.text(text);
     }
     for piece in &mut metadata.text_array {

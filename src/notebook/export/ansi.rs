@@ -149,19 +149,15 @@ mod tests {
 
     #[test]
     fn colours_of_a_traceback_are_read_and_nothing_else_is_obeyed() {
-        let text = "\u{1b}[0;31mName\u{1b}[39;01mError\u{1b}[0m: \u{1b}[38;5;28mok\u{1b}[0m\u{1b}[2J\u{1b}]0;title\u{7}!";
+        let text =
+            "\u{1b}[0;31mName\u{1b}[39;01mError\u{1b}[0m: \u{1b}[38;5;28mok\u{1b}[0m\u{1b}[2J\u{1b}]0;title\u{7}!";
         let red = Style { color: Some(1), bold: false };
         let bold = Style { color: None, bold: true };
         let green = Style { color: Some(2), bold: false };
-        let expected: Vec<(Style, String)> = [
-            (red, "Name"),
-            (bold, "Error"),
-            (Style::default(), ": "),
-            (green, "ok"),
-            (Style::default(), "!"),
-        ]
-        .map(|(style, text)| (style, text.to_owned()))
-        .into();
+        let expected: Vec<(Style, String)> =
+            [(red, "Name"), (bold, "Error"), (Style::default(), ": "), (green, "ok"), (Style::default(), "!")]
+                .map(|(style, text)| (style, text.to_owned()))
+                .into();
         assert_eq!(spans(text), expected);
         assert_eq!(plain(text), "NameError: ok!");
     }

@@ -46,7 +46,9 @@ pub fn drawing(data: &Map<String, Value>) -> Option<String> {
     address.push_str("data:image/svg+xml;charset=utf-8,");
     for byte in svg.bytes() {
         match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'/' | b':' => address.push(char::from(byte)),
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'/' | b':' => {
+                address.push(char::from(byte))
+            }
             other => address.push_str(&format!("%{other:02X}")),
         }
     }
@@ -73,10 +75,15 @@ mod tests {
         let broken = picture(&data(json!({ "image/png": "\" onerror=\"x" })));
         assert_eq!(broken, Some(Picture::LeftOut("image/png", 12)));
         let large = "A".repeat(MOST_IMAGE_BYTES + 1);
-        assert_eq!(picture(&data(json!({ "image/jpeg": large }))), Some(Picture::LeftOut("image/jpeg", MOST_IMAGE_BYTES + 1)));
+        assert_eq!(
+            picture(&data(json!({ "image/jpeg": large }))),
+            Some(Picture::LeftOut("image/jpeg", MOST_IMAGE_BYTES + 1))
+        );
         assert_eq!(picture(&data(json!({ "image/webp": "AA==", "image/gif": 7 }))), None);
         assert!(is_picture_address("data:image/png;base64,AAAA"));
-        for other in ["data:image/svg+xml;base64,AAAA", "data:image/png;base64,A\"A", "data:text/html,x", "http://x/a.png"] {
+        for other in
+            ["data:image/svg+xml;base64,AAAA", "data:image/png;base64,A\"A", "data:text/html,x", "http://x/a.png"]
+        {
             assert!(!is_picture_address(other), "{other}");
         }
     }

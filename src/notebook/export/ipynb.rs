@@ -183,7 +183,10 @@ mod tests {
         let long = "x".repeat(65);
         for (number, bad) in ["", "图一", "a b", "a.b", &long, "bcc-cell-2"].into_iter().enumerate() {
             let cell = id(number as u64, bad);
-            assert_eq!((&cell["id"], &cell["metadata"][OURS]["id"]), (&json!(format!("bcc-cell-{number}")), &json!(bad)));
+            assert_eq!(
+                (&cell["id"], &cell["metadata"][OURS]["id"]),
+                (&json!(format!("bcc-cell-{number}")), &json!(bad))
+            );
         }
         let good = id(7, "Code_1-a");
         assert_eq!((&good["id"], &good["metadata"]), (&json!("Code_1-a"), &json!({})));

@@ -134,7 +134,9 @@ fn closed(text: &str) -> String {
         match (open, mark) {
             (None, Some('`')) if after.contains('`') => {}
             (None, Some(mark)) => open = Some((mark, run)),
-            (Some((with, length)), Some(mark)) if mark == with && run >= length && after.trim().is_empty() => open = None,
+            (Some((with, length)), Some(mark)) if mark == with && run >= length && after.trim().is_empty() => {
+                open = None
+            }
             _ => {}
         }
     }

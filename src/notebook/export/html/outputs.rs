@@ -36,9 +36,8 @@ pub fn shown(output: &Output, language: Language) -> String {
 
 fn data_shown(data: &Map<String, Value>, language: Language) -> String {
     let text = |mime: &str| data.get(mime).and_then(Value::as_str);
-    let image = |address: &str| {
-        format!("<img class=\"picture\" src=\"{address}\" alt=\"{}\">\n", escaped(&alternative(data)))
-    };
+    let image =
+        |address: &str| format!("<img class=\"picture\" src=\"{address}\" alt=\"{}\">\n", escaped(&alternative(data)));
     match picture(data) {
         Some(Picture::Shown(address)) => return image(&address),
         Some(Picture::LeftOut(mime, bytes)) => {
@@ -51,7 +50,8 @@ fn data_shown(data: &Map<String, Value>, language: Language) -> String {
     }
     // What only a script could show is better seen as its plain text.
     let is_static = |html: &&str| {
-        html.len() <= MOST_HTML_BYTES && (!html.to_ascii_lowercase().contains("<script") || text("text/plain").is_none())
+        html.len() <= MOST_HTML_BYTES
+            && (!html.to_ascii_lowercase().contains("<script") || text("text/plain").is_none())
     };
     if let Some(html) = text("text/html").filter(is_static) {
         return frame(html);

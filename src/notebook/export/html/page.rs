@@ -42,8 +42,14 @@ impl HtmlPage {
         let mut page = format!("<!DOCTYPE html>\n<html lang=\"{lang}\">\n<head>\n<meta charset=\"utf-8\">\n");
         page += "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n";
         page += &format!("<meta http-equiv=\"Content-Security-Policy\" content=\"{POLICY}\">\n");
-        page += &format!("<meta name=\"generator\" content=\"bcc-script\">\n<meta name=\"{SESSION}\" content=\"{}\">\n", escaped(&one_line(&brief.session)));
-        page += &format!("<title>{}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n", escaped(&one_line(brief.heading())));
+        page += &format!(
+            "<meta name=\"generator\" content=\"bcc-script\">\n<meta name=\"{SESSION}\" content=\"{}\">\n",
+            escaped(&one_line(&brief.session))
+        );
+        page += &format!(
+            "<title>{}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n",
+            escaped(&one_line(brief.heading()))
+        );
         page += "<main>\n";
         if !brief.shows_title {
             page += &format!("<h1>{}</h1>\n", escaped(&one_line(brief.heading())));
@@ -62,10 +68,14 @@ impl HtmlPage {
         }
         let id = format!("c{}", cell.number);
         match cell.kind {
-            CellKind::Markdown => format!("<section class=\"words\" id=\"{id}\">\n{}</section>\n", rendered(&cell.content)),
+            CellKind::Markdown => {
+                format!("<section class=\"words\" id=\"{id}\">\n{}</section>\n", rendered(&cell.content))
+            }
             CellKind::Thinking => {
                 let (who, thought) = (escaped(&thinker(cell, brief.language)), rendered(&thought(cell)));
-                format!("<details class=\"thought\" id=\"{id}\"><summary>{who}</summary>\n<div class=\"words\">\n{thought}</div></details>\n")
+                format!(
+                    "<details class=\"thought\" id=\"{id}\"><summary>{who}</summary>\n<div class=\"words\">\n{thought}</div></details>\n"
+                )
             }
             CellKind::Code => code(cell, &id, brief.language),
         }

@@ -77,18 +77,30 @@ mod tests {
     #[test]
     fn markdown_is_rendered_and_nothing_in_it_is_html() {
         let table = [
-            ("## 一 `x`\n\n* a\n* **b**", "<h2>一 <code>x</code></h2>\n<ul>\n<li>a</li>\n<li><strong>b</strong></li>\n</ul>\n"),
+            (
+                "## 一 `x`\n\n* a\n* **b**",
+                "<h2>一 <code>x</code></h2>\n<ul>\n<li>a</li>\n<li><strong>b</strong></li>\n</ul>\n",
+            ),
             ("a <script>alert(1)</script>", "<p>a &lt;script&gt;alert(1)&lt;/script&gt;</p>\n"),
             ("<img src=x onerror=alert(1)>", "<p>&lt;img src=x onerror=alert(1)&gt;</p>\n"),
             ("[a](javascript:alert(1))", "<p>a</p>\n"),
-            ("[a](JaVaScRiPt:alert(1)) [b](//x) [c](data:text/html,x) [d](file:///x) [e](a.html)", "<p>a b c d e</p>\n"),
+            (
+                "[a](JaVaScRiPt:alert(1)) [b](//x) [c](data:text/html,x) [d](file:///x) [e](a.html)",
+                "<p>a b c d e</p>\n",
+            ),
             ("[a](https://x/?a=1&b=\"2\" \"t'\")", "<p>[a](https://x/?a=1&amp;b=&quot;2&quot; &quot;t'&quot;)</p>\n"),
-            ("[a](https://x \"t'\")", "<p><a href=\"https://x\" title=\"t&#39;\" rel=\"noopener noreferrer\">a</a></p>\n"),
+            (
+                "[a](https://x \"t'\")",
+                "<p><a href=\"https://x\" title=\"t&#39;\" rel=\"noopener noreferrer\">a</a></p>\n",
+            ),
             ("<HTTPS://x> <b@c.de>", "<p><a href=\"HTTPS://x\" rel=\"noopener noreferrer\">HTTPS://x</a> b@c.de</p>\n"),
             ("![图](https://x/a.png)", "<p><a href=\"https://x/a.png\" rel=\"noopener noreferrer\">🖼 图</a></p>\n"),
             ("![图](a.png)", "<p><span class=\"absent\">🖼 图</span></p>\n"),
             ("![图](data:image/png;base64,AAAA)", "<p><img src=\"data:image/png;base64,AAAA\" alt=\"图\" /></p>\n"),
-            ("[![图](a.png)](https://x)", "<p><a href=\"https://x\" rel=\"noopener noreferrer\"><span class=\"absent\">🖼 图</span></a></p>\n"),
+            (
+                "[![图](a.png)](https://x)",
+                "<p><a href=\"https://x\" rel=\"noopener noreferrer\"><span class=\"absent\">🖼 图</span></a></p>\n",
+            ),
             ("a\u{0}\u{1b}[31m", "<p>a␀␛[31m</p>\n"),
         ];
         for (text, expected) in table {
