@@ -278,6 +278,7 @@ fn the_schema_for_editors_has_the_keys_that_are_read() {
     assert_eq!(described(""), read_of("nothing = 1"));
     assert_eq!(described("/properties/project"), read_of("[project]\nnothing = 1"));
     assert_eq!(described("/$defs/model"), read_of("[models.a]\nnothing = 1"));
+    assert_eq!(described("/$defs/behavior_server"), read_of("[behavior_servers.a]\nnothing = 1"));
     let price = "[models.a]\nprovider = \"offline\"\nprice = { nothing = 1 }";
     assert_eq!(described("/$defs/model/properties/price"), read_of(price));
 }

@@ -42,7 +42,7 @@ fn every_file_of_schemas_is_what_the_program_puts_together() {
     let on_disk = fs::read_dir(root().join("schemas")).unwrap().map(|entry| entry.unwrap().file_name());
     let on_disk: BTreeSet<String> = on_disk.map(|name| name.into_string().unwrap()).collect();
     let files = Document::ALL.map(|document| format!("{}.schema.json", document.name()));
-    let folders = ["actions", "parts", "replies"].map(str::to_owned);
+    let folders = ["actions", "parts", "protocol", "replies"].map(str::to_owned);
     // That of bcc-script.toml is written by hand; tests/configuration.rs holds it against the reader.
     let by_hand = ["config.schema.json".to_owned()];
     assert_eq!(on_disk, files.into_iter().chain(folders).chain(by_hand).collect());

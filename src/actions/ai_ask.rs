@@ -65,8 +65,8 @@ impl Kind for AiAsk {
             required: marks,
             exits,
             least_calls: if verbatim { 1 } else { 2 },
-            always_branches: false,
             outputs: model.outputs.len(),
+            ..Described::default()
         });
         if required {
             // Said of each output, so that the prompt asks for it too.

@@ -9,13 +9,14 @@ use crate::check::documents::{Asked, session, skill};
 use crate::check::library::Library;
 use crate::check::reach::reached;
 use crate::check::secrets::secrets;
-use crate::notebook::kernel::contract::KernelSettings;
+use crate::notebook::kernel::contract::{KernelSettings, OnResume};
 use crate::program::kind::Kind;
 use crate::program::limits::Budget;
 use crate::program::program::Program;
 use crate::prompt::templates::Templates;
 use crate::prompt::text::Texts;
 use crate::script::findings::Findings;
+use crate::script::kernel::WrittenKernel;
 use crate::script::read::{Document, document, read};
 use crate::source::diagnostic::{Diagnostic, sort};
 use crate::source::shared::unsure_where_shared;
@@ -70,8 +71,9 @@ pub fn check(file: &Arc<SourceFile>, parsed: Parsed, against: &Against<'_>) -> (
         triggers: tree.triggers,
         budget: Budget::of(script.budget.as_ref()),
         custom: BTreeMap::new(),
-        needs: BTreeSet::new(),
-        kernel: KernelSettings::default(),
+        // Where both need something, the script's own action is named.
+        needs: reached.permits.into_iter().chain(walked.permits).collect(),
+        kernel: kernel(script.kernel.as_ref()),
         // What is reached in files is nothing that the script itself holds.
         skills: tree.skills.into_iter().chain(reached.skills).map(|skill| (skill.id.clone(), skill)).collect(),
         inserts: walked.inserts,
@@ -79,6 +81,18 @@ pub fn check(file: &Arc<SourceFile>, parsed: Parsed, against: &Against<'_>) -> (
         templates: Arc::clone(&against.templates),
     });
     (program, diagnostics)
+}
+
+fn kernel(written: Option<&WrittenKernel>) -> KernelSettings {
+    let usual = KernelSettings::default();
+    let Some(written) = written else { return usual };
+    KernelSettings {
+        name: written.name.clone().unwrap_or(usual.name),
+        on_resume: if written.on_resume == Some("rerun") { OnResume::Rerun } else { OnResume::Fresh },
+        timeout: written.timeout.unwrap_or(usual.timeout),
+        start_timeout: written.start_timeout.unwrap_or(usual.start_timeout),
+        idle_timeout: written.idle_timeout.unwrap_or(usual.idle_timeout),
+    }
 }
 
 /// What came of the examination of a document.

@@ -10,7 +10,7 @@ use crate::check::facts::{Body, Facts};
 use crate::check::rules::RULES;
 use crate::check::unknown_names::unknown_names;
 use crate::check::walk::{self, Tree};
-use crate::program::program::{Skill, Step};
+use crate::program::program::{Needing, Skill, Step};
 use crate::prompt::text::Texts;
 use crate::script::findings::Findings;
 use crate::script::script::Script;
@@ -47,6 +47,8 @@ pub struct Walked<T> {
     pub needs: Vec<Needed>,
     /// For a script, its own actions that it inserts.
     pub inserts: BTreeMap<String, Step>,
+    /// What the project must allow, each with the first action that needs it.
+    pub permits: BTreeMap<&'static str, Needing>,
 }
 
 /// Walks a script; what is wrong is reported.
@@ -73,7 +75,7 @@ pub fn session(
         }
         tree
     });
-    Walked { tree, names: names_of(&facts, asked), needs: needs(&facts), inserts }
+    Walked { tree, names: names_of(&facts, asked), needs: needs(&facts), inserts, permits: permits(&facts) }
 }
 
 /// Walks the skill of a file; what is wrong is reported.
@@ -95,7 +97,8 @@ pub fn skill(
     ask(&facts, findings, asked);
     let inserts = inserted(&facts, &made).remove(&Some(0)).unwrap_or_default();
     let tree = tree.map(|skill| Skill { inserts, file: Some(Arc::clone(file)), ..skill });
-    Walked { tree, names: names_of(&facts, asked), needs: needs(&facts), inserts: BTreeMap::new() }
+    let (names, needs, permits) = (names_of(&facts, asked), needs(&facts), permits(&facts));
+    Walked { tree, names, needs, inserts: BTreeMap::new(), permits }
 }
 
 /// A walk whose texts join those of the program.
@@ -127,6 +130,21 @@ fn needs(facts: &Facts<'_>) -> Vec<Needed> {
     let inserts = facts.inserts().into_iter().filter(|(id, _)| !action(&id.value));
     let inserts = inserts.map(|(id, _)| Needed { id: id.clone(), inserted: true });
     calls.chain(inserts).filter(|needed| !own(&needed.id.value)).collect()
+}
+
+/// What the actions need to be allowed, as their kinds tell.
+fn permits(facts: &Facts<'_>) -> BTreeMap<&'static str, Needing> {
+    let mut permits = BTreeMap::new();
+    for action in &facts.seen.actions {
+        for what in action.described.iter().flat_map(|described| &described.needs) {
+            permits.entry(*what).or_insert_with(|| Needing {
+                action: action.id.value.clone(),
+                file: Arc::clone(facts.file),
+                span: action.span,
+            });
+        }
+    }
+    permits
 }
 
 /// The actions that are inserted, by the number of the skill in which they and their routes stand; none for the script.

@@ -1,13 +1,13 @@
 //! The skills that a script reaches in files of their own: each is checked where it stands, and runs with the script.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use crate::check::callables::paths;
 use crate::check::check::Against;
 use crate::check::documents::{Asked, Needed, skill};
 use crate::check::library::{Library, Named};
-use crate::program::program::Skill;
+use crate::program::program::{Needing, Skill};
 use crate::prompt::text::Texts;
 use crate::script::fields::shortened;
 use crate::script::findings::Findings;
@@ -26,6 +26,8 @@ pub struct Reached {
     pub diagnostics: Vec<Diagnostic>,
     /// Whether something is wrong with one of them.
     pub broken: bool,
+    /// What the project must allow for them, each with the first action that needs it.
+    pub permits: BTreeMap<&'static str, Needing>,
 }
 
 /// Follows a script to all that it calls, inserts, or names by a path, and what that calls. `needs` are those of the script
@@ -71,6 +73,9 @@ pub fn reached(
         if let Some(Document::Skill(written)) = written {
             let walked = skill(&file, &written, &against, texts, &findings, Asked::Essential);
             reached.skills.extend(walked.tree);
+            for (what, needing) in walked.permits {
+                reached.permits.entry(what).or_insert(needing);
+            }
             follow(walked.needs, &library, (&file, &findings), &mut open, &mut reached);
         }
         reached.tell(findings.into_vec());

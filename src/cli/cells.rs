@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use crate::cli::language::filled;
-use crate::notebook::cell::{Cell, CellKind, Ended};
+use crate::notebook::cell::{Cell, CellKind};
 use crate::notebook::export::ansi;
 use crate::notebook::export::output::{Output, read};
 use crate::notebook::export::text::{cut_short, one_line, thinker, thought};
@@ -47,8 +47,7 @@ impl CellView {
         match kind {
             "cell" => {
                 let event: Value = serde_json::from_str(line).ok()?;
-                let cell: Cell = serde_json::from_value(event.get("cell")?.clone()).ok()?;
-                Some(self.cell(&cell, language)).filter(|lines| !lines.is_empty())
+                Some(self.cell(&cell_of(&event), language)).filter(|lines| !lines.is_empty())
             }
             "notebook_action" => {
                 let event: Value = serde_json::from_str(line).ok()?;
@@ -100,10 +99,30 @@ impl CellView {
     }
 }
 
+/// The cell that an event tells of. Parts that were cut so short that they can no longer be read say nothing.
+fn cell_of(event: &Value) -> Cell {
+    let text = |name: &str| event.get(name).and_then(Value::as_str).unwrap_or_default();
+    let kind = match text("cell_type") {
+        "code" => CellKind::Code,
+        "thinking" => CellKind::Thinking,
+        _ => CellKind::Markdown,
+    };
+    let part = |name: &str| event.get(name).cloned().unwrap_or_default();
+    Cell {
+        number: part("number").as_u64().unwrap_or_default(),
+        id: text("cell_id").to_owned(),
+        kind,
+        content: text("content").to_owned(),
+        metadata: serde_json::from_value(part("metadata")).unwrap_or_default(),
+        outputs: part("outputs").as_array().cloned().unwrap_or_default(),
+        execution_count: part("execution_count").as_u64(),
+        ended: serde_json::from_value(part("ended")).ok(),
+    }
+}
+
 /// What code gave. Of an older cell that ran again, its first line says which one.
 fn outputs(cell: &Cell, is_new: bool, language: Language, lines: &mut Vec<Line>) {
     if !is_new && lines.is_empty() {
-        // The code stands right above when it ran in the turn after the one that added it; then this repeats only its count.
         let first = cell.content.lines().next().unwrap_or_default();
         let count = cell.execution_count.map_or_else(String::new, |count| count.to_string());
         lines.push((Look::Quiet, shortened(&format!("[{count}] {}", ansi::plain(first)))));
@@ -131,7 +150,7 @@ fn outputs(cell: &Cell, is_new: bool, language: Language, lines: &mut Vec<Line>)
         let last = error.lines().next().unwrap_or_default();
         lines.push((Look::Error, format!("  ✗ {}", shortened(last))));
     }
-    if let Some(told) = cut_short(cell, language).filter(|_| cell.ended != Some(Ended::Ok)) {
+    if let Some(told) = cut_short(cell, language) {
         lines.push((Look::Error, format!("  ✗ {told}")));
     }
 }
@@ -153,4 +172,57 @@ fn shortened(line: &str) -> String {
         shown.push('…');
     }
     shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn shown(view: &mut CellView, event: &Value) -> Vec<String> {
+        let lines = view.lines("cell", &event.to_string(), Language::English).unwrap_or_default();
+        lines.into_iter().map(|(look, line)| format!("{look:?}|{line}")).collect()
+    }
+
+    #[test]
+    fn a_cell_is_shown_once_and_its_outputs_when_it_ran() {
+        let mut view = CellView::default();
+        let chapter = json!({ "number": 1, "cell_id": "a", "cell_type": "markdown", "content": "## 一\n\n说明", "metadata": { "is_chapter": true } });
+        assert_eq!(shown(&mut view, &chapter), ["Heading|## 一", "Words|", "Words|说明", "Words|"]);
+        assert!(shown(&mut view, &chapter).is_empty(), "a text that is put again is not new");
+        let mut code = json!({ "number": 2, "cell_id": "b", "cell_type": "code", "content": "print(1)\n1/0\n" });
+        assert_eq!(shown(&mut view, &code), ["Words|│ print(1)", "Words|│ 1/0"]);
+        code["ended"] = "error".into();
+        code["execution_count"] = 3.into();
+        code["outputs"] = json!([
+            { "output_type": "stream", "name": "stdout", "text": "1%\r100%\u{1b}[31m\u{7}" },
+            { "output_type": "display_data", "data": { "image/png": { "left_out": 9 } }, "metadata": {} },
+            { "output_type": "error", "ename": "ZeroDivisionError", "evalue": "division\nby zero", "traceback": [] },
+        ]);
+        let expected =
+            ["Quiet|[3] print(1)", "Quiet|  100%␇", "Quiet|  <image/png>", "Error|  ✗ ZeroDivisionError: division"];
+        assert_eq!(shown(&mut view, &code), expected);
+        let late = json!({ "number": 3, "cell_type": "code", "content": "x", "ended": "timed_out" });
+        assert_eq!(shown(&mut view, &late), ["Words|│ x", "Error|  ✗ interrupted: it ran longer than it may"]);
+    }
+
+    #[test]
+    fn what_is_long_is_cut_and_what_is_odd_harms_nobody() {
+        let mut view = CellView::default();
+        let text = "行\n".repeat(40) + &"长".repeat(300);
+        let thought =
+            json!({ "number": 1, "cell_type": "thinking", "content": text, "metadata": { "agent_name": "A\u{1b}" } });
+        let lines = shown(&mut view, &thought);
+        assert_eq!(
+            (lines.len(), lines[0].as_str(), lines[8].as_str()),
+            (9, "Quiet|· A is thinking: 行", "Quiet|· … and 33 more lines")
+        );
+        let output = json!([{ "output_type": "stream", "text": "x".repeat(500) }]);
+        let code = json!({ "number": 2, "cell_type": "code", "content": "", "ended": "ok", "outputs": output, "metadata": "cut" });
+        assert_eq!(shown(&mut view, &code)[0].chars().count(), "Quiet|  ".len() + MOST_COLUMNS + 1);
+        assert_eq!(view.lines("cell", "no JSON", Language::English), None);
+        let failed = json!({ "action": "exec", "success": false, "error": "there is no cell `x`" }).to_string();
+        let told = vec![(Look::Error, "exec failed: there is no cell `x`".to_owned())];
+        assert_eq!(view.lines("notebook_action", &failed, Language::English), Some(told));
+    }
 }

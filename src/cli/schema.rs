@@ -14,7 +14,7 @@ use crate::source::near::near_miss;
 /// When there is no schema of this name, or it cannot be written.
 pub fn schema(options: &Schema) -> Result<Exit, EngineError> {
     if options.list {
-        let lines: Vec<String> = list().iter().map(|(name, says)| format!("{name:10} {}", said(says))).collect();
+        let lines: Vec<String> = list().iter().map(|(name, says)| format!("{name:20} {}", said(says))).collect();
         print(&lines.join("\n"))?;
         return Ok(Exit::Done);
     }

@@ -55,6 +55,15 @@ pub fn trust(options: &Trust, environment: &Environment) -> Result<Exit, EngineE
             report::note(&format!("  model `{name}` may use the key in the file {file}"));
         }
     }
+    for (name, server) in &project.config.behavior_servers {
+        report::note(&format!("  the behavior server `{name}` may be sent sessions at {}", address(&server.url)));
+        if let Some(variable) = &server.token_env {
+            report::note(&format!("  … with the token in the environment variable {variable}"));
+        }
+        if let Some(file) = &server.token_file {
+            report::note(&format!("  … with the token in the file {file}"));
+        }
+    }
     if !project.config.project.allow.is_empty() {
         report::note(&format!("  scripts may: {}", project.config.project.allow.join(", ")));
     }

@@ -13,6 +13,7 @@ use crate::engine::error::EngineError;
 use crate::engine::given::given;
 use crate::engine::loaded::Loaded;
 use crate::engine::models::shared::Shared;
+use crate::engine::outside::{outside, permitted};
 use crate::engine::pin::{Pinned, sha256};
 use crate::engine::project::{Project, absolute};
 use crate::engine::recheck::PinnedScript;
@@ -23,6 +24,7 @@ use crate::engine::voices::{Asked, voices};
 use crate::program::clock::Clock;
 use crate::program::event::Observer;
 use crate::program::limits::Budget;
+use crate::program::outside::Outside;
 use crate::program::program::Program;
 use crate::program::recorder::Recorder;
 use crate::program::services::{Models, Services};
@@ -169,6 +171,8 @@ impl Engine {
             seed: request.seed,
             clock: request.clock.clone(),
         };
+        let outside = outside(&self.project, &self.environment);
+        permitted(&program, &outside)?;
         let variables = given(&program, request.variables_file.as_deref(), &request.variables)?;
         let asked = Asked { model: request.model.as_deref(), stored: None, replay: request.replay.as_ref() };
         let voices = voices(&self.project, &self.environment, &self.shared, asked, program.model.as_deref())?;
@@ -177,7 +181,7 @@ impl Engine {
         let clock = self.clock(request.clock.as_deref())?;
         let script_sha256 = sha256(pinned.script.text().as_bytes());
         let pinned = Arc::new(pinned);
-        let services = services(voices.models, clock, observer, &pinned);
+        let services = services(voices.models, clock, observer, &pinned, outside);
         let recorded = request.record.as_deref().map(FileRecorder::create).transpose()?.map(Arc::new);
         let (manifest, documents) = pinned.documents()?;
         let program = Arc::new(program);
@@ -258,6 +262,8 @@ impl Engine {
         let (program, diagnostics) = pinned.check(parse(&pinned.script))?;
         let program = Arc::new(program.ok_or(EngineError::Invalid(diagnostics))?);
         let project = self.project_of(&settings)?;
+        let outside = outside(&project, &self.environment);
+        permitted(&program, &outside)?;
         // What is asked for now wins over what the session was started with.
         let model = request.model.as_deref();
         let kept = settings.replay.as_deref().filter(|_| model.is_none());
@@ -270,7 +276,7 @@ impl Engine {
         }
         let mut notices = voices.notices;
         let clock = self.clock(settings.clock.as_deref())?;
-        let mut services = services(voices.models, clock, observer, &Arc::new(pinned));
+        let mut services = services(voices.models, clock, observer, &Arc::new(pinned), outside);
         if let Some(file) = &request.record {
             let (script_sha256, scheme) = (row.script_sha256.as_str(), settings.scheme.as_deref());
             let model = voices.name.as_str();
@@ -363,9 +369,10 @@ fn services(
     clock: Arc<dyn Clock>,
     observer: Arc<dyn Observer>,
     pinned: &Arc<Pinned>,
+    outside: Outside,
 ) -> Services {
     let recheck = Arc::new(PinnedScript::new(Arc::clone(pinned)));
-    Services { models, clock, observer, recheck, recorder: None, outside: Default::default() }
+    Services { models, clock, observer, recheck, recorder: None, outside }
 }
 
 /// Who drives a session, for the one who finds it held.

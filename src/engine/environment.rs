@@ -32,6 +32,12 @@ impl Environment {
         self.get(name).is_some_and(|value| !matches!(value.to_ascii_lowercase().as_str(), "0" | "false" | "no" | "off"))
     }
 
+    /// All of them but those that are hidden, for a program that is started.
+    pub fn without(&self, hidden: impl Fn(&str) -> bool) -> BTreeMap<String, String> {
+        let shown = self.variables.iter().filter(|(name, _)| !hidden(name));
+        shown.map(|(name, value)| (name.clone(), value.clone())).collect()
+    }
+
     /// The directory for this user's own configuration of `bcc-script`: `$XDG_CONFIG_HOME` or the platform's place.
     pub fn config_directory(&self) -> Option<PathBuf> {
         if let Some(home) = self.get("XDG_CONFIG_HOME") {

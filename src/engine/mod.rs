@@ -1,6 +1,7 @@
 //! Puts it together: project, configuration, trust, models, and sessions that begin, go on and are exported.
 
 pub mod begin;
+pub mod behavior_servers;
 pub mod calls;
 pub mod clock;
 pub mod config;
@@ -19,6 +20,7 @@ pub mod markdown;
 pub mod mend;
 pub mod models;
 pub mod notebook_file;
+pub mod outside;
 pub mod pin;
 pub mod portable;
 pub mod project;

@@ -78,7 +78,7 @@ impl State {
         // A behavior does not outlive the topic that it was for.
         self.behavior_is_open = false;
         self.swap_pending();
-        let stage = self.workflow.get_or_insert_with(plan).stage_of(topic).map(|stage| stage.id.clone());
+        let stage = self.workflow.get_or_insert_with(|| plan().cut()).stage_of(topic).map(|stage| stage.id.clone());
         let left = std::mem::replace(&mut self.location.home, home);
         let Some(stage) = stage else { return true };
         if let Some(step) = self.location.step_id.clone()

@@ -111,11 +111,34 @@ impl Workflow {
                 return Err(bad_plan(in_stage(at + 1, "a step has the id of a step of an earlier stage")));
             }
         }
-        let bytes = serde_json::to_string(self).map_or(usize::MAX, |text| text.len());
-        if bytes > MOST_PLAN_BYTES {
+        if self.bytes() > MOST_PLAN_BYTES {
             return Err(bad_plan(format!("the plan is larger than {MOST_PLAN_BYTES} bytes")));
         }
         Ok(())
+    }
+
+    /// The same plan of a script, with names and goals cut so far that a change of it can pass [`Workflow::check`].
+    #[must_use]
+    pub fn cut(mut self) -> Self {
+        cut(&mut self.name, MOST_NAME);
+        for most in [MOST_GOAL, MOST_GOAL / 16, 0] {
+            for stage in &mut self.stages {
+                cut(&mut stage.name, MOST_NAME);
+                cut(&mut stage.goal, most);
+                for step in &mut stage.steps {
+                    cut(&mut step.name, MOST_NAME);
+                    cut(&mut step.goal, most);
+                }
+            }
+            if self.bytes() <= MOST_PLAN_BYTES {
+                break;
+            }
+        }
+        self
+    }
+
+    fn bytes(&self) -> usize {
+        serde_json::to_string(self).map_or(usize::MAX, |text| text.len())
     }
 
     /// Reads a plan: `{"name", "stages": […]}`, or its stages alone; in stages and steps also `stage_id` and `step_id` for `id`,
@@ -214,6 +237,16 @@ fn check_names(id: &str, name: &str, goal: &str) -> Result<(), &'static str> {
         return Err("its goal is too long");
     }
     Ok(())
+}
+
+/// Cuts a text to this many bytes; it ends with a sign that there was more.
+fn cut(text: &mut String, most: usize) {
+    if text.len() > most {
+        text.truncate(text.floor_char_boundary(most.saturating_sub('…'.len_utf8())));
+        if most > 0 {
+            text.push('…');
+        }
+    }
 }
 
 fn in_stage(number: usize, why: &str) -> String {

@@ -94,6 +94,8 @@ pub struct Described {
     pub always_branches: bool,
     /// How many outputs it has.
     pub outputs: usize,
+    /// What the project must allow before it may run (`allow` of bcc-script.toml): `exec`, `command`.
+    pub needs: Vec<&'static str>,
 }
 
 /// An input that a call gives to a skill.

@@ -1,6 +1,6 @@
 //! The checked tree. Only this runs: every reference in it resolves, every text and expression is compiled.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::notebook::kernel::contract::KernelSettings;
@@ -12,6 +12,7 @@ use crate::prompt::expr::parse::Expr;
 use crate::prompt::templates::Templates;
 use crate::prompt::text::{Text, Texts};
 use crate::script::interrupted::OnInterrupted;
+use crate::source::span::Span;
 use crate::source::text::SourceFile;
 use crate::value::scopes::Declarations;
 
@@ -49,8 +50,8 @@ pub struct Program {
     pub budget: Budget,
     /// The kinds of the project, by name.
     pub custom: BTreeMap<String, CustomKind>,
-    /// What it needs to be allowed before it begins (`allow` of bcc-script.toml).
-    pub needs: BTreeSet<&'static str>,
+    /// What it needs to be allowed before it begins (`allow` of bcc-script.toml), each with the first action that needs it.
+    pub needs: BTreeMap<&'static str, Needing>,
     /// The kernel that runs its code.
     pub kernel: KernelSettings,
     /// Every skill that something may call or insert, by id: those of the script, of its paths and of the project.
@@ -73,6 +74,17 @@ impl Program {
         let mut all = [&self.globals, &self.declarations].into_iter().chain(phases).chain(topics).chain(skills);
         all.any(|declarations| declarations.values().any(|declaration| declaration.sensitive))
     }
+}
+
+/// An action that may run only where the project allows it.
+#[derive(Clone, Debug)]
+pub struct Needing {
+    /// Its id.
+    pub action: String,
+    /// The file that it stands in.
+    pub file: Arc<SourceFile>,
+    /// Where.
+    pub span: Span,
 }
 
 /// A phase.

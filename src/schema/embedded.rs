@@ -14,6 +14,14 @@ pub fn replies() -> impl Iterator<Item = &'static str> {
 /// The JSON Schema text of `bcc-script.toml`.
 pub const CONFIG: &str = include_str!("../../schemas/config.schema.json");
 
+/// The schemas of the protocol of behavior servers (001, section 4), by the names that `schema` shows them under.
+pub const PROTOCOL: [(&str, &str); 4] = [
+    ("protocol-request", include_str!("../../schemas/protocol/request.schema.json")),
+    ("protocol-response", include_str!("../../schemas/protocol/response.schema.json")),
+    ("protocol-reflection", include_str!("../../schemas/protocol/reflection.schema.json")),
+    ("protocol-action", include_str!("../../schemas/protocol/action.schema.json")),
+];
+
 const REPLIES: [(&str, &str); 6] = [
     ("ai_ask", include_str!("../../schemas/replies/ai_ask.json")),
     ("ai_say", include_str!("../../schemas/replies/ai_say.json")),

@@ -5,6 +5,7 @@ pub mod examples;
 pub mod fields;
 pub mod findings;
 pub mod interrupted;
+pub mod kernel;
 pub mod limits;
 pub mod lines;
 pub mod lost_root;

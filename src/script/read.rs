@@ -8,6 +8,7 @@ use crate::script::examples::example;
 use crate::script::fields::{Fields, Words, is_null, shortened};
 use crate::script::findings::Findings;
 use crate::script::interrupted::on_interrupted;
+use crate::script::kernel::kernel;
 use crate::script::limits::{budget, for_each, spanned, strategy};
 use crate::script::lost_root::lost_root;
 use crate::script::misplaced::misplaced;
@@ -132,7 +133,7 @@ fn session_script(node: &Node, file: &Arc<SourceFile>, findings: &Findings) -> O
     let model = fields.name("model");
     let history = history(&fields);
     let declare = declare(&fields);
-    let (budget, on_exit) = (budget(&fields), on_exit(&fields));
+    let (budget, kernel, on_exit) = (budget(&fields), kernel(&fields), on_exit(&fields));
     let (triggers, skills) = (triggers(&fields, self::id), skills(&fields));
     let phases = items(&fields, "phases", phase);
     fields.finish();
@@ -148,6 +149,7 @@ fn session_script(node: &Node, file: &Arc<SourceFile>, findings: &Findings) -> O
         history,
         declare,
         budget,
+        kernel,
         on_exit,
         triggers,
         skills,

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::script::declare::Declared;
 use crate::script::fields::Words;
 use crate::script::interrupted::OnInterrupted;
+use crate::script::kernel::WrittenKernel;
 use crate::script::limits::{Budget, ForEach, Strategy};
 use crate::script::routes::{OnExit, WrittenTrigger};
 use crate::script::skill::{SkillItem, WrittenSkill};
@@ -37,6 +38,8 @@ pub struct Script {
     pub declare: Vec<Declared>,
     /// `budget`.
     pub budget: Option<Budget>,
+    /// `kernel`: what runs its code.
+    pub kernel: Option<WrittenKernel>,
     /// `on_exit`.
     pub on_exit: Option<OnExit>,
     /// `triggers`.

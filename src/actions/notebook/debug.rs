@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::actions::notebook::perform::{By, Running, Step};
 use crate::notebook::cell::{Cell, CellKind, Ended};
-use crate::notebook::effects::MOST_QUOTED;
+use crate::notebook::effects::quoted;
 use crate::program::action::{ActionError, Flow};
 use crate::program::event::Event;
 use crate::program::exchange::{Ask, Exchange, PROMPT_NAMES};
@@ -193,14 +193,6 @@ fn without_fence(code: &str) -> &str {
     inner().unwrap_or(code)
 }
 
-fn quoted(code: &str) -> &str {
-    let mut end = code.len().min(MOST_QUOTED);
-    while !code.is_char_boundary(end) {
-        end -= 1;
-    }
-    code.get(..end).unwrap_or_default()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -228,11 +220,5 @@ mod tests {
         let cell = Cell { ended: Some(Ended::TimedOut), ..Cell::default() };
         assert_eq!(failure(&cell), "the code ran longer than it may, and was interrupted");
         assert_eq!(without_colours("a\u{1b}["), "a");
-    }
-
-    #[test]
-    fn what_an_effect_quotes_is_bounded_between_characters() {
-        assert_eq!(quoted("abc"), "abc");
-        assert!(quoted(&"字".repeat(100)).len() <= MOST_QUOTED);
     }
 }

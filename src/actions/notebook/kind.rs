@@ -52,8 +52,8 @@ pub fn check(
 
 /// What a notebook action is like.
 pub fn described(runs: bool) -> Described {
-    let _ = runs;
-    Described { max_rounds: 1, ..Described::default() }
+    let needs = if runs { vec![NEEDS_EXEC] } else { vec![] };
+    Described { max_rounds: 1, needs, ..Described::default() }
 }
 
 #[async_trait]

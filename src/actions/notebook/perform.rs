@@ -9,7 +9,7 @@ use crate::actions::notebook::home;
 use crate::actions::notebook::run;
 use crate::notebook::action::{Action, Exec};
 use crate::notebook::apply::{Refusal, apply, target};
-use crate::notebook::cell::{Cell, CellKind, Ended};
+use crate::notebook::cell::{Cell, Ended};
 use crate::notebook::state::State;
 use crate::program::action::{ActionError, Announced, Flow};
 use crate::program::event::Event;
@@ -199,7 +199,7 @@ pub async fn start(turn: &Turn<'_>, action: &Action, how: How) -> Result<Step, A
             };
             // What only runs code is told when it has run.
             if !matches!(action, Action::Exec(_)) {
-                tell(turn, name(action), how.by, &done, state.effects.current.clone());
+                tell(turn, action.name(), how.by, &done, state.effects.current.clone());
             }
             match run {
                 Some((cell, exec)) => begun(turn, &cell, &exec, how, done),
@@ -209,7 +209,7 @@ pub async fn start(turn: &Turn<'_>, action: &Action, how: How) -> Result<Step, A
         Err(refusal) => {
             let done = Done { refused: Some(refusal.code), ..Done::default() };
             let done = done.failed(turn, &how, refusal.message);
-            tell(turn, name(action), how.by, &done, vec![]);
+            tell(turn, action.name(), how.by, &done, vec![]);
             Step::Done(Box::new(done))
         }
     };
@@ -237,7 +237,7 @@ async fn change(turn: &Turn<'_>, state: &mut State, action: &Action, at: &str) -
     if matches!(action, Action::Exec(_))
         && let Err(error) = turn.services.outside.kernel.permitted()
     {
-        return Ok(Err(Refusal { code: error.code, message: error.message }));
+        return Ok(Err(Refusal::new(error.code, error.message)));
     }
     let found = match target(action, state) {
         Some(id) => turn.cell(&id).await?,
@@ -257,19 +257,11 @@ async fn change(turn: &Turn<'_>, state: &mut State, action: &Action, at: &str) -
 
 /// Code is to run: that is announced first. What was added to run is added even where it may not.
 fn begun(turn: &Turn<'_>, cell: &Cell, exec: &Exec, how: How, done: Done) -> Step {
-    let refused = match turn.services.outside.kernel.permitted() {
-        _ if cell.kind != CellKind::Code => {
-            Some(Refusal { code: "not-a-code-cell", message: format!("the cell `{}` holds no code", cell.id) })
-        }
-        Ok(()) => None,
-        Err(error) => Some(Refusal { code: error.code, message: error.message }),
-    };
-    if let Some(refusal) = refused {
-        let done = done.failed(turn, &how, refusal.message);
+    if let Err(error) = turn.services.outside.kernel.permitted() {
+        let done = Done { refused: Some(error.code), ..done }.failed(turn, &how, error.message);
         tell(turn, EXEC, how.by, &done, vec![]);
-        return Step::Done(Box::new(done));
+        return Step::Done(Box::new(Done { help: error.help, ..done }));
     }
-    turn.put_cell(cell.clone());
     let running = Running {
         how,
         cell_id: cell.id.clone(),
@@ -293,24 +285,6 @@ pub fn tell(turn: &Turn<'_>, action: &str, by: By, done: &Done, effects: Vec<Str
         error: done.error.clone(),
         effects,
     });
-}
-
-/// The name of an action, as 000 has it.
-const fn name(action: &Action) -> &'static str {
-    match action {
-        Action::Add(_) => "add",
-        Action::Exec(_) => EXEC,
-        Action::IsThinking(_) => "is_thinking",
-        Action::FinishThinking => "finish_thinking",
-        Action::NewChapter(_) => "new_chapter",
-        Action::NewSection(_) => "new_section",
-        Action::NewStep(_) => "new_step",
-        Action::UpdateTitle(_) => "update_title",
-        Action::UpdateWorkflow(_) => "update_workflow",
-        Action::UpdateStageSteps(..) => "update_stage_steps",
-        Action::EndPhase(_) => "end_phase",
-        Action::NextEvent(_) => "next_event",
-    }
 }
 
 fn counted(now: u64, before: u64) -> u32 {

@@ -41,27 +41,25 @@ pub async fn before(turn: &Turn<'_>, next: &Cell) -> Result<Option<String>, Acti
     for (done, cell) in earlier.iter().enumerate() {
         // Their outputs stay as they are: what was shown once is not changed behind anybody's back.
         let ended = kernel.execute(&cell.content, settings.timeout, settings).await.map(|execution| execution.ended);
-        let Ok(ended @ (Ended::Ok | Ended::Error)) = ended else {
-            let died = matches!(ended, Ok(Ended::Died));
-            let left = if died { "the kernel died of it" } else { "it did not come to its end" };
-            turn.warn(
-                "kernel-memory-gone",
-                format!(
-                    "the kernel began with an empty memory; of {all} earlier cells {done} ran again, then `{}`: {left}",
-                    cell.id
-                ),
-                None,
-            );
-            return Ok(Some(format!("Ran {done} earlier cells again")));
+        let id = &cell.id;
+        let message = match ended {
+            Ok(Ended::Ok | Ended::Error) => continue,
+            Ok(Ended::Died) => format!(
+                "the kernel began with an empty memory; of {all} earlier cells {done} ran again, then it died of `{id}`"
+            ),
+            _ => format!(
+                "the kernel began with an empty memory; of {all} earlier cells {done} ran again, then `{id}` did not come to its end"
+            ),
         };
-        let _ = ended;
+        turn.warn("kernel-memory-gone", message, None);
+        return Ok(Some(format!("Ran earlier cells again: {done}")));
     }
     turn.warn(
         "kernel-memory-gone",
-        format!("the kernel began with an empty memory; {all} earlier cells ran again first"),
+        format!("the kernel began with an empty memory; earlier cells ran again first: {all}"),
         None,
     );
-    Ok(Some(format!("Ran {all} earlier cells again")))
+    Ok(Some(format!("Ran earlier cells again: {all}")))
 }
 
 /// The cells whose code ran before and came to an end of its own, in order; none when there are too many.

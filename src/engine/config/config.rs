@@ -9,6 +9,7 @@ use crate::engine::config::kinds::KindTable;
 use crate::engine::config::model_table::ModelTable;
 use crate::engine::config::places::Places;
 use crate::engine::config::secrets::{is_secret, without};
+use crate::engine::config::server_table::ServerTable;
 use crate::engine::error::EngineError;
 use crate::source::near::near_miss;
 
@@ -28,6 +29,9 @@ pub struct Config {
     /// `[kinds.<name>]`: kinds of action that the project makes itself.
     #[serde(default)]
     pub kinds: BTreeMap<String, KindTable>,
+    /// `[behavior_servers.<name>]`: servers that send behaviors.
+    #[serde(default)]
+    pub behavior_servers: BTreeMap<String, ServerTable>,
 }
 
 /// `[project]`

@@ -9,7 +9,10 @@ use crate::engine::config::config::{Config, table_of};
 use crate::engine::config::kinds;
 use crate::engine::config::model_table::{ModelTable, ProviderKind};
 use crate::engine::config::secrets::{is_key, is_secret, is_variable, user_of};
+use crate::engine::config::server_table;
 use crate::engine::config::values::Given;
+use crate::engine::outside::ALLOWABLE;
+use crate::script::fields::shortened;
 use crate::source::near::near_miss;
 
 /// The model that is there without a configuration.
@@ -29,7 +32,7 @@ pub struct Fault {
     pub help: String,
 }
 
-/// Everything that is wrong: with models in the order of their names, then with kinds.
+/// Everything that is wrong: with models in the order of their names, then with kinds and servers.
 pub fn faults(config: &Config) -> Vec<Fault> {
     let mut found = Vec::new();
     for (name, table) in &config.models {
@@ -42,6 +45,18 @@ pub fn faults(config: &Config) -> Vec<Fault> {
     }
     circles(config, &mut found);
     found.extend(kinds::faults(config));
+    for (number, name) in config.project.allow.iter().enumerate() {
+        if !ALLOWABLE.contains(&name.as_str()) {
+            let at = ["project", "allow", &number.to_string()].map(str::to_owned).to_vec();
+            let message = format!("`allow` names `{}`, which scripts never ask for", shortened(name));
+            let help = match near_miss(name, ALLOWABLE) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => "it may name `exec` (code in a kernel) and `command` (programs)".to_owned(),
+            };
+            found.push(Fault { at, message, help });
+        }
+    }
+    found.extend(server_table::faults(config));
     found
 }
 

@@ -6,4 +6,5 @@ pub mod kinds;
 pub mod model_table;
 pub mod places;
 pub mod secrets;
+pub mod server_table;
 pub mod values;

@@ -35,7 +35,7 @@ pub fn hidden(text: &str) -> Vec<Range<usize>> {
         // Also below such a name, as in `key = { value = "…" }`; but the name of an environment variable is none.
         let named = path.iter().any(|name| is_secret(name)) && path.last() != Some(&"env");
         let misplaced = path.last().is_some_and(|name| names_variable(name)) && !is_variable(value);
-        let misplaced = misplaced || path.last() == Some(&"api_key_file") && is_key(value);
+        let misplaced = misplaced || matches!(path.last(), Some(&"api_key_file" | &"token_file")) && is_key(value);
         if (named || misplaced) && span.len() > 2 {
             hidden.push(span.start + 1..span.end - 1);
         }
@@ -49,7 +49,7 @@ pub fn hidden(text: &str) -> Vec<Range<usize>> {
 
 /// Whether the value of this key is the name of an environment variable.
 fn names_variable(key: &str) -> bool {
-    key == "env" || key == "api_key_env"
+    matches!(key, "env" | "api_key_env" | "token_env")
 }
 
 /// Whether a text may be the name of an environment variable, and does not look like the key that somebody wrote in its

@@ -6,6 +6,7 @@ pub mod difference;
 pub mod find;
 pub mod judge;
 pub mod junit;
+pub mod kernel;
 pub mod log;
 pub mod masked;
 pub mod models;

@@ -9,6 +9,7 @@ use crate::archive::memory::MemoryArchive;
 use crate::engine::given::given_value;
 use crate::engine::trial::clock::TrialClock;
 use crate::engine::trial::judge::{Judge, judge};
+use crate::engine::trial::kernel::Rehearsed;
 use crate::engine::trial::log::Log;
 use crate::engine::trial::models::{TrialModels, Watch};
 use crate::engine::trial::ran::{Failure, Line};
@@ -18,6 +19,7 @@ use crate::model::provider::Provider;
 use crate::model::providers::scripted::time::VirtualTime;
 use crate::program::event::Speaker;
 use crate::program::limits::Budget;
+use crate::program::outside::Outside;
 use crate::program::services::Services;
 use crate::run::error::RunError;
 use crate::run::head::Status;
@@ -113,7 +115,7 @@ impl<'t> Talk<'t> {
             observer: Arc::clone(&log) as Arc<_>,
             recheck: Arc::clone(&setting.tried.recheck),
             recorder: None,
-            outside: Default::default(),
+            outside: Outside { kernel: Arc::new(Rehearsed::default()), ..Outside::default() },
         };
         Self {
             setting,

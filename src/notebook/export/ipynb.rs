@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use crate::notebook::cell::{Cell, CellKind};
 use crate::notebook::export::brief::Brief;
-use crate::notebook::export::output::{Output, is_json, read};
+use crate::notebook::export::output::{Output, read};
 use crate::notebook::export::text::{quoted, thinker, thought, words_only};
 
 /// The longest id that nbformat allows.
@@ -101,7 +101,7 @@ fn output_value(output: Output) -> Value {
         Output::Stream { name, text } => json!({ "name": name, "output_type": "stream", "text": lines(&text) }),
         Output::Data { result, data, metadata } => {
             let split = |(mime, value): (String, Value)| match value {
-                Value::String(text) if !is_json(&mime) => (mime, lines(&text)),
+                Value::String(text) if is_split(&mime) => (mime, lines(&text)),
                 other => (mime, other),
             };
             let data: Map<String, Value> = data.into_iter().map(split).collect();
@@ -116,6 +116,11 @@ fn output_value(output: Output) -> Value {
             json!({ "ename": name, "evalue": value, "output_type": "error", "traceback": traceback })
         }
     }
+}
+
+/// Whether nbformat writes data of this type as lines.
+fn is_split(mime: &str) -> bool {
+    mime.starts_with("text/") || matches!(mime, "application/javascript" | "image/svg+xml")
 }
 
 fn is_legal(id: &str) -> bool {

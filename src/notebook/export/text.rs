@@ -42,6 +42,16 @@ pub fn heading(content: &str) -> String {
     shown
 }
 
+/// How many cells there are, in words.
+pub fn counted(cells: u64, language: Language) -> String {
+    language.filled("{count} cells", &[("count", &cells.to_string())])
+}
+
+/// What stands over a table of contents.
+pub fn contents(language: Language) -> String {
+    language.said("Contents").into_owned()
+}
+
 /// A text on one line, without characters that control anything.
 pub fn one_line(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect::<String>().trim().to_owned()

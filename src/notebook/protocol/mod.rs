@@ -1,7 +1,12 @@
 //! The protocol between a session and whoever sends it behaviors (001, section 4): what is observed, what comes back, and every
 //! older name of both.
 
+pub mod brief;
 pub mod context;
 pub mod feedback;
+pub mod names;
 pub mod observation;
+pub mod observed;
+pub mod progress;
+pub mod read;
 pub mod response;

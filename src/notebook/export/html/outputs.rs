@@ -16,7 +16,7 @@ const MOST_HTML_BYTES: usize = 1024 * 1024;
 /// What stands before the HTML of an output. Its frame may run nothing anyway; this keeps it from loading anything.
 const FRAME: &str = "<!DOCTYPE html><meta charset=\"utf-8\"><meta http-equiv=\"Content-Security-Policy\" \
 content=\"default-src 'none'; style-src 'unsafe-inline'; img-src data:\"><style>:root{color-scheme:light dark}\
-body{margin:0;font:14px/1.5 system-ui,sans-serif}table{border-collapse:collapse}th,td{padding:.2em .6em;text-align:right;\
+body{margin:0;font:14px/1.5 system-ui,sans-serif}table{border-collapse:collapse}table,th,td{border:0}th,td{padding:.2em .6em;text-align:right;\
 border-bottom:1px solid #8884}</style>";
 
 /// Heights of such a frame, in lines: it cannot grow with what it holds, because that would take a script.

@@ -6,7 +6,7 @@ use crate::notebook::export::html::escape::escaped;
 use crate::notebook::export::html::outputs::shown;
 use crate::notebook::export::html::rendered::rendered;
 use crate::notebook::export::output::read;
-use crate::notebook::export::text::{cut_short, heading, one_line, thinker, thought};
+use crate::notebook::export::text::{contents, counted, cut_short, heading, one_line, thinker, thought};
 use crate::words::language::Language;
 
 /// How the page looks. It stands in the page itself.
@@ -83,8 +83,7 @@ impl HtmlPage {
 
     /// What stands after the cells.
     pub fn tail(&self, brief: &Brief) -> String {
-        let count = self.cells.to_string();
-        let told = brief.language.filled("{count} cells", &[("count", &count)]);
+        let told = counted(self.cells, brief.language);
         let about = [brief.script.as_str(), brief.session.as_str(), &told].map(|part| escaped(&one_line(part)));
         format!("<footer>{}</footer>\n</main>\n{}</body>\n</html>\n", about.join(" · "), self.contents(brief.language))
     }
@@ -93,7 +92,7 @@ impl HtmlPage {
         if self.headings.is_empty() {
             return String::new();
         }
-        let title = escaped(&language.said("Contents"));
+        let title = escaped(&contents(language));
         let mut list = format!("<nav aria-label=\"{title}\">\n<p>{title}</p>\n<ul>\n");
         for heading in &self.headings {
             let class = if heading.is_chapter { "chapter" } else { "section" };

@@ -18,7 +18,7 @@ pub fn rendered(text: &str) -> String {
     if text.len() > MOST_MARKDOWN_BYTES {
         return format!("<pre class=\"raw\">{}</pre>\n", escaped(text));
     }
-    let text: String = text.chars().map(|c| if c == '\r' { c } else { visible(c) }).collect();
+    let text: String = text.replace("\r\n", "\n").chars().map(|c| if c == '\r' { '\n' } else { visible(c) }).collect();
     let options = Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
     let mut links = Vec::new();
     let events = Parser::new_ext(&text, options).map(|event| safe(event, &mut links));

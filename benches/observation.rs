@@ -1,0 +1,45 @@
+//! Whether what is told to a behavior server costs the same in a long notebook as in a short one.
+
+#![allow(missing_docs, reason = "criterion makes functions without a comment")]
+
+use std::hint::black_box;
+
+use bcc_script::notebook::cell::Cell;
+use bcc_script::notebook::protocol::observation::{MOST_CELLS, Seen, observation};
+use bcc_script::notebook::state::State;
+use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
+use serde_json::Map;
+
+fn building(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("observation");
+    for count in [10_u64, 10_000] {
+        let first = count.saturating_sub(MOST_CELLS as u64) + 1;
+        let cells: Vec<Cell> = (first..=count)
+            .map(|number| Cell {
+                number,
+                id: format!("cell-{number}"),
+                content: "text ".repeat(100),
+                ..Cell::default()
+            })
+            .collect();
+        let state = State { cell_count: count, ..State::default() };
+        group.bench_with_input(BenchmarkId::new("cells", count), &cells, |bencher, cells| {
+            bencher.iter(|| {
+                let seen = Seen {
+                    notebook_id: "n",
+                    state: &state,
+                    cells,
+                    variables: Map::new(),
+                    feedback: None,
+                    stream: true,
+                    include_progress: true,
+                };
+                black_box(observation(&seen))
+            });
+        });
+    }
+    group.finish();
+}
+
+criterion_group!(benches, building);
+criterion_main!(benches);

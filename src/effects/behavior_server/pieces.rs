@@ -1,0 +1,143 @@
+//! What a server sends, as pieces of an answer: actions as soon as each is complete, and at the end what stood around them.
+
+use std::collections::VecDeque;
+
+use serde_json::{Map, Value};
+
+use crate::effects::behavior_server::fault::Fault;
+use crate::effects::behavior_server::values::{Came, Values};
+use crate::effects::behaviors::Piece;
+
+/// Makes pieces out of bytes.
+#[derive(Debug, Default)]
+pub struct Pieces {
+    values: Values,
+    /// What is no action, with all its fields in one.
+    around: Option<Map<String, Value>>,
+    /// Whether an action came by itself.
+    streamed: bool,
+    ready: VecDeque<Piece>,
+}
+
+impl Pieces {
+    /// Takes the next bytes.
+    ///
+    /// # Errors
+    /// As of [`Values::feed`], and when the server reports an error. The pieces before it can still be taken.
+    pub fn feed(&mut self, bytes: &[u8]) -> Result<(), Fault> {
+        let fed = self.values.feed(bytes);
+        self.sort()?;
+        fed
+    }
+
+    /// That no more bytes come: the rest of the answer is ready.
+    ///
+    /// # Errors
+    /// As of [`Values::end`].
+    pub fn end(&mut self) -> Result<(), Fault> {
+        let ended = self.values.end();
+        self.sort()?;
+        ended?;
+        let nothing = self.around.is_none() && !self.streamed;
+        if nothing && !self.values.has_list() {
+            return Err(Fault::Rubbish("it holds no object"));
+        }
+        let around = self
+            .around
+            .take()
+            .or_else(|| nothing.then(|| [("actions".to_owned(), Value::Array(vec![]))].into_iter().collect()));
+        if let Some(mut around) = around {
+            if self.streamed {
+                // They were given already, one by one, and are not carried out again.
+                around.remove("actions");
+            }
+            self.ready.push_back(Piece::Response(Value::Object(around)));
+        }
+        Ok(())
+    }
+
+    /// The next piece.
+    pub fn next(&mut self) -> Option<Piece> {
+        self.ready.pop_front()
+    }
+
+    /// Whether the stream said that nothing follows.
+    pub const fn is_done(&self) -> bool {
+        self.values.is_done()
+    }
+
+    fn sort(&mut self) -> Result<(), Fault> {
+        while let Some(came) = self.values.next() {
+            match came {
+                Came::Item(value) => self.action(value),
+                Came::Alone(value) if is_action(&value) => self.action(value),
+                Came::Alone(Value::Object(fields)) => {
+                    if fields.get("error").is_some_and(|error| !error.is_null()) && !fields.contains_key("actions") {
+                        return Err(Fault::Reported);
+                    }
+                    self.around.get_or_insert_default().extend(fields);
+                }
+                Came::Alone(_) => return Err(Fault::Rubbish("it is no object and no list")),
+            }
+        }
+        Ok(())
+    }
+
+    fn action(&mut self, value: Value) {
+        self.streamed = true;
+        self.ready.push_back(Piece::Action(value));
+    }
+}
+
+/// Whether an object is an action by itself: `{"action": …}`, or one that names its `type`.
+fn is_action(value: &Value) -> bool {
+    let wrapped = matches!(value.get("action"), Some(Value::String(_) | Value::Object(_)));
+    (wrapped || value.get("type").is_some_and(Value::is_string)) && value.get("actions").is_none()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn read(text: &str) -> (Vec<Piece>, Result<(), Fault>) {
+        let mut pieces = Pieces::default();
+        let ended = pieces.feed(text.as_bytes()).and_then(|()| pieces.end());
+        (std::iter::from_fn(|| pieces.next()).collect(), ended)
+    }
+
+    fn whole(text: &str) -> Vec<Piece> {
+        let (pieces, ended) = read(text);
+        ended.unwrap();
+        pieces
+    }
+
+    #[test]
+    fn actions_come_one_by_one_and_what_stands_around_them_last() {
+        let action = |n: u64| Piece::Action(json!({"action": {"type": "add", "n": n}}));
+        let stream = "{\"behavior\": {\"id\": \"b\"}}\n{\"action\": {\"type\": \"add\", \"n\": 1}}\n\
+                      {\"action\": {\"type\": \"add\", \"n\": 2}}\n{\"transition\": {}, \"actions\": [1]}\n";
+        let around = Piece::Response(json!({"behavior": {"id": "b"}, "transition": {}}));
+        assert_eq!(whole(stream), [action(1), action(2), around]);
+        assert_eq!(whole("[{\"action\": {\"type\": \"add\", \"n\": 1}}]"), [action(1)]);
+        assert_eq!(whole("{\"type\": \"finish_thinking\"}"), [Piece::Action(json!({"type": "finish_thinking"}))]);
+    }
+
+    #[test]
+    fn one_document_stays_whole() {
+        let document = json!({"behavior": {}, "actions": [{"type": "add"}], "error": null});
+        assert_eq!(whole(&document.to_string()), [Piece::Response(document)]);
+        assert_eq!(whole("[]"), [Piece::Response(json!({"actions": []}))]);
+    }
+
+    #[test]
+    fn what_is_no_answer_is_a_fault_and_what_came_before_stays() {
+        assert_eq!(read("{\"error\": \"secret\"}"), (vec![], Err(Fault::Reported)));
+        assert_eq!(read("7").1, Err(Fault::Rubbish("it is no object and no list")));
+        let (before, ended) = read("{\"action\": \"finish_thinking\"}\n{\"error\": 1}");
+        assert_eq!((before.len(), ended), (1, Err(Fault::Reported)));
+        let (before, ended) = read("{\"action\": \"finish_thinking\"}\nrubbish");
+        assert_eq!((before.len(), ended), (1, Err(Fault::Rubbish("it is no JSON"))));
+    }
+}

@@ -1,0 +1,191 @@
+//! How a behavior server is reached, and what is refused before anything is sent.
+
+use std::fmt;
+use std::net::IpAddr;
+use std::time::Duration;
+
+use reqwest::Url;
+use secrecy::SecretString;
+
+/// The names of its endpoints.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Paths {
+    /// `/v1/actions` and `/v1/reflection`.
+    #[default]
+    V1,
+    /// `/generating` for actions and `/planning` for the judgement.
+    Planning,
+}
+
+impl Paths {
+    /// Both, in the order in which messages list them.
+    pub const ALL: [Self; 2] = [Self::V1, Self::Planning];
+
+    /// The name in `bcc-script.toml`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::V1 => "v1",
+            Self::Planning => "planning",
+        }
+    }
+
+    const fn segments(self, endpoint: Endpoint) -> &'static [&'static str] {
+        match (self, endpoint) {
+            (Self::V1, Endpoint::Actions) => &["v1", "actions"],
+            (Self::V1, Endpoint::Reflection) => &["v1", "reflection"],
+            (Self::Planning, Endpoint::Actions) => &["generating"],
+            (Self::Planning, Endpoint::Reflection) => &["planning"],
+        }
+    }
+}
+
+/// The form of what it is sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Form {
+    /// That of 001, section 4.
+    #[default]
+    New,
+    /// That of 000, with the older names.
+    Older,
+}
+
+impl Form {
+    /// Both, in the order in which messages list them.
+    pub const ALL: [Self; 2] = [Self::New, Self::Older];
+
+    /// The name in `bcc-script.toml`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::New => "new",
+            Self::Older => "older",
+        }
+    }
+}
+
+/// What is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Endpoint {
+    /// The actions of the next behavior.
+    Actions,
+    /// The judgement of the last one.
+    Reflection,
+}
+
+/// The settings of one server. The debug form shows neither its address nor its token.
+#[derive(Clone)]
+pub struct Settings {
+    /// The name of its table in `bcc-script.toml`.
+    pub name: String,
+    /// Where it listens; the names of the endpoints come after it.
+    pub url: String,
+    /// The names of the endpoints.
+    pub paths: Paths,
+    /// The form of what it is sent.
+    pub form: Form,
+    /// What it is sent as a bearer token.
+    pub token: Option<SecretString>,
+    /// How long a connection may take.
+    pub connect_timeout: Duration,
+    /// How long the first byte of an answer may take, from the request.
+    pub first_byte_timeout: Duration,
+    /// How long an answer may be silent after that.
+    pub idle_timeout: Duration,
+    /// How long an answer may take in all.
+    pub timeout: Duration,
+    /// The most requests of one question, while nothing has arrived.
+    pub max_attempts: u32,
+    /// The longest that the first pause before a repetition may be; each later one may be twice as long.
+    pub first_backoff: Duration,
+}
+
+impl fmt::Debug for Settings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("Settings");
+        shown.field("name", &self.name).field("paths", &self.paths).field("form", &self.form);
+        shown.field("has_token", &self.token.is_some()).finish_non_exhaustive()
+    }
+}
+
+impl Settings {
+    /// The settings of the server at `url`, with the defaults for everything else: 10 s for a connection, 60 s for the first
+    /// byte, 60 s of silence, 300 s in all, 3 attempts, no token.
+    pub fn new(name: impl Into<String>, url: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            url: url.into(),
+            paths: Paths::default(),
+            form: Form::default(),
+            token: None,
+            connect_timeout: Duration::from_secs(10),
+            first_byte_timeout: Duration::from_secs(60),
+            idle_timeout: Duration::from_secs(60),
+            timeout: Duration::from_mins(5),
+            max_attempts: 3,
+            first_backoff: Duration::from_millis(500),
+        }
+    }
+
+    /// The address of an endpoint: its name after `url`. A `v1` with which `url` ends is not written twice.
+    ///
+    /// # Errors
+    /// Why `url` is no address that can be asked, without repeating it: it may carry a password.
+    pub fn endpoint(&self, endpoint: Endpoint) -> Result<Url, String> {
+        let mut url = Url::parse(self.url.trim()).map_err(|error| format!("`url` is no address ({error})"))?;
+        if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none_or(str::is_empty) {
+            return Err("`url` must begin with http:// or https://".to_owned());
+        }
+        if !url.username().is_empty() || url.password().is_some() {
+            return Err("`url` carries a user name or a password; use `token_env`".to_owned());
+        }
+        url.set_fragment(None);
+        let mut rest = self.paths.segments(endpoint);
+        let last = url.path_segments().and_then(|segments| segments.filter(|segment| !segment.is_empty()).next_back());
+        if let Some((first, after)) = rest.split_first()
+            && last == Some(*first)
+            && !after.is_empty()
+        {
+            rest = after;
+        }
+        if let Ok(mut segments) = url.path_segments_mut() {
+            segments.pop_if_empty().extend(rest);
+        }
+        Ok(url)
+    }
+}
+
+/// Whether the address is this machine, which no proxy can reach.
+pub fn is_local(url: &Url) -> bool {
+    let host = url.host_str().unwrap_or_default();
+    let bare = host.trim_start_matches('[').trim_end_matches(']');
+    bare == "localhost" || bare.ends_with(".localhost") || bare.parse().is_ok_and(|ip: IpAddr| ip.is_loopback())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_endpoints_are_found_from_every_spelling_of_the_address() {
+        for (url, paths, actions, reflection) in [
+            ("http://h:1", Paths::V1, "http://h:1/v1/actions", "http://h:1/v1/reflection"),
+            (" http://h/v1/ ", Paths::V1, "http://h/v1/actions", "http://h/v1/reflection"),
+            ("https://h/api?key=1#x", Paths::V1, "https://h/api/v1/actions?key=1", "https://h/api/v1/reflection?key=1"),
+            ("http://h/v1", Paths::Planning, "http://h/v1/generating", "http://h/v1/planning"),
+            ("http://h", Paths::Planning, "http://h/generating", "http://h/planning"),
+        ] {
+            let settings = Settings { paths, ..Settings::new("n", url) };
+            assert_eq!(settings.endpoint(Endpoint::Actions).unwrap().as_str(), actions);
+            assert_eq!(settings.endpoint(Endpoint::Reflection).unwrap().as_str(), reflection);
+        }
+    }
+
+    #[test]
+    fn an_address_that_cannot_be_asked_is_refused_without_repeating_it() {
+        for url in ["", "secret", "ftp://secret/", "http://", "http://ann:secret@h/"] {
+            let error = Settings::new("n", url).endpoint(Endpoint::Actions).unwrap_err();
+            assert!(error.contains("`url`") && !error.contains("secret"), "{error}");
+        }
+        let settings = Settings { token: Some("secret".into()), ..Settings::new("n", "http://h/?key=secret") };
+        assert!(!format!("{settings:?}").contains("secret"));
+    }
+}

@@ -1,0 +1,177 @@
+//! One round of asking a kernel to run code: what it puts out is collected, and whatever it does, the round ends.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::time::Duration;
+
+use serde_json::{Map, Value, json};
+use tokio::time::{Instant, sleep_until, timeout};
+
+use crate::notebook::cell::Ended;
+use crate::notebook::kernel::contract::Execution;
+use crate::notebook::kernel::message::Received;
+use crate::notebook::kernel::outputs::{MOST_OUTPUT_BYTES, Outputs};
+use crate::notebook::kernel::running::Running;
+use crate::notebook::kernel::variables;
+
+/// How long code that was interrupted may take to end; then its kernel is killed.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// How long a kernel whose answer is there may still tell what the code put out.
+const SETTLING: Duration = Duration::from_secs(2);
+
+/// How long the variables may take.
+const LOOKING: Duration = Duration::from_secs(2);
+
+/// Code that puts out this much more than is kept is interrupted.
+const MOST_MORE_BYTES: u64 = 64 * 1024 * 1024;
+
+/// What came of a round.
+#[derive(Debug)]
+pub(crate) struct Round {
+    /// What was put out.
+    pub(crate) outputs: Outputs,
+    /// The content of the answer, when there is one.
+    pub(crate) reply: Value,
+    /// How it ended.
+    pub(crate) ended: Ended,
+    /// Whether the kernel can be asked again.
+    pub(crate) is_usable: bool,
+}
+
+/// Resolves when nobody waits for the round any more.
+pub(crate) type Abandoned<'a> = Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
+
+/// Runs a cell, and looks at the variables afterwards. Gives whether the kernel can be asked again.
+pub(crate) async fn cell(
+    kernel: &mut Running,
+    code: &str,
+    most: Duration,
+    abandoned: &mut Abandoned<'_>,
+) -> (Execution, bool) {
+    let began = Instant::now();
+    let content = json!({
+        "code": code,
+        "silent": false,
+        "store_history": true,
+        "user_expressions": {},
+        "allow_stdin": false,
+        "stop_on_error": true,
+    });
+    let Round { outputs, reply, ended, mut is_usable } = round(kernel, &content, most, abandoned).await;
+    let ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+    let mut variables = Map::new();
+    if is_usable && kernel.is_python {
+        (variables, is_usable) = look(kernel, abandoned).await;
+    }
+    let (outputs, left_out) = outputs.finish();
+    let execution_count = reply.get("execution_count").and_then(Value::as_u64);
+    (Execution { outputs, execution_count, ended, ms, left_out, variables }, is_usable)
+}
+
+/// The variables of the kernel; none when they cannot be had.
+async fn look(kernel: &mut Running, abandoned: &mut Abandoned<'_>) -> (Map<String, Value>, bool) {
+    let content = json!({
+        "code": "",
+        "silent": true,
+        "store_history": false,
+        "user_expressions": { "variables": variables::expression() },
+        "allow_stdin": false,
+        "stop_on_error": false,
+    });
+    let round = round(kernel, &content, LOOKING, abandoned).await;
+    let found = round.reply.pointer("/user_expressions/variables").and_then(variables::of_reply);
+    if found.is_none() {
+        tracing::debug!(ended = ?round.ended, "the variables of the kernel cannot be had");
+    }
+    (found.unwrap_or_default(), round.is_usable)
+}
+
+/// Why code was interrupted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Why {
+    TooLong,
+    TooMuch,
+    Abandoned,
+}
+
+/// Asks, and collects until it is over: the answer is there and the kernel idles, or it is gone.
+async fn round(kernel: &mut Running, content: &Value, most: Duration, abandoned: &mut Abandoned<'_>) -> Round {
+    let mut outputs = Outputs::default();
+    let Ok(id) = kernel.ask("execute_request", content).await else {
+        return Round { outputs, reply: Value::Null, ended: Ended::Died, is_usable: false };
+    };
+    let (mut reply, mut is_idle, mut bytes) = (None, false, 0_u64);
+    let (mut why, mut wake) = (None, Instant::now() + most);
+    while !(is_idle && reply.is_some()) {
+        let mut interrupted = None;
+        // What ends a round is looked at before what a kernel says: it may never stop talking.
+        tokio::select! {
+            biased;
+            () = &mut *abandoned, if why.is_none() => interrupted = Some(Why::Abandoned),
+            () = sleep_until(wake) => match why {
+                // The answer is there: only the word that nothing follows was lost.
+                _ if reply.is_some() => break,
+                None => interrupted = Some(Why::TooLong),
+                Some(why) => {
+                    kernel.process.kill().await;
+                    return over(outputs, reply, Some(why), false);
+                }
+            },
+            answer = kernel.shell.recv() => match answer {
+                Some(answer) if answer.parent.as_ref() == Some(&id) => {
+                    reply = Some(answer.content.unwrap_or_default());
+                    wake = wake.min(Instant::now() + SETTLING);
+                }
+                Some(_) => {}
+                None => return died(kernel, outputs, reply, why).await,
+            },
+            told = kernel.iopub.recv() => match told {
+                Some(told) => {
+                    bytes = bytes.saturating_add(told.bytes);
+                    is_idle |= told.kind == "status" && is(&told, "execution_state", "idle");
+                    outputs.take(told);
+                    if why.is_none() && bytes > MOST_OUTPUT_BYTES as u64 + MOST_MORE_BYTES {
+                        interrupted = Some(Why::TooMuch);
+                    }
+                }
+                None => return died(kernel, outputs, reply, why).await,
+            },
+            _ = kernel.process.child.wait() => return died(kernel, outputs, reply, why).await,
+        }
+        if interrupted.is_some() {
+            why = interrupted;
+            kernel.interrupt().await;
+            wake = Instant::now() + GRACE;
+        }
+    }
+    over(outputs, reply, why, true)
+}
+
+/// The kernel is gone: what it said before is still there to be read.
+async fn died(kernel: &mut Running, mut outputs: Outputs, reply: Option<Value>, why: Option<Why>) -> Round {
+    let until = Instant::now() + Duration::from_millis(500);
+    kernel.process.kill().await;
+    while let Ok(Some(told)) = timeout(until.saturating_duration_since(Instant::now()), kernel.iopub.recv()).await {
+        outputs.take(told);
+    }
+    Round {
+        ended: if why == Some(Why::TooLong) { Ended::TimedOut } else { Ended::Died },
+        ..over(outputs, reply, why, false)
+    }
+}
+
+fn over(outputs: Outputs, reply: Option<Value>, why: Option<Why>, is_usable: bool) -> Round {
+    let reply = reply.unwrap_or_default();
+    let ended = match why {
+        Some(Why::TooLong) => Ended::TimedOut,
+        Some(Why::TooMuch | Why::Abandoned) => Ended::Interrupted,
+        None if reply.get("status").and_then(Value::as_str) == Some("ok") => Ended::Ok,
+        None => Ended::Error,
+    };
+    Round { outputs, reply, ended, is_usable }
+}
+
+fn is(told: &Received, name: &str, value: &str) -> bool {
+    told.content.as_ref().and_then(|content| content.get(name)).and_then(Value::as_str) == Some(value)
+}

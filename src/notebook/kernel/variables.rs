@@ -1,0 +1,154 @@
+//! What the variables of a Python kernel hold, as small values that can be shown: asked for after a cell ran, by an expression
+//! that leaves nothing behind in the kernel.
+
+use serde_json::{Map, Value};
+
+/// A value is no larger than this, in bytes of JSON.
+const MOST_VALUE_BYTES: usize = 500;
+
+/// All of them together, names included.
+const MOST_BYTES: usize = 16 * 1024;
+
+/// The program that looks at them. It runs in a namespace of its own; `user` is that of the kernel.
+///
+/// Values of JSON are given as they are while they are small; anything else as its `repr`, cut. What raises is left out. The
+/// newest names come first, because these are kept where there are too many.
+const PROGRAM: &str = r#"
+import json, reprlib, sys, types
+skipped = (types.ModuleType, types.FunctionType, types.BuiltinFunctionType, types.MethodType, type)
+own = {}
+try:
+    own = get_ipython().user_ns_hidden
+except Exception:
+    pass
+short = reprlib.Repr()
+short.maxstring = short.maxother = short.maxlong = 480
+short.maxlist = short.maxtuple = short.maxdict = short.maxset = 20
+def plain(value, depth, room):
+    kind = type(value)
+    room[0] -= 1
+    if room[0] < 0 or depth > 4:
+        raise ValueError
+    if value is None or kind is bool:
+        return value
+    if kind is int and value.bit_length() <= 53:
+        return value
+    if kind is float and value == value and abs(value) < 1e300:
+        return value
+    if kind is str and len(value) <= 400:
+        return value
+    if kind in (list, tuple) and len(value) <= 60:
+        return [plain(item, depth + 1, room) for item in value]
+    if kind is dict and len(value) <= 60 and all(type(key) is str for key in value):
+        return {key: plain(item, depth + 1, room) for key, item in value.items()}
+    raise ValueError
+def shown(value):
+    try:
+        made = plain(value, 0, [100])
+        if len(json.dumps(made, ensure_ascii=False).encode()) <= 500:
+            return made
+    except ValueError:
+        pass
+    if type(value) is str:
+        text = value
+    elif type(value) is int:
+        text = '<int of %d bits>' % value.bit_length()
+    elif type(value) in (list, tuple, dict, set, frozenset):
+        text = short.repr(value)
+    else:
+        text = repr(value)
+    return text[:480].encode('utf-8', 'replace')[:480].decode('utf-8', 'ignore')
+found, left = [], 16000
+for name in reversed(list(user)):
+    if left <= 0 or type(name) is not str or name.startswith('_') or len(name) > 100:
+        continue
+    value = user[name]
+    if isinstance(value, skipped) or (name in own and own[name] is value):
+        continue
+    try:
+        made = shown(value)
+        size = len(json.dumps([name, made], ensure_ascii=False).encode())
+    except Exception:
+        continue
+    if size <= left:
+        left -= size
+        found.append([name, made])
+seen = json.dumps(found[::-1]).encode().hex()
+"#;
+
+/// The expression that gives the variables, for `user_expressions`.
+pub(crate) fn expression() -> String {
+    // A text of JSON is one of Python as well.
+    let program = Value::from(PROGRAM).to_string();
+    format!(
+        "(lambda room: (exec({program}, room), room['seen'])[1])({{'user': globals(), 'get_ipython': get_ipython}})"
+    )
+}
+
+/// The variables, from the reply to an expression: `{status, data: {text/plain}}`.
+pub(crate) fn of_reply(expression: &Value) -> Option<Map<String, Value>> {
+    let text = expression.get("data")?.get("text/plain")?.as_str()?;
+    let bytes = bytes(text.trim_matches(['\'', '"']))?;
+    let pairs: Vec<(String, Value)> = serde_json::from_slice(&bytes).ok()?;
+    let mut left = MOST_BYTES;
+    let mut kept = Map::new();
+    // The kernel has bounds of its own, but the code that ran there may have changed everything in it.
+    for (name, value) in pairs {
+        let size = value.to_string().len();
+        if size > MOST_VALUE_BYTES.saturating_mul(2) || name.starts_with('_') {
+            continue;
+        }
+        let Some(rest) = left.checked_sub(size + name.len()) else { break };
+        left = rest;
+        kept.insert(name, value);
+    }
+    Some(kept)
+}
+
+fn bytes(digits: &str) -> Option<Vec<u8>> {
+    let digits = digits.as_bytes();
+    if !digits.len().is_multiple_of(2) {
+        return None;
+    }
+    let digit = |digit: &u8| char::from(*digit).to_digit(16);
+    let pairs = digits.chunks_exact(2).map(|pair| match pair {
+        [high, low] => u8::try_from(digit(high)? * 16 + digit(low)?).ok(),
+        _ => None,
+    });
+    pairs.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn reply(pairs: &Value) -> Value {
+        let digits: String = pairs.to_string().bytes().map(|byte| format!("{byte:02x}")).collect();
+        json!({ "status": "ok", "data": { "text/plain": format!("'{digits}'") } })
+    }
+
+    #[test]
+    fn variables_are_read_from_the_reply_in_their_order() {
+        let read = of_reply(&reply(&json!([["b", 1], ["变量", "好"], ["a", [1, 2]]]))).unwrap();
+        assert_eq!(Value::Object(read), json!({ "b": 1, "变量": "好", "a": [1, 2] }));
+    }
+
+    #[test]
+    fn bounds_hold_also_where_the_kernel_sends_more() {
+        let many: Vec<Value> = (0..2_000).map(|n| json!([format!("n{n}"), "x".repeat(400)])).collect();
+        let read = of_reply(&reply(&json!([["big", "x".repeat(5_000)], ["_own", 1], ["small", 2]]))).unwrap();
+        assert_eq!(Value::Object(read), json!({ "small": 2 }));
+        let read = of_reply(&reply(&Value::from(many))).unwrap();
+        assert!(Value::Object(read).to_string().len() <= MOST_BYTES + 2_000);
+    }
+
+    #[test]
+    fn rubbish_gives_none() {
+        for text in ["'xyz'", "'7'", "''", "'5b5d5d'"] {
+            assert_eq!(of_reply(&json!({ "data": { "text/plain": text } })), None, "{text}");
+        }
+        assert_eq!(of_reply(&json!({ "status": "error", "ename": "NameError" })), None);
+    }
+}

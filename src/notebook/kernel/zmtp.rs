@@ -1,0 +1,168 @@
+//! The wire of ZeroMQ (ZMTP 3.0, mechanism NULL), as far as a client of a kernel needs it: it connects to a port of this machine,
+//! shakes hands as a DEALER or a SUB, and sends and reads frames.
+//!
+//! Frames are read piece by piece, so that whoever reads decides how much of one is kept: a kernel may send a gigabyte as one frame.
+
+use std::io::{Error, ErrorKind, Result};
+use std::net::{Ipv4Addr, SocketAddr};
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::net::TcpStream;
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+
+const MORE: u8 = 0b001;
+const LONG: u8 = 0b010;
+const COMMAND: u8 = 0b100;
+
+/// The longest command that is read; those of a handshake are below 100 bytes.
+const MOST_COMMAND_BYTES: u64 = 4096;
+
+/// How much of a frame is read at once.
+const PIECE_BYTES: usize = 64 * 1024;
+
+/// What a socket is to its peer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// Asks and is answered: of the shell and the control channel.
+    Dealer,
+    /// Hears everything that is said to all: of the iopub channel.
+    Subscriber,
+}
+
+impl Role {
+    const fn name(self) -> &'static [u8] {
+        match self {
+            Self::Dealer => b"DEALER",
+            Self::Subscriber => b"SUB",
+        }
+    }
+}
+
+/// The half that sends.
+#[derive(Debug)]
+pub(crate) struct Sending(OwnedWriteHalf);
+
+/// The half that reads.
+#[derive(Debug)]
+pub(crate) struct Receiving(BufReader<OwnedReadHalf>);
+
+/// The head of a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Frame {
+    /// Whether another one of the same message follows.
+    pub(crate) more: bool,
+    /// Whether it is no message, but for the wire itself.
+    pub(crate) command: bool,
+    /// How many bytes follow.
+    pub(crate) length: u64,
+}
+
+/// Connects to a port of this machine and shakes hands.
+pub(crate) async fn connect(port: u16, role: Role) -> Result<(Sending, Receiving)> {
+    let stream = TcpStream::connect(SocketAddr::from((Ipv4Addr::LOCALHOST, port))).await?;
+    // While nobody listens there, the system may choose this very port as ours, and connect us with ourselves.
+    if stream.local_addr()? == stream.peer_addr()? {
+        return Err(ErrorKind::ConnectionRefused.into());
+    }
+    stream.set_nodelay(true)?;
+    let (reads, writes) = stream.into_split();
+    let (mut sending, mut receiving) = (Sending(writes), Receiving(BufReader::with_capacity(PIECE_BYTES, reads)));
+    sending.0.write_all(&greeting()).await?;
+    receiving.greeting().await?;
+    sending.0.write_all(&ready(role)).await?;
+    receiving.ready().await?;
+    if role == Role::Subscriber {
+        // A message of one byte 1 and a topic: everything begins with the empty one.
+        sending.message(&[&[1]]).await?;
+    }
+    Ok((sending, receiving))
+}
+
+fn greeting() -> [u8; 64] {
+    let mut greeting = [0; 64];
+    let known = [0xff, 0, 0, 0, 0, 0, 0, 0, 1, 0x7f, 3, 0, b'N', b'U', b'L', b'L'];
+    greeting.iter_mut().zip(known).for_each(|(byte, known)| *byte = known);
+    greeting
+}
+
+fn ready(role: Role) -> Vec<u8> {
+    let mut body = b"\x05READY".to_vec();
+    for (name, value) in [(b"Socket-Type".as_slice(), role.name()), (b"Identity", b"")] {
+        body.push(name.len() as u8);
+        body.extend(name);
+        body.extend((value.len() as u32).to_be_bytes());
+        body.extend(value);
+    }
+    let mut frame = vec![COMMAND, body.len() as u8];
+    frame.append(&mut body);
+    frame
+}
+
+impl Sending {
+    /// Sends a message of these frames.
+    pub(crate) async fn message(&mut self, frames: &[&[u8]]) -> Result<()> {
+        let mut bytes = Vec::with_capacity(frames.iter().map(|frame| frame.len() + 9).sum());
+        for (number, frame) in frames.iter().enumerate() {
+            let more = if number + 1 < frames.len() { MORE } else { 0 };
+            match u8::try_from(frame.len()) {
+                Ok(short) => bytes.extend([more, short]),
+                Err(_) => {
+                    bytes.push(more | LONG);
+                    bytes.extend((frame.len() as u64).to_be_bytes());
+                }
+            }
+            bytes.extend(*frame);
+        }
+        self.0.write_all(&bytes).await
+    }
+}
+
+impl Receiving {
+    async fn greeting(&mut self) -> Result<()> {
+        let mut greeting = [0; 64];
+        self.0.read_exact(&mut greeting).await?;
+        match greeting {
+            [0xff, _, _, _, _, _, _, _, _, 0x7f, 3..=9, _, b'N', b'U', b'L', b'L', 0, ..] => Ok(()),
+            _ => Err(Error::new(ErrorKind::InvalidData, "the other side speaks no ZMTP 3 without encryption")),
+        }
+    }
+
+    async fn ready(&mut self) -> Result<()> {
+        let frame = self.frame().await?;
+        let mut body = Vec::new();
+        self.body(frame.length, |piece| {
+            if body.len() < MOST_COMMAND_BYTES as usize {
+                body.extend(piece);
+            }
+        })
+        .await?;
+        if frame.command && body.starts_with(b"\x05READY") {
+            return Ok(());
+        }
+        Err(Error::new(ErrorKind::InvalidData, "the other side refused the connection"))
+    }
+
+    /// The head of the next frame. Its body must be read before the next one.
+    pub(crate) async fn frame(&mut self) -> Result<Frame> {
+        let flags = self.0.read_u8().await?;
+        let length = if flags & LONG != 0 { self.0.read_u64().await? } else { u64::from(self.0.read_u8().await?) };
+        Ok(Frame { more: flags & MORE != 0, command: flags & COMMAND != 0, length })
+    }
+
+    /// The body of a frame, in pieces.
+    pub(crate) async fn body(&mut self, length: u64, mut take: impl FnMut(&[u8])) -> Result<()> {
+        let mut left = length;
+        let mut buffer = vec![0; PIECE_BYTES.min(usize::try_from(left).unwrap_or(PIECE_BYTES))];
+        while left > 0 {
+            let most = buffer.len().min(usize::try_from(left).unwrap_or(usize::MAX));
+            let room = buffer.get_mut(..most).unwrap_or_default();
+            let count = self.0.read(room).await?;
+            if count == 0 {
+                return Err(ErrorKind::UnexpectedEof.into());
+            }
+            take(room.get(..count).unwrap_or_default());
+            left -= count as u64;
+        }
+        Ok(())
+    }
+}

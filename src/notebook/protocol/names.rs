@@ -1,0 +1,196 @@
+//! Every older name of the protocol, with the name of today (001, section 5.1), in one table that is used in both directions;
+//! and the fields that are no longer part of it (001, section 5.3).
+
+use serde_json::{Map, Value};
+
+/// Which object of a payload a name stands in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// A request, or what stands under its `observation`.
+    Request,
+    /// `location`
+    Location,
+    /// `context`
+    Context,
+    /// `section_progress`
+    Sections,
+    /// `behavior_feedback`
+    Feedback,
+    /// A response or a judgement.
+    Response,
+    /// `transition`
+    Transition,
+    /// `context_update`
+    Update,
+    /// An action, or its `metadata`.
+    Action,
+}
+
+/// A name that was changed.
+#[derive(Clone, Copy, Debug)]
+pub struct Renamed {
+    /// Where it stands.
+    pub place: Place,
+    /// As it was.
+    pub older: &'static str,
+    /// As it is.
+    pub newer: &'static str,
+}
+
+const fn renamed(place: Place, older: &'static str, newer: &'static str) -> Renamed {
+    Renamed { place, older, newer }
+}
+
+/// All of them. Where one name of today has several older ones, the first is what servers of the older form are sent.
+pub const RENAMED: [Renamed; 64] = [
+    renamed(Place::Request, "state", "context"),
+    renamed(Place::Request, "behaviorFeedback", "behavior_feedback"),
+    renamed(Place::Request, "feedback", "behavior_feedback"),
+    renamed(Place::Location, "stage_id", "current_stage_id"),
+    renamed(Place::Location, "stageId", "current_stage_id"),
+    renamed(Place::Location, "currentStageId", "current_stage_id"),
+    renamed(Place::Location, "step_id", "current_step_id"),
+    renamed(Place::Location, "step_index", "current_step_id"),
+    renamed(Place::Location, "stepIndex", "current_step_id"),
+    renamed(Place::Location, "stepId", "current_step_id"),
+    renamed(Place::Location, "currentStepId", "current_step_id"),
+    renamed(Place::Location, "behaviorId", "behavior_id"),
+    renamed(Place::Location, "behaviorIteration", "behavior_iteration"),
+    renamed(Place::Context, "toDoList", "todo_list"),
+    renamed(Place::Context, "todoList", "todo_list"),
+    renamed(Place::Context, "sectionProgress", "section_progress"),
+    renamed(Place::Context, "fsm", "FSM"),
+    renamed(Place::Sections, "currentSectionId", "current_section_id"),
+    renamed(Place::Sections, "currentSectionNumber", "current_section_number"),
+    renamed(Place::Sections, "completedSections", "completed_sections"),
+    renamed(Place::Sections, "totalExpected", "total_expected"),
+    renamed(Place::Feedback, "behaviorId", "behavior_id"),
+    renamed(Place::Feedback, "actionsExecuted", "actions_executed"),
+    renamed(Place::Feedback, "actionsSucceeded", "actions_succeeded"),
+    renamed(Place::Feedback, "actionsFailed", "actions_failed"),
+    renamed(Place::Feedback, "lastActionResult", "last_action_result"),
+    renamed(Place::Feedback, "executionTimeMs", "execution_time_ms"),
+    renamed(Place::Feedback, "sectionsAdded", "sections_added"),
+    renamed(Place::Feedback, "cellsAdded", "cells_added"),
+    renamed(Place::Feedback, "codeCellsExecuted", "code_cells_executed"),
+    renamed(Place::Response, "steps", "actions"),
+    renamed(Place::Response, "contextUpdate", "context_update"),
+    renamed(Place::Response, "targetAchieved", "target_achieved"),
+    renamed(Place::Response, "continueBehaviors", "continue_behaviors"),
+    renamed(Place::Response, "nextStageId", "next_stage_id"),
+    renamed(Place::Response, "nextStepId", "next_step_id"),
+    renamed(Place::Response, "updated_workflow", "workflow_update"),
+    renamed(Place::Response, "updatedWorkflow", "workflow_update"),
+    renamed(Place::Response, "workflowUpdate", "workflow_update"),
+    renamed(Place::Response, "toDoListUpdate", "todo_list_update"),
+    renamed(Place::Response, "todoListUpdate", "todo_list_update"),
+    renamed(Place::Response, "toDoList", "todo_list"),
+    renamed(Place::Response, "sectionProgress", "section_progress"),
+    renamed(Place::Transition, "targetAchieved", "target_achieved"),
+    renamed(Place::Transition, "continueBehaviors", "continue_behaviors"),
+    renamed(Place::Transition, "nextStageId", "next_stage_id"),
+    renamed(Place::Transition, "nextStepId", "next_step_id"),
+    renamed(Place::Transition, "updated_workflow", "workflow_update"),
+    renamed(Place::Transition, "updatedWorkflow", "workflow_update"),
+    renamed(Place::Transition, "workflowUpdate", "workflow_update"),
+    renamed(Place::Update, "toDoListUpdate", "todo_list_update"),
+    renamed(Place::Update, "todoListUpdate", "todo_list_update"),
+    renamed(Place::Update, "toDoList", "todo_list"),
+    renamed(Place::Update, "todoList", "todo_list"),
+    renamed(Place::Update, "sectionProgress", "section_progress"),
+    renamed(Place::Action, "shotType", "content_type"),
+    renamed(Place::Action, "contentType", "content_type"),
+    renamed(Place::Action, "isSection", "is_section"),
+    renamed(Place::Action, "sectionId", "section_id"),
+    renamed(Place::Action, "sectionNumber", "section_number"),
+    renamed(Place::Action, "isChapter", "is_chapter"),
+    renamed(Place::Action, "belongsToSection", "belongs_to_section"),
+    renamed(Place::Action, "belongsToChapter", "belongs_to_chapter"),
+    renamed(Place::Action, "shouldExecute", "should_execute"),
+];
+
+/// The fields of a context that are no longer part of the protocol (001, section 5.3). They are read over and never sent.
+/// (`updated_steps` is also a parameter of `update_stage_steps`, and stays one.)
+pub const REMOVED: [&str; 5] = ["stageStatus", "stage_status", "checklist", "thinking", "updated_steps"];
+
+/// `object` with the names of today. Says in `notes` what was renamed or read over. Where both names stand there, that of today
+/// counts.
+pub fn newer(place: Place, object: &Map<String, Value>, notes: &mut Vec<String>) -> Map<String, Value> {
+    let mut renewed = Map::new();
+    for (name, value) in object {
+        if matches!(place, Place::Request | Place::Context) && REMOVED.contains(&name.as_str()) {
+            notes.push(format!("`{name}` is no longer part of the protocol and was read over"));
+            continue;
+        }
+        let known = RENAMED.iter().find(|renamed| renamed.place == place && renamed.older == name);
+        match known {
+            Some(renamed) if object.contains_key(renamed.newer) => {
+                notes.push(format!("`{name}` was read over: `{newer}` says the same", newer = renamed.newer));
+            }
+            Some(renamed) => {
+                notes.push(format!("`{name}` is an older name of `{newer}`", newer = renamed.newer));
+                renewed.entry(renamed.newer).or_insert_with(|| value.clone());
+            }
+            None => drop(renewed.insert(name.clone(), value.clone())),
+        }
+    }
+    renewed
+}
+
+/// The name that servers of the older form know for a name of today; the same where it was never changed.
+pub fn older(place: Place, newer: &'static str) -> &'static str {
+    RENAMED.iter().find(|renamed| renamed.place == place && renamed.newer == newer).map_or(newer, |found| found.older)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn every_older_name_becomes_that_of_today_and_says_so() {
+        for renamed in RENAMED {
+            let mut notes = Vec::new();
+            let object = json!({ renamed.older: 1, "beside": 2 });
+            let renewed = newer(renamed.place, object.as_object().unwrap(), &mut notes);
+            assert_eq!(Value::Object(renewed), json!({ renamed.newer: 1, "beside": 2 }), "{renamed:?}");
+            assert_eq!(notes, [format!("`{}` is an older name of `{}`", renamed.older, renamed.newer)]);
+        }
+    }
+
+    #[test]
+    fn every_name_that_has_an_older_one_becomes_that_and_back() {
+        for renamed in RENAMED {
+            let was = older(renamed.place, renamed.newer);
+            let mut notes = Vec::new();
+            let back = newer(renamed.place, json!({ was: 1 }).as_object().unwrap(), &mut notes);
+            assert_eq!(Value::Object(back), json!({ renamed.newer: 1 }));
+        }
+        // The table of section 5.1, row by row.
+        for (was, is, place) in [
+            ("stage_id", "current_stage_id", Place::Location),
+            ("state", "context", Place::Request),
+            ("toDoList", "todo_list", Place::Context),
+            ("targetAchieved", "target_achieved", Place::Transition),
+            ("shotType", "content_type", Place::Action),
+            ("updated_workflow", "workflow_update", Place::Transition),
+            ("nextStageId", "next_stage_id", Place::Transition),
+        ] {
+            assert_eq!(older(place, is), was);
+        }
+        assert_eq!(older(Place::Context, "variables"), "variables");
+    }
+
+    #[test]
+    fn the_name_of_today_counts_where_both_stand_and_removed_fields_are_read_over() {
+        let mut notes = Vec::new();
+        let object = json!({"toDoList": ["old"], "todo_list": ["new"], "checklist": {}, "stageStatus": {}, "thinking": [], "updated_steps": []});
+        let renewed = newer(Place::Context, object.as_object().unwrap(), &mut notes);
+        assert_eq!(Value::Object(renewed), json!({"todo_list": ["new"]}));
+        assert_eq!(notes.len(), 5, "{notes:?}");
+        let stays = json!({"updated_steps": []});
+        let renewed = newer(Place::Action, stays.as_object().unwrap(), &mut notes);
+        assert_eq!(Value::Object(renewed), stays);
+    }
+}

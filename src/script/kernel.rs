@@ -1,0 +1,91 @@
+//! `session.kernel`, as written: the kernel that runs the code of a session (docs/kernel.md).
+
+use std::time::Duration;
+
+use crate::script::fields::Fields;
+use crate::source::diagnostic::Diagnostic;
+use crate::source::yaml::NodeKind;
+
+/// The longest name of a kernel.
+const LONGEST_NAME: usize = 100;
+
+/// The longest time that a cell may run, or a kernel idle: a day.
+const A_DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// The longest time that a start may take.
+const AN_HOUR: Duration = Duration::from_secs(60 * 60);
+
+/// What a session says of its kernel; whatever it does not say is as usual.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct WrittenKernel {
+    /// `name`: of a kernel spec.
+    pub name: Option<String>,
+    /// `on_resume`: `fresh` or `rerun`.
+    pub on_resume: Option<&'static str>,
+    /// `timeout`: how long one cell may run.
+    pub timeout: Option<Duration>,
+    /// `start_timeout`: how long it may take to start.
+    pub start_timeout: Option<Duration>,
+    /// `idle_timeout`: how long it lives without anything to do.
+    pub idle_timeout: Option<Duration>,
+}
+
+/// Reads `kernel`: a name, or a table.
+pub fn kernel(fields: &Fields<'_>) -> Option<WrittenKernel> {
+    let node = fields.take("kernel")?;
+    if !matches!(node.kind, NodeKind::Mapping(_)) {
+        return Some(WrittenKernel { name: name(fields, "kernel"), ..WrittenKernel::default() });
+    }
+    let inner = Fields::of(node, "`kernel`", fields.file(), fields.findings())?;
+    let kernel = WrittenKernel {
+        name: name(&inner, "name"),
+        on_resume: inner.choice("on_resume", &["fresh", "rerun"]),
+        timeout: time(&inner, "timeout", A_DAY),
+        start_timeout: time(&inner, "start_timeout", AN_HOUR),
+        idle_timeout: time(&inner, "idle_timeout", A_DAY),
+    };
+    inner.finish();
+    Some(kernel)
+}
+
+/// The name of a kernel spec. It is looked up, never a path.
+fn name(fields: &Fields<'_>, key: &'static str) -> Option<String> {
+    let written = fields.name(key)?;
+    let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    let name = written.value.as_str();
+    let is_name = !name.is_empty() && name.len() <= LONGEST_NAME && name.chars().all(allowed) && !name.starts_with('.');
+    if !is_name {
+        let message = "this cannot be the name of a kernel";
+        let help = "write the name of an installed kernel, as in `python3`; `bcc-script doctor` lists them";
+        let diagnostic = Diagnostic::error("invalid-name", message, fields.file(), written.span).with_help(help);
+        fields.findings().report(diagnostic);
+        return None;
+    }
+    Some(written.value)
+}
+
+/// A time as `60s` or `2m 30s`: at least a millisecond, at most `longest`.
+fn time(fields: &Fields<'_>, key: &'static str, longest: Duration) -> Option<Duration> {
+    let node = fields.take(key)?;
+    let text = node.as_scalar().map(|scalar| scalar.text.trim()).unwrap_or_default();
+    let read = humantime::parse_duration(text).ok();
+    if let Some(time) = read.filter(|time| (Duration::from_millis(1)..=longest).contains(time)) {
+        return Some(time);
+    }
+    let longest = humantime::format_duration(longest);
+    let diagnostic = match read {
+        Some(_) => {
+            let message = format!("`{key}` must be a time of at most {longest}, and more than none");
+            Diagnostic::error("out-of-range", message, fields.file(), node.span)
+        }
+        None => {
+            let message = format!("`{key}` must be a time, but this is {}", node.describe());
+            let seconds = text.parse::<u32>().ok().map(|seconds| format!("{seconds}s"));
+            let diagnostic = Diagnostic::error("wrong-type", message, fields.file(), node.span);
+            diagnostic.with_replacement(seconds.as_deref())
+        }
+    };
+    let help = format!("write a number with its unit, as in `30s` or `5m`; at most {longest}");
+    fields.findings().report(diagnostic.with_help(help));
+    None
+}
