@@ -2,10 +2,16 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, missing_docs)]
 
+#[path = "behaviors/bad_servers.rs"]
+mod bad_servers;
 #[path = "support/behaving.rs"]
 mod behaving;
+#[path = "support/behavior_process.rs"]
+mod behavior_process;
 #[path = "support/mortal.rs"]
 mod mortal;
+#[path = "support/process.rs"]
+mod process;
 #[path = "support/stage.rs"]
 mod stage;
 
