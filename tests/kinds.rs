@@ -40,6 +40,7 @@ fn levels() -> Vec<Level> {
         level("condition", "", json!({ "cases": [{ "when": "true", "set": set }] }), ""),
         level("condition", "/properties/cases/items", json!({ "cases": [{ "when": "true", "set": set }] }), "/cases/0"),
         level("use_skill", "", json!({ "skill": "x" }), ""),
+        level("behavior_loop", "", json!({ "target": "x" }), ""),
         level("add", "", json!({ "content": "x" }), ""),
         level("add", "/$defs/metadata", json!({ "content": "x", "shot_type": "action", "metadata": {} }), "/metadata"),
         level("exec", "", json!({ "codecell_id": "x" }), ""),

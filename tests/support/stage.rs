@@ -12,6 +12,7 @@ use bcc_script::engine::files::TemplateFolders;
 use bcc_script::engine::pin::Pinned;
 use bcc_script::engine::recheck::PinnedScript;
 use bcc_script::program::event::{Delta, Observer};
+use bcc_script::program::outside::Outside;
 use bcc_script::program::program::Program;
 use bcc_script::program::recheck::Recheck;
 use bcc_script::program::services::{Models, Services};
@@ -100,6 +101,7 @@ async fn parts(
     archive: Arc<dyn Archive>,
     models: Arc<dyn Models>,
     recheck: Arc<dyn Recheck>,
+    outside: Outside,
 ) -> Parts {
     let clock = FixedClock::new("2026-11-21T20:00:00Z".parse().unwrap());
     Parts {
@@ -111,7 +113,7 @@ async fn parts(
             observer: Arc::new(Nobody),
             recheck,
             recorder: None,
-            outside: Default::default(),
+            outside,
         },
         lock: archive.lock(SESSION, "the test").await.unwrap(),
         archive,
@@ -133,6 +135,20 @@ pub(crate) async fn begin_with(
     models: Arc<dyn Models>,
     recheck: Arc<dyn Recheck>,
 ) -> Session {
+    born(parts(program, archive, models, recheck, Outside::default()).await).await
+}
+
+/// A new session that may touch this outside world.
+pub(crate) async fn begin_in(
+    program: &Arc<Program>,
+    archive: Arc<dyn Archive>,
+    models: Arc<dyn Models>,
+    outside: Outside,
+) -> Session {
+    born(parts(program, archive, models, Arc::new(NoPlans), outside).await).await
+}
+
+async fn born(parts: Parts) -> Session {
     let birth = Birth {
         user: "default".to_owned(),
         script_sha256: String::new(),
@@ -141,7 +157,7 @@ pub(crate) async fn begin_with(
         documents: Vec::new(),
         given: Vec::new(),
     };
-    Session::start(parts(program, archive, models, recheck).await, birth).await.unwrap()
+    Session::start(parts, birth).await.unwrap()
 }
 
 /// The session again, in a new process, so to speak.
@@ -156,7 +172,17 @@ pub(crate) async fn resume_with(
     models: Arc<dyn Models>,
     recheck: Arc<dyn Recheck>,
 ) -> Session {
-    Session::resume(parts(program, archive, models, recheck).await).await.unwrap()
+    Session::resume(parts(program, archive, models, recheck, Outside::default()).await).await.unwrap()
+}
+
+/// The session again, in a new process with this outside world.
+pub(crate) async fn resume_in(
+    program: &Arc<Program>,
+    archive: Arc<dyn Archive>,
+    models: Arc<dyn Models>,
+    outside: Outside,
+) -> Session {
+    Session::resume(parts(program, archive, models, Arc::new(NoPlans), outside).await).await.unwrap()
 }
 
 /// Everything that happened.

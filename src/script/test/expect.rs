@@ -90,7 +90,7 @@ pub const STATUSES: [&str; 5] = ["running", "waiting_input", "stopped", "complet
 const SUGGESTIONS: [&str; 4] = ["continue_needed", "completed", "blocked", "off_topic"];
 
 /// The types of events.
-pub const EVENTS: [&str; 22] = [
+pub const EVENTS: [&str; 27] = [
     "session_started",
     "session_resumed",
     "phase_entered",
@@ -106,6 +106,11 @@ pub const EVENTS: [&str; 22] = [
     "triggered",
     "monitor_feedback",
     "orchestrated",
+    "effect_started",
+    "effect_finished",
+    "notebook_action",
+    "cell",
+    "behavior",
     "budget_reached",
     "warning",
     "error",

@@ -1,0 +1,181 @@
+//! Sources of behaviors in process: a server that answers by what it is shown, so that it says the same however often a turn is
+//! taken, and a kernel that notes every run.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bcc_script::effects::behaviors::{Arriving, BehaviorServer, Piece, ServerError};
+use bcc_script::model::error::ModelError;
+use bcc_script::model::provider::{Live, Provider};
+use bcc_script::model::reply::ModelReply;
+use bcc_script::model::request::ModelRequest;
+use bcc_script::notebook::cell::Ended;
+use bcc_script::notebook::kernel::contract::{Execution, Kernel, KernelError, KernelSettings};
+use bcc_script::program::outside::{BehaviorServers, Outside};
+use bcc_script::program::services::Models;
+use serde_json::{Map, Value, json};
+
+/// What a server answers to one observation.
+#[derive(Clone, Debug)]
+pub(crate) enum Answer {
+    /// One document.
+    Whole(Value),
+    /// Pieces, one after the other; an error breaks the stream.
+    Stream(Vec<Result<Piece, &'static str>>),
+    /// Nothing, for this reason.
+    Nothing(&'static str),
+}
+
+/// What everybody in a test has seen, across all its processes.
+#[derive(Default)]
+pub(crate) struct Log {
+    /// The observations that were sent for behaviors.
+    pub(crate) asked: Vec<Value>,
+    /// Those that were sent for judgements.
+    pub(crate) judged: Vec<Value>,
+    /// The code that ran.
+    pub(crate) ran: Vec<String>,
+}
+
+pub(crate) type Shared = Arc<Mutex<Log>>;
+
+/// A world with one server, `s`. Behaviors and judgements are found by the step and the iteration that are shown: `b#2`.
+pub(crate) struct World {
+    pub(crate) log: Shared,
+    pub(crate) behaviors: BTreeMap<String, Answer>,
+    pub(crate) judgements: BTreeMap<String, Answer>,
+    pub(crate) may_run: bool,
+}
+
+fn error(code: &'static str) -> ServerError {
+    ServerError { code, message: format!("the test says {code}"), help: None }
+}
+
+/// The step and the iteration of an observation.
+fn key(observation: &Value) -> String {
+    let location = &observation["observation"]["location"];
+    format!("{}#{}", location["current_step_id"].as_str().unwrap_or("-"), location["behavior_iteration"])
+}
+
+struct Pieces(VecDeque<Result<Piece, &'static str>>);
+
+#[async_trait]
+impl Arriving for Pieces {
+    async fn next(&mut self) -> Result<Option<Piece>, ServerError> {
+        self.0.pop_front().transpose().map_err(error)
+    }
+}
+
+#[async_trait]
+impl BehaviorServer for World {
+    async fn actions(&self, observation: &Value) -> Result<Box<dyn Arriving>, ServerError> {
+        self.log.lock().unwrap().asked.push(observation.clone());
+        let found = self.behaviors.get(&key(observation)).or_else(|| self.behaviors.get("*"));
+        let pieces = match found.unwrap_or_else(|| panic!("no behavior for {}", key(observation))).clone() {
+            Answer::Whole(value) => vec![Ok(Piece::Response(value))],
+            Answer::Stream(pieces) => pieces,
+            Answer::Nothing(code) => return Err(error(code)),
+        };
+        Ok(Box::new(Pieces(pieces.into())))
+    }
+
+    async fn reflection(&self, observation: &Value) -> Result<Value, ServerError> {
+        self.log.lock().unwrap().judged.push(observation.clone());
+        let found = self.judgements.get(&key(observation)).or_else(|| self.judgements.get("*"));
+        match found
+            .cloned()
+            .unwrap_or_else(|| Answer::Whole(json!({ "reason": "", "metadata": { "target_achieved": true } })))
+        {
+            Answer::Whole(value) => Ok(value),
+            Answer::Nothing(code) => Err(error(code)),
+            Answer::Stream(_) => panic!("judgements are not streamed"),
+        }
+    }
+}
+
+struct Servers(Arc<World>);
+
+impl BehaviorServers for Servers {
+    fn server(&self, name: &str) -> Result<Arc<dyn BehaviorServer>, ServerError> {
+        if name == "s" { Ok(Arc::clone(&self.0) as Arc<dyn BehaviorServer>) } else { Err(error("server-unknown")) }
+    }
+}
+
+/// A kernel whose memory is the number of cells that it ran.
+struct Noting(Arc<World>);
+
+#[async_trait]
+impl Kernel for Noting {
+    fn permitted(&self) -> Result<(), KernelError> {
+        if self.0.may_run {
+            return Ok(());
+        }
+        Err(KernelError { code: "exec-not-allowed", message: "the project does not allow `exec`".into(), help: None })
+    }
+
+    fn ran(&self) -> u64 {
+        1
+    }
+
+    async fn execute(&self, code: &str, _: Duration, _: &KernelSettings) -> Result<Execution, KernelError> {
+        self.0.log.lock().unwrap().ran.push(code.to_owned());
+        let ended = if code.contains("raise") { Ended::Error } else { Ended::Ok };
+        let output = json!({ "output_type": "stream", "name": "stdout", "text": format!("ran {code}\n") });
+        Ok(Execution {
+            outputs: vec![output],
+            execution_count: Some(1),
+            ended,
+            ms: 7,
+            left_out: 0,
+            variables: Map::new(),
+        })
+    }
+
+    async fn stop(&self) {}
+}
+
+impl World {
+    /// The outside of one process of a test.
+    pub(crate) fn outside(self: &Arc<Self>) -> Outside {
+        Outside {
+            kernel: Arc::new(Noting(Arc::clone(self))),
+            servers: Arc::new(Servers(Arc::clone(self))),
+            ..Outside::default()
+        }
+    }
+}
+
+/// A model that gives these texts by the action's round and kind: `behavior 1`, `reflection 1`, …; `*` for any other.
+pub(crate) struct Said(pub(crate) BTreeMap<String, String>, pub(crate) Mutex<Vec<ModelRequest>>);
+
+#[async_trait]
+impl Provider for Said {
+    fn name(&self) -> &str {
+        "said"
+    }
+
+    async fn complete(&self, request: &ModelRequest, live: &mut dyn Live) -> Result<ModelReply, ModelError> {
+        self.1.lock().unwrap().push(request.clone());
+        let key = format!("{} {}", request.task.kind, request.task.round);
+        let Some(text) = self.0.get(&key).or_else(|| self.0.get("*")) else {
+            return Err(ModelError::NoReply { key, help: "write one".into() });
+        };
+        live.text(text);
+        Ok(ModelReply { text: text.clone(), model: "said".to_owned(), attempts: 1, ..ModelReply::default() })
+    }
+}
+
+/// Only this model.
+pub(crate) struct Only(pub(crate) Arc<Said>);
+
+impl Models for Only {
+    fn provider(&self, _: Option<&str>) -> Result<Arc<dyn Provider>, ModelError> {
+        Ok(Arc::clone(&self.0) as Arc<dyn Provider>)
+    }
+
+    fn monitor(&self, _: &str) -> Option<Arc<dyn Provider>> {
+        None
+    }
+}
