@@ -50,6 +50,7 @@ async fn begin(options: Run, environment: Environment, front: Front) -> Result<E
     let hint = ResumeHint { store: store_hint, trust: options_trust, record, notebook: options.notebook };
     let budget = asked(&options.budget)?;
     let loaded = Loaded::of(&project, &request)?;
+    loaded.permitted(&project, &environment)?;
     let engine = Engine::with_store(project, environment.clone(), store)?.with_budget(budget);
     let opened = engine.run_loaded(loaded, &request, notebook.observer(front.observer())).await?;
     report::warnings(&opened.diagnostics);
