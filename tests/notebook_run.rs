@@ -6,6 +6,7 @@
 #![cfg(feature = "jupyter")]
 
 #[path = "support/kernel.rs"]
+#[allow(unreachable_pub)]
 mod kernel;
 #[path = "support/process.rs"]
 mod process;

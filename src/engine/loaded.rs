@@ -6,8 +6,10 @@ use std::sync::Arc;
 use crate::check::library::Library;
 use crate::engine::config::kinds::kinds;
 use crate::engine::engine::RunRequest;
+use crate::engine::environment::Environment;
 use crate::engine::error::EngineError;
 use crate::engine::files::{TemplateFolders, reply_schemas, script};
+use crate::engine::outside::{outside, permitted};
 use crate::engine::pin::Pinned;
 use crate::engine::project::{Project, absolute};
 use crate::engine::validate::names::Names;
@@ -35,6 +37,14 @@ impl Loaded {
     /// `Invalid` with all findings when the script is not sound; `Usage` when it or its templates cannot be read.
     pub fn of(project: &Project, request: &RunRequest) -> Result<Self, EngineError> {
         Self::noting(project, request, None)
+    }
+
+    /// Refuses a script that needs what its project does not allow, before even a store is made for it.
+    ///
+    /// # Errors
+    /// `Usage`, which names the action that needs it and tells how to allow it.
+    pub fn permitted(&self, project: &Project, environment: &Environment) -> Result<(), EngineError> {
+        permitted(&self.program, &outside(project, environment))
     }
 
     /// [`Loaded::of`], to be looked at: what prompts and texts lack is noted in `marks` and fails nothing.
