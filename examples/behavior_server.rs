@@ -326,9 +326,9 @@ impl Server {
             }
             "endless-line" => {
                 begin(stream, "application/x-ndjson")?;
+                chunk(stream, b"{\"action\": {\"type\": \"add\", \"content\": \"")?;
                 loop {
-                    chunk(stream, &vec![b' '; 64 * 1024])?;
-                    chunk(stream, b"{\"action\": {\"type\": \"add\", \"content\": \"")?;
+                    chunk(stream, &vec![b'a'; 64 * 1024])?;
                 }
             }
             "cut" => {

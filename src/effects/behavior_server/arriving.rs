@@ -118,7 +118,7 @@ impl Answer {
 impl Arriving for Answer {
     async fn next(&mut self) -> Result<Option<Piece>, ServerError> {
         loop {
-            if let Some(piece) = self.pieces.next() {
+            if let Some(piece) = self.pieces.take() {
                 return Ok(Some(piece));
             }
             if let Some(fault) = self.fault.take() {

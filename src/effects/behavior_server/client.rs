@@ -154,7 +154,7 @@ fn judgement(bytes: &[u8]) -> Result<Value, Fault> {
     pieces.feed(bytes)?;
     pieces.end()?;
     let mut last = Err(Fault::Rubbish("it is no judgement"));
-    while let Some(piece) = pieces.next() {
+    while let Some(piece) = pieces.take() {
         if let Piece::Response(value) = piece {
             last = Ok(value);
         }

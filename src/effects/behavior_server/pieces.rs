@@ -57,7 +57,7 @@ impl Pieces {
     }
 
     /// The next piece.
-    pub fn next(&mut self) -> Option<Piece> {
+    pub fn take(&mut self) -> Option<Piece> {
         self.ready.pop_front()
     }
 
@@ -67,7 +67,7 @@ impl Pieces {
     }
 
     fn sort(&mut self) -> Result<(), Fault> {
-        while let Some(came) = self.values.next() {
+        while let Some(came) = self.values.take() {
             match came {
                 Came::Item(value) => self.action(value),
                 Came::Alone(value) if is_action(&value) => self.action(value),
@@ -104,7 +104,7 @@ mod tests {
     fn read(text: &str) -> (Vec<Piece>, Result<(), Fault>) {
         let mut pieces = Pieces::default();
         let ended = pieces.feed(text.as_bytes()).and_then(|()| pieces.end());
-        (std::iter::from_fn(|| pieces.next()).collect(), ended)
+        (std::iter::from_fn(|| pieces.take()).collect(), ended)
     }
 
     fn whole(text: &str) -> Vec<Piece> {

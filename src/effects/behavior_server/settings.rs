@@ -139,7 +139,7 @@ impl Settings {
         }
         url.set_fragment(None);
         let mut rest = self.paths.segments(endpoint);
-        let last = url.path_segments().and_then(|segments| segments.filter(|segment| !segment.is_empty()).next_back());
+        let last = url.path_segments().and_then(|mut segments| segments.rfind(|segment| !segment.is_empty()));
         if let Some((first, after)) = rest.split_first()
             && last == Some(*first)
             && !after.is_empty()

@@ -195,7 +195,7 @@ impl Values {
     }
 
     /// The next whole value.
-    pub fn next(&mut self) -> Option<Came> {
+    pub fn take(&mut self) -> Option<Came> {
         self.ready.pop_front()
     }
 
@@ -238,7 +238,7 @@ mod tests {
     fn read(pieces: &[&[u8]]) -> (Vec<Came>, Result<(), Fault>) {
         let mut values = Values::default();
         let ended = pieces.iter().try_for_each(|piece| values.feed(piece)).and_then(|()| values.end());
-        (std::iter::from_fn(|| values.next()).collect(), ended)
+        (std::iter::from_fn(|| values.take()).collect(), ended)
     }
 
     /// What comes, and whether by itself or in a list.
