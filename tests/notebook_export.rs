@@ -350,3 +350,49 @@ fn a_notebook_that_cannot_be_written_is_told_once_and_stops_nothing() {
     let ran = home.finish(["run", "two_phases.yaml", "--notebook", "file/x.ipynb"], "");
     assert_eq!(ran.code, Some(2), "{}", ran.err);
 }
+
+const KINDS: &str = r#"
+session:
+  session_id: nb
+  phases:
+    - phase_id: p
+      topics:
+        - topic_id: t
+          actions:
+            - { action_type: update_title, action_id: title, config: { title: 销售报告 } }
+            - { action_type: new_chapter, action_id: chapter, config: { content: 读取数据 } }
+            - { action_type: is_thinking, action_id: think, config: { thinking_text: "先看\u001b[31m列名\u0007", agent_name: Analyst } }
+            - { action_type: finish_thinking, action_id: thought }
+            - { action_type: add, action_id: code, config: { shot_type: action, content: "print('一')" } }
+            - { action_type: ai_ask, action_id: ask, config: { content: 继续吗？, output: [{ get: 回答 }] } }
+            - { action_type: add, action_id: end, config: { content: 这是结论 } }
+"#;
+
+#[test]
+fn a_script_with_notebook_kinds_is_shown_as_it_goes_and_its_file_goes_along() {
+    let home = Home::new();
+    home.file("nb.yaml", KINDS);
+    let begun = home.finish(["run", "nb.yaml", "--session", "s", "--notebook", "s.ipynb"], "");
+    assert_eq!(begun.code, Some(3), "{}", begun.err);
+    for shown in ["## 读取数据\n", "Analyst is thinking: 先看列名␇\n", "│ print('一')\n", "继续吗？\n"]
+    {
+        assert_eq!(begun.out.matches(shown).count(), 1, "{shown} in {}", begun.out);
+    }
+    assert!(!begun.out.contains('\u{1b}'), "{}", begun.out);
+    let sources = |text: &str| {
+        let notebook: Value = serde_json::from_str(text).unwrap();
+        assert_eq!(notebook["metadata"]["title"], "销售报告");
+        notebook["cells"].as_array().unwrap().iter().map(|cell| cell["source"].to_string()).collect::<String>()
+    };
+    let waiting = sources(&read(&home, "s.ipynb"));
+    assert!(
+        waiting.contains("读取数据") && !waiting.contains("结论"),
+        "it is written before the person answers: {waiting}"
+    );
+    let resumed = home.finish(["sessions", "resume", "s", "--notebook", "s.ipynb"], "好\n");
+    assert_eq!(resumed.code, Some(0), "{}", resumed.err);
+    assert!(sources(&read(&home, "s.ipynb")).contains("这是结论"));
+    assert!(resumed.out.contains("这是结论\n"), "{}", resumed.out);
+    let asked = home.finish(["sessions", "export", "s", "--format", "ipynb"], "");
+    assert_eq!(asked.out, read(&home, "s.ipynb"), "what is kept up to date is what is exported");
+}

@@ -88,7 +88,10 @@ mod tests {
                 "[a](JaVaScRiPt:alert(1)) [b](//x) [c](data:text/html,x) [d](file:///x) [e](a.html)",
                 "<p>a b c d e</p>\n",
             ),
-            ("[a](https://x/?a=1&b=\"2\" \"t'\")", "<p>[a](https://x/?a=1&amp;b=&quot;2&quot; &quot;t'&quot;)</p>\n"),
+            (
+                "[a](https://x/?a=1&b=\"2\" \"t'\")",
+                "<p><a href=\"https://x/?a=1&amp;b=&quot;2&quot;\" title=\"t&#39;\" rel=\"noopener noreferrer\">a</a></p>\n",
+            ),
             (
                 "[a](https://x \"t'\")",
                 "<p><a href=\"https://x\" title=\"t&#39;\" rel=\"noopener noreferrer\">a</a></p>\n",
