@@ -44,7 +44,7 @@ pub async fn doctor(request: &DoctorRequest, environment: &Environment) -> Vec<F
             found.extend(configuration::models(&project, environment));
             found.extend(asked(request, &project, environment).await);
             found.extend(prompts::schemes(&project));
-            found.extend(kernels::allowed(&project));
+            found.extend(kernels::allowed(&project, environment));
         }
         None => found.push(Finding::note("models", "what models there are is not known while it cannot be read")),
     }

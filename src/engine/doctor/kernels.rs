@@ -43,8 +43,8 @@ pub(crate) fn kernels(environment: &Environment) -> Vec<Finding> {
 }
 
 /// Whether the scripts of the project may run code; nothing where nobody asked for it.
-pub(crate) fn allowed(project: &Project) -> Option<Finding> {
-    let permits = permits(project);
+pub(crate) fn allowed(project: &Project, environment: &Environment) -> Option<Finding> {
+    let permits = permits(project, environment);
     if permits.allowed.contains("exec") {
         return Some(Finding::ok("exec", "scripts of this project may run code in a kernel"));
     }
