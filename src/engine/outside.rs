@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::effects::permits::Permits;
+use crate::engine::behavior_servers::ConfiguredServers;
 use crate::engine::config::secrets::is_secret;
 use crate::engine::environment::Environment;
 use crate::engine::error::EngineError;
@@ -37,8 +38,8 @@ pub fn outside(project: &Project, environment: &Environment) -> Outside {
         variables: environment.without(|name| is_hidden(name, project)),
         refused,
     };
-    // The registry of behavior servers comes in here.
-    Outside { permits: Arc::new(permits), kernel: kernel(place), ..Outside::default() }
+    let servers = Arc::new(ConfiguredServers::new(project, environment));
+    Outside { permits: Arc::new(permits), kernel: kernel(place), servers, ..Outside::default() }
 }
 
 #[cfg(feature = "jupyter")]
