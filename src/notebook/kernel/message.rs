@@ -68,7 +68,8 @@ impl Identity {
             "msg_id": id,
             "username": "bcc-script",
             "session": self.session,
-            "date": jiff::Timestamp::now().to_string(),
+            // The protocol wants one, and no kernel looks at it: the clock stays with the engine.
+            "date": "1970-01-01T00:00:00Z",
             "msg_type": kind,
             "version": "5.3",
         });
