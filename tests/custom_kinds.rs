@@ -68,7 +68,7 @@ fn set(finished: &Finished) -> Value {
 
 fn outcome(finished: &Finished, action: &str) -> Value {
     let of = |event: &Value| event["type"] == "outcome" && event["location"]["action_id"] == action;
-    finished.events().into_iter().filter(of).next_back().unwrap_or_else(|| panic!("no outcome: {finished:?}"))
+    finished.events().into_iter().rfind(of).unwrap_or_else(|| panic!("no outcome: {finished:?}"))
 }
 
 fn failure(finished: &Finished, action: &str) -> (Value, Value) {

@@ -93,7 +93,7 @@ mod tests {
 
     #[test]
     fn a_name_is_kept_once() {
-        assert!(std::ptr::eq(kept("tidy_up"), kept(&"tidy_up".to_owned())));
+        assert!(std::ptr::eq(kept("tidy_up"), kept(&String::from("tidy_up"))));
     }
 
     #[test]

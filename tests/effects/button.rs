@@ -179,6 +179,7 @@ pub(crate) fn program(session: &Value) -> Arc<Program> {
         reply_schemas: &BTreeMap::new(),
         library: &Library::of_files(&[]),
         models: None,
+        custom: &BTreeMap::new(),
     };
     let (program, found) = check(&file, parse(&file), &against);
     Arc::new(program.unwrap_or_else(|| {

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 /// The Python that the tests' kernels run in: `BCC_TEST_PYTHON`, else that of `.ci/kernel/run`, else `python3` when it has
 /// ipykernel. Where there is none, says so and gives none, unless `BCC_REQUIRE_KERNEL` is set: then it panics.
+#[allow(clippy::print_stderr)] // said where there is no kernel
 pub fn kernel_python() -> Option<PathBuf> {
     let given = std::env::var_os("BCC_TEST_PYTHON").filter(|given| !given.is_empty()).map(PathBuf::from);
     let made = Path::new(env!("CARGO_MANIFEST_DIR")).join("target").join("jupyter").join("bin").join("python");

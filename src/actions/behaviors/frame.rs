@@ -82,6 +82,7 @@ pub struct Current {
 /// An action that takes several turns.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[allow(clippy::large_enum_variant)] // there is one of it at a time, in a frame
 pub enum UnderWay {
     /// Code runs.
     Code(Box<Running>),

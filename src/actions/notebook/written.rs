@@ -280,7 +280,7 @@ impl<'r, 'f> Reading<'r, 'f> {
                 self.fields.name_alone(name, "id", &id.text, item.span);
                 continue;
             }
-            parts.extend(self.inner(item, format!("a {what} of `{name}`"), |inner| read(inner)));
+            parts.extend(self.inner(item, format!("a {what} of `{name}`"), read));
         }
         self.put(name, Some(Part::List(parts)));
     }

@@ -42,6 +42,7 @@ pub struct Replacing {
 }
 
 #[derive(Debug)]
+#[allow(clippy::large_enum_variant)] // one lives as long as one file is written
 enum Into {
     /// What is no file gets the bytes as they come.
     Itself(File),

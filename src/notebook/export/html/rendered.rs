@@ -67,7 +67,7 @@ fn opened(address: &str, title: &str) -> String {
 
 fn is_link(address: &str) -> bool {
     let begins = |scheme: &&str| address.get(..scheme.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(scheme));
-    SCHEMES.iter().any(|scheme| begins(&scheme))
+    SCHEMES.iter().any(begins)
 }
 
 #[cfg(test)]
