@@ -8,12 +8,13 @@ use crate::archive::error::ArchiveError;
 use crate::archive::rows::SessionRow;
 use crate::archive::sqlite::open::open;
 use crate::engine::clock::{FixedClock, SystemClock, now};
+use crate::engine::config::kinds::kinds;
 use crate::engine::environment::Environment;
 use crate::engine::error::EngineError;
 use crate::engine::given::given;
 use crate::engine::loaded::Loaded;
 use crate::engine::models::shared::Shared;
-use crate::engine::outside::{outside, permitted};
+use crate::engine::outside::{outside, permitted, without_commands};
 use crate::engine::pin::{Pinned, sha256};
 use crate::engine::project::{Project, absolute};
 use crate::engine::recheck::PinnedScript;
@@ -162,7 +163,10 @@ impl Engine {
                 return self.resume_same(row, &program, &pinned, request, observer).await;
             }
         }
+        let outside = outside(&self.project, &self.environment);
+        permitted(&program, &outside)?;
         let settings = Settings {
+            commands: outside.permits.may("command").is_ok(),
             project: Some(self.project.directory.to_string_lossy().into_owned()),
             model: None,
             replay: request.replay.as_ref().map(|replay| replay.file.to_string_lossy().into_owned()),
@@ -171,8 +175,6 @@ impl Engine {
             seed: request.seed,
             clock: request.clock.clone(),
         };
-        let outside = outside(&self.project, &self.environment);
-        permitted(&program, &outside)?;
         let variables = given(&program, request.variables_file.as_deref(), &request.variables)?;
         let asked = Asked { model: request.model.as_deref(), stored: None, replay: request.replay.as_ref() };
         let voices = voices(&self.project, &self.environment, &self.shared, asked, program.model.as_deref())?;
@@ -262,7 +264,10 @@ impl Engine {
         let (program, diagnostics) = pinned.check(parse(&pinned.script))?;
         let program = Arc::new(program.ok_or(EngineError::Invalid(diagnostics))?);
         let project = self.project_of(&settings)?;
-        let outside = outside(&project, &self.environment);
+        let mut outside = outside(&project, &self.environment);
+        if !settings.commands && pinned.kinds != kinds(&project.config) {
+            outside = without_commands(outside);
+        }
         permitted(&program, &outside)?;
         // What is asked for now wins over what the session was started with.
         let model = request.model.as_deref();

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::effects::permits::Permits;
 use crate::engine::behavior_servers::ConfiguredServers;
-use crate::engine::config::secrets::is_secret;
+use crate::engine::config::secrets::user_of;
 use crate::engine::config::values::Given;
 use crate::engine::environment::Environment;
 use crate::engine::error::EngineError;
@@ -23,7 +23,7 @@ pub const ALLOWABLE: [&str; 2] = ["exec", "command"];
 pub fn permits(project: &Project, environment: &Environment) -> Permits {
     let named: BTreeSet<String> = project.config.project.allow.iter().cloned().collect();
     let (allowed, untrusted) = if project.trusted { (named, BTreeSet::new()) } else { (BTreeSet::new(), named) };
-    let hidden = environment.names().filter(|name| is_hidden(name, project)).map(str::to_owned).collect();
+    let hidden = environment.names().filter(|name| is_hidden(name, project, environment)).map(str::to_owned).collect();
     Permits { directory: project.directory.clone(), allowed, untrusted, hidden }
 }
 
@@ -37,11 +37,19 @@ pub fn outside(project: &Project, environment: &Environment) -> Outside {
     });
     let place = Place {
         directory: project.directory.clone(),
-        variables: environment.without(|name| is_hidden(name, project)),
+        variables: environment.without(|name| is_hidden(name, project, environment)),
         refused,
     };
     let servers = Arc::new(ConfiguredServers::new(project, environment));
     Outside { permits: Arc::new(permits), kernel: kernel(place), servers, ..Outside::default() }
+}
+
+/// The same without commands: for a session whose kinds nobody has trusted. It began when they were not allowed, and those of the
+/// project that are allowed now are others.
+pub fn without_commands(outside: Outside) -> Outside {
+    let mut permits = (*outside.permits).clone();
+    permits.allowed.remove("command");
+    Outside { permits: Arc::new(permits), ..outside }
 }
 
 #[cfg(feature = "jupyter")]
@@ -79,12 +87,49 @@ pub fn permitted(program: &Program, outside: &Outside) -> Result<(), EngineError
     Ok(())
 }
 
-/// Whether a variable of the environment is kept from what scripts run: whatever models are asked with, and whatever is called
+/// Whether a variable of the environment is kept from what scripts run: whatever models and behavior servers are asked with, and whatever is called
 /// like a secret.
-pub fn is_hidden(name: &str, project: &Project) -> bool {
+pub fn is_hidden(name: &str, project: &Project, environment: &Environment) -> bool {
     let given = |given: &Given| matches!(given, Given::Env(variable) if variable == name);
     let named = project.config.models.values().any(|table| {
         table.api_key_env.as_deref() == Some(name) || table.headers.values().chain(&table.proxy).any(given)
     });
-    named || is_secret(name)
+    let tokens = project.config.behavior_servers.values();
+    let token = tokens.filter_map(|table| table.token_env.as_deref()).any(|variable| variable == name);
+    let has_user = environment.get(name).is_some_and(|value| user_of(value).is_some());
+    named || token || has_user || is_called_like_a_secret(name)
+}
+
+/// Whether a variable of the environment is called like one that holds a secret. Other than in a configuration, one that names a
+/// file is hidden, too.
+fn is_called_like_a_secret(name: &str) -> bool {
+    const PARTS: [&str; 8] = ["KEY", "TOKEN", "SECRET", "PASSW", "CREDENTIAL", "COOKIE", "WEBHOOK", "AUTH"];
+    const ENDS: [&str; 4] = ["_PAT", "_PWD", "_DSN", "_PASS"];
+    let name = name.to_uppercase();
+    PARTS.iter().any(|part| name.contains(part)) || ENDS.iter().any(|end| name.ends_with(end))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::engine::outside::is_called_like_a_secret;
+
+    #[test]
+    fn variables_that_are_called_like_secrets_are_known_and_those_that_programs_need_are_not_among_them() {
+        for name in [
+            "OPENAI_API_KEY",
+            "MAXMIND_LICENSE_KEY",
+            "gh_token",
+            "SSH_AUTH_SOCK",
+            "GH_PAT",
+            "DB_PWD",
+            "KEY_FILE",
+            "SENTRY_DSN",
+        ] {
+            assert!(is_called_like_a_secret(name), "{name}");
+        }
+        for name in ["PATH", "HOME", "PWD", "OLDPWD", "PYTHONPATH", "LD_LIBRARY_PATH", "VIRTUAL_ENV", "LANG", "TMPDIR"]
+        {
+            assert!(!is_called_like_a_secret(name), "{name}");
+        }
+    }
 }

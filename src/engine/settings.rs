@@ -23,4 +23,7 @@ pub struct Settings {
     pub seed: Option<u64>,
     /// Where the clock started, when it was told to (RFC 3339).
     pub clock: Option<String>,
+    /// Whether commands were allowed when it began, and so the kinds of the project that it is pinned to were trusted.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub commands: bool,
 }

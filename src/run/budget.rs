@@ -82,6 +82,12 @@ impl Session {
             self.head.overdrawn = inserted;
             return true;
         }
+        // What was announced and not begun is announced anew by the turn that there is a budget for.
+        let due =
+            self.frames.get(&key).and_then(|frame| frame.effect.as_ref()).is_some_and(|open| self.is_due(&open.id));
+        if due {
+            self.close_with(&key, &place, "not begun", draft);
+        }
         self.status = Status::Stopped;
         let told: Vec<String> = reached.iter().map(|spent| spent.told()).collect();
         let larger = self.larger_budget().unwrap_or_default();

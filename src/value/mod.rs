@@ -2,5 +2,6 @@
 
 pub mod compare;
 pub mod declared;
+pub mod depth;
 pub mod mask;
 pub mod scopes;

@@ -73,7 +73,7 @@ impl Loop {
         let mut current = Current {
             id: state.location.behavior_id.clone().unwrap_or_default(),
             iteration: state.location.behavior_iteration,
-            step: step.map(|there| format!("{}/{}", there.stage, there.step)).unwrap_or_default(),
+            began_in: step,
             ..Current::default()
         };
         if let Some(around) = came.around
@@ -275,6 +275,9 @@ impl Current {
         self.target = target;
         self.actions.extend(actions);
         self.around = without_actions(around);
+        if self.around.to_string().len() > MOST_KEPT {
+            return Err(format!("what stands around its actions is larger than {MOST_KEPT} bytes"));
+        }
         Ok(())
     }
 }

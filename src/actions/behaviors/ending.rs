@@ -109,10 +109,12 @@ impl Loop {
                 Err(refusal) => turn.warn("bad-plan", format!("a plan was not taken: {}", refusal.message), None),
             }
         }
+        // An action may have completed the step; another plan that takes its place now completes nothing.
+        let completed = |there: &There| state.location.completed_steps.contains(&there.step);
+        let completed = current.began_in.as_ref().is_some_and(completed) && plan::here(&state) != current.began_in;
         state.end_behavior(&at);
-        let began_in = current.step.split_once('/');
-        let moved_on = plan::here(&state).is_none_or(|here| began_in != Some((&here.stage, &here.step)));
-        let verdict = verdict(&current, judged.as_ref(), &said, moved_on);
+        let moved_on = plan::here(&state) != current.began_in;
+        let verdict = verdict(&current, judged.as_ref(), &said, completed);
         let goes_on = judgement.and_then(|judgement| judgement.continue_behaviors).or(said.continue_behaviors);
         let wanted = judgement.filter(|judgement| moves(judgement)).unwrap_or(&said);
         let then = self.then(turn, &mut state, &frame, (wanted, &verdict, goes_on, moved_on), &at);
@@ -242,7 +244,7 @@ fn moves(transition: &Transition) -> bool {
 }
 
 /// Reflection decides, else the transition; `metadata` never does. An action that ended the step counts as a transition that says so.
-fn verdict(current: &Current, judged: Option<&Reflection>, said: &Transition, moved_on: bool) -> Verdict {
+fn verdict(current: &Current, judged: Option<&Reflection>, said: &Transition, completed: bool) -> Verdict {
     if current.cut_short {
         return Verdict { achieved: false, by: "interrupted", why: "the behavior was cut short".to_owned() };
     }
@@ -255,7 +257,7 @@ fn verdict(current: &Current, judged: Option<&Reflection>, said: &Transition, mo
     }
     match said.target_achieved {
         Some(achieved) => Verdict { achieved, by: "transition", why: said.reason.clone() },
-        None if moved_on => {
+        None if completed => {
             Verdict { achieved: true, by: "transition", why: "an action completed the step".to_owned() }
         }
         None => Verdict { achieved: false, by: "nobody", why: said.reason.clone() },

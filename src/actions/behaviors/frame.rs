@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::actions::behaviors::plan::There;
 use crate::actions::notebook::custom::Progress;
 use crate::actions::notebook::perform::Running;
 use crate::notebook::protocol::feedback::Feedback;
@@ -56,8 +57,9 @@ pub struct Current {
     pub iteration: u32,
     /// What it is for, as the source says.
     pub target: String,
-    /// The step that it began in, as `stage/step`.
-    pub step: String,
+    /// The step that it began in, when the session was in one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub began_in: Option<There>,
     /// The name under which the rest of its actions arrives; none when all of them stand in `actions`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub arriving: Option<String>,

@@ -15,6 +15,7 @@ use crate::program::exchange::Ask;
 use crate::program::turn::Turn;
 use crate::prompt::names::Names;
 use crate::reply::shape::ReplyShape;
+use crate::value::depth::{MOST_LEVELS, deeper_than};
 
 /// The names of actions that a model is not offered: they take code to mean something, or move what the loop itself moves.
 const NOT_OFFERED: [&str; 3] = ["end_phase", "next_event", "update_workflow"];
@@ -138,11 +139,16 @@ impl Loop {
             })
             .await?;
         Ok(match exchange.reading {
+            // It is kept in a frame, which must be read again.
+            Ok(reply) if deeper_than(&Value::Object(reply.came.clone()), MOST_LEVELS) => {
+                Err("it is nested too deep".to_owned())
+            }
             // The older names are read, too, so what counts is what came and not what it was bent to.
             Ok(reply) => Ok(Value::Object(reply.came)),
             // A list of actions alone is no object, and a behavior all the same.
             Err(_) if name == BEHAVIOR => {
                 let list = serde_json::from_str::<Value>(exchange.raw.trim()).ok().filter(Value::is_array);
+                let list = list.filter(|list| !deeper_than(list, MOST_LEVELS));
                 list.ok_or_else(|| "no JSON object can be read in it".to_owned())
             }
             Err(_) => Err("no JSON object can be read in it".to_owned()),

@@ -1,11 +1,13 @@
 //! Where a loop goes on: which step of the plan is meant, and whether the script itself goes on there.
 
+use serde::{Deserialize, Serialize};
+
 use crate::notebook::apply::Refusal;
 use crate::notebook::state::State;
 use crate::program::program::Program;
 
 /// A step of the plan.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct There {
     /// Its stage.
     pub stage: String,

@@ -16,6 +16,9 @@ use crate::effects::behavior_server::pieces::Pieces;
 use crate::effects::behavior_server::settings::{Endpoint, Form, Settings, is_local};
 use crate::effects::behaviors::{Arriving, BehaviorServer, Piece, ServerError};
 
+/// The most bytes of a judgement: it says yes or no, why, and what changes.
+const MOST_JUDGEMENT_BYTES: usize = 1024 * 1024;
+
 /// The longest `Retry-After` that is waited for.
 const LONGEST_RETRY_AFTER: Duration = Duration::from_secs(60);
 
@@ -136,6 +139,9 @@ impl BehaviorServer for HttpServer {
         let mut whole = first.unwrap_or_default();
         while let Some(bytes) = body.next().await.map_err(told)? {
             whole.extend_from_slice(bytes.as_ref());
+            if whole.len() > MOST_JUDGEMENT_BYTES {
+                return Err(told(Fault::Flood(MOST_JUDGEMENT_BYTES)));
+            }
         }
         judgement(&whole).map_err(told)
     }

@@ -3,12 +3,19 @@
 use serde_json::{Map, Value, json};
 
 use crate::notebook::kernel::message::Received;
+use crate::value::depth::{MOST_LEVELS, deeper_than};
 
 /// So many bytes of outputs are kept of one cell.
 pub(crate) const MOST_OUTPUT_BYTES: usize = 1024 * 1024;
 
 /// So many outputs are kept of one cell; streams of one name that follow each other are one.
 pub(crate) const MOST_OUTPUTS: usize = 1_000;
+
+/// The most errors of a cell: a cell ends with its first, and code that sends more says nothing new.
+const MOST_ERRORS: usize = 10;
+
+/// The most bytes of what stands beside the data of an output.
+const MOST_METADATA_BYTES: usize = 16 * 1024;
 
 /// So many bytes of an error are kept, even when there is no room for other outputs any more.
 const MOST_ERROR_BYTES: usize = 64 * 1024;
@@ -19,6 +26,8 @@ pub(crate) struct Outputs {
     kept: Vec<Output>,
     left_out: u64,
     clear_first: bool,
+    /// How many errors there are; one cell mostly has one.
+    errors: usize,
 }
 
 #[derive(Debug)]
@@ -51,8 +60,8 @@ impl Outputs {
             "stream" => self.stream(&content),
             "display_data" => self.display(&mut content, None),
             "execute_result" => {
-                let count = content.remove("execution_count").unwrap_or_default();
-                self.display(&mut content, Some(count));
+                let count = content.get("execution_count").and_then(Value::as_u64);
+                self.display(&mut content, Some(Value::from(count)));
             }
             "update_display_data" => self.update(&mut content),
             "error" => self.error(&content),
@@ -167,9 +176,10 @@ impl Outputs {
 
     fn error(&mut self, content: &Map<String, Value>) {
         self.clear_if_asked();
-        if self.kept.iter().filter(|output| output.bytes == 0).count() >= MOST_OUTPUTS {
-            return;
+        if self.errors >= MOST_ERRORS {
+            return self.leave_out(content.values().map(|value| value.to_string().len()).sum());
         }
+        self.errors += 1;
         let text = |name: &str| content.get(name).and_then(Value::as_str).unwrap_or_default();
         let (name, said) = (cut(text("ename"), 200), cut(text("evalue"), MOST_ERROR_BYTES / 4));
         self.leave_out(text("ename").len() - name.len() + text("evalue").len() - said.len());
@@ -205,7 +215,14 @@ fn bundle(content: &mut Map<String, Value>) -> (Map<String, Value>, Map<String, 
         Some(Value::Object(object)) => object,
         _ => Map::new(),
     };
-    (take("data"), take("metadata"))
+    let (mut data, mut metadata) = (take("data"), take("metadata"));
+    // A row that holds them must be read again, and what is beside the data is small or nothing.
+    data.retain(|_, value| !deeper_than(value, MOST_LEVELS));
+    metadata.retain(|_, value| !deeper_than(value, MOST_LEVELS));
+    if metadata.iter().map(|(name, value)| name.len() + value.to_string().len()).sum::<usize>() > MOST_METADATA_BYTES {
+        metadata.clear();
+    }
+    (data, metadata)
 }
 
 /// As much of a bundle as there is room for: all of it, else its plain text; how large that is, and how much is missing.

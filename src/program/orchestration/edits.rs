@@ -5,6 +5,7 @@ use serde_json::{Map, Value};
 use crate::program::orchestration::plan::{Change, Cursor, OrchestrationPlan, Position, Refused};
 use crate::script::fields::shortened;
 use crate::script::older::{is_older_output, todays_spelling};
+use crate::value::depth::deeper_than;
 
 /// The condition of an action that a plan skips. The action stays in the list, so that whatever names it stays right.
 pub const NEVER: &str = "false";
@@ -340,14 +341,5 @@ fn ids_within<'a>(value: &'a Value, ids: &mut Vec<&'a str>) {
         }
         Value::Array(items) => items.iter().for_each(|item| ids_within(item, ids)),
         _ => {}
-    }
-}
-
-fn deeper_than(value: &Value, most: usize) -> bool {
-    let inner = |item: &Value| most == 0 || deeper_than(item, most - 1);
-    match value {
-        Value::Object(fields) => fields.values().any(inner),
-        Value::Array(items) => items.iter().any(inner),
-        _ => false,
     }
 }
