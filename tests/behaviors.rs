@@ -8,6 +8,8 @@ mod bad_servers;
 mod behaving;
 #[path = "support/behavior_process.rs"]
 mod behavior_process;
+#[path = "behaviors/joints.rs"]
+mod joints;
 #[path = "support/mortal.rs"]
 mod mortal;
 #[path = "support/process.rs"]

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::actions::behaviors::asking::{Answered, Came};
+use crate::actions::behaviors::asking::{Answered, Came, masker};
 use crate::actions::behaviors::config::{Asked, BEHAVIOR, Loop, REFLECTION};
 use crate::actions::behaviors::frame::{Current, Frame};
 use crate::actions::behaviors::plan;
@@ -15,6 +15,7 @@ use crate::program::exchange::Ask;
 use crate::program::turn::Turn;
 use crate::prompt::names::Names;
 use crate::reply::shape::ReplyShape;
+use crate::value::mask::Masker;
 
 /// The names of actions that a model is not offered: they take code to mean something, or move what the loop itself moves.
 const NOT_OFFERED: [&str; 3] = ["end_phase", "next_event", "update_workflow"];
@@ -99,8 +100,13 @@ impl Loop {
         let mut names = turn.names(self.max_behaviors);
         names.give_text("observation", seen.to_string());
         names.give_text("target", target);
-        names.give("todo_list", json!(state.todo_list));
-        let feedback = feedback.and_then(|feedback| serde_json::to_string(feedback).ok());
+        let masker = masker(turn);
+        names.give("todo_list", json!(hidden(&state.todo_list, &masker)));
+        let feedback = feedback.map(|feedback| Feedback {
+            last_action_result: masker.text(&feedback.last_action_result),
+            ..feedback.clone()
+        });
+        let feedback = feedback.and_then(|feedback| serde_json::to_string(&feedback).ok());
         names.give_text("feedback", feedback.unwrap_or_default());
         for name in ["tone", "exit"] {
             names.give_text(name, "");
@@ -148,6 +154,11 @@ impl Loop {
             Err(_) => Err("no JSON object can be read in it".to_owned()),
         })
     }
+}
+
+/// The todo list as a source may see it.
+fn hidden(todo_list: &[String], masker: &Masker) -> Vec<String> {
+    todo_list.iter().map(|item| masker.text(item)).collect()
 }
 
 /// The names of the actions that a model may use.
