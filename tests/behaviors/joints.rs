@@ -44,9 +44,13 @@ async fn an_id_that_is_taken_is_a_failure_that_is_counted_and_never_the_end_of_a
 async fn what_the_reader_of_actions_passes_over_is_told() {
     let running_text = json!({ "action": "add", "content": "words", "metadata": { "should_execute": true } });
     let behaviors = json!({ "a#1": { "actions": [running_text, text("more")] }, "*": done() });
-    let ran =
-        run(&program("server: s, reflection: 'off', max_behaviors: 1"), &world(behaviors, json!({})), &nobody(), Death::Never)
-            .await;
+    let ran = run(
+        &program("server: s, reflection: 'off', max_behaviors: 1"),
+        &world(behaviors, json!({})),
+        &nobody(),
+        Death::Never,
+    )
+    .await;
     assert_eq!((ran.pause, &ran.contents[..]), (Pause::Completed, &["words".to_owned(), "more".to_owned()][..]));
     assert_eq!(ran.codes(), ["action-passed-over"]);
     let told = ran.events("warning")[0]["message"].as_str().unwrap();
@@ -82,7 +86,8 @@ async fn a_sensitive_value_stays_hidden_after_its_variable_holds_another() {
 
 #[tokio::test]
 async fn code_that_was_interrupted_and_is_to_fail_ends_the_loop_with_an_error() {
-    let code = json!({ "action": "add", "content_type": "code", "content": "x = 1", "metadata": { "should_execute": true } });
+    let code =
+        json!({ "action": "add", "content_type": "code", "content": "x = 1", "metadata": { "should_execute": true } });
     let behaviors = json!({ "a#1": { "actions": [text("before"), code, text("never")] }, "*": done() });
     let script = script("server: s").replace("action_id: loop_a,", "action_id: loop_a, on_interrupted: fail,");
     let program = stage::checked(&script, Path::new(env!("CARGO_MANIFEST_DIR")));
@@ -99,7 +104,8 @@ async fn code_that_was_interrupted_and_is_to_fail_ends_the_loop_with_an_error() 
 #[tokio::test]
 async fn a_move_of_a_loop_says_who_moved_the_session() {
     let behaviors = json!({ "a#1": { "actions": [], "transition": { "next_step_id": "c" } } });
-    let ran = run(&program("server: s, reflection: 'off'"), &world(behaviors, json!({})), &nobody(), Death::Never).await;
+    let ran =
+        run(&program("server: s, reflection: 'off'"), &world(behaviors, json!({})), &nobody(), Death::Never).await;
     assert_eq!((ran.pause, ran.topics()), (Pause::Completed, vec!["a", "c"]));
     let routed = ran.events("routed");
     assert_eq!(routed[0]["why"], "the behavior server `s` moves the session there");

@@ -143,17 +143,40 @@ impl Loop {
                 reask: asked.reask,
             })
             .await?;
+        // A list of actions alone is no object, and a behavior all the same. It is looked for first: whoever looks for an object
+        // finds the first action in it.
+        if name == BEHAVIOR {
+            if let Some(list) = list_in(&exchange.raw) {
+                return Ok(Ok(list));
+            }
+            if begins_with_list(&exchange.raw) {
+                return Ok(Err("it begins with a list of actions that cannot be read".to_owned()));
+            }
+        }
         Ok(match exchange.reading {
             // The older names are read, too, so what counts is what came and not what it was bent to.
             Ok(reply) => Ok(Value::Object(reply.came)),
-            // A list of actions alone is no object, and a behavior all the same.
-            Err(_) if name == BEHAVIOR => {
-                let list = serde_json::from_str::<Value>(exchange.raw.trim()).ok().filter(Value::is_array);
-                list.ok_or_else(|| "no JSON object can be read in it".to_owned())
-            }
             Err(_) => Err("no JSON object can be read in it".to_owned()),
         })
     }
+}
+
+/// The list of actions in a reply that holds no object around it, whatever words or fences stand beside it.
+fn list_in(raw: &str) -> Option<Value> {
+    let begin = raw.find('[')?;
+    if raw.find('{').is_some_and(|object| object < begin) {
+        return None;
+    }
+    let list: Value = serde_json::from_str(raw.get(begin..=raw.rfind(']')?)?).ok()?;
+    let actions = list.as_array().is_some_and(|items| !items.is_empty() && items.iter().all(Value::is_object));
+    actions.then_some(list)
+}
+
+/// Whether a reply is a list, fenced or not, as far as it goes.
+fn begins_with_list(raw: &str) -> bool {
+    let raw = raw.trim_start();
+    let inside = raw.strip_prefix("```").map(|fenced| fenced.trim_start_matches(char::is_alphanumeric).trim_start());
+    inside.unwrap_or(raw).starts_with('[')
 }
 
 /// The todo list as a source may see it.
@@ -166,4 +189,28 @@ fn offered(turn: &Turn<'_>) -> Vec<String> {
     let may_run = turn.services.outside.kernel.permitted().is_ok();
     let own = NAMES.into_iter().filter(|name| !NOT_OFFERED.contains(name) && (may_run || *name != "exec"));
     own.map(str::to_owned).chain(turn.program.custom.keys().cloned()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_of_actions_is_found_whole_or_not_at_all() {
+        let table = [
+            ("[{\"a\": 1}, {\"b\": [2]}]", Some(2), true),
+            ("```json\n[{\"a\": 1},\n{\"b\": 2}]\n```", Some(2), true),
+            ("Here they are:\n[{\"a\": 1}]", Some(1), false),
+            ("[{\"a\": 1}, {\"b\":", None, true),
+            ("```\n[{\"a\": 1},]\n```", None, true),
+            ("{\"actions\": [{\"a\": 1}]}", None, false),
+            ("As in [1], {\"actions\": []}", None, false),
+            ("[]", None, true),
+            ("no list", None, false),
+        ];
+        for (raw, count, begins) in table {
+            let found = list_in(raw).map(|list| list.as_array().unwrap().len());
+            assert_eq!((found, begins_with_list(raw)), (count, begins), "{raw}");
+        }
+    }
 }
