@@ -8,6 +8,8 @@ mod bad_servers;
 mod behaving;
 #[path = "support/behavior_process.rs"]
 mod behavior_process;
+#[path = "behaviors/joints.rs"]
+mod joints;
 #[path = "support/mortal.rs"]
 mod mortal;
 #[path = "support/process.rs"]
@@ -439,7 +441,10 @@ async fn a_model_is_a_source_and_is_asked_for_its_judgement() {
         ("behavior 1", one),
         ("reflection 1", r#"{"target_achieved": false, "reason": "not yet"}"#),
         // A list of actions alone is a behavior, too.
-        ("behavior 2", r#"[{"action": "add", "content": "the rest"}]"#),
+        (
+            "behavior 2",
+            "```json\n[{\"action\": \"add\", \"content\": \"the rest\"},\n {\"type\": \"add\", \"content\": \"and more\"}]\n```",
+        ),
         ("reflection 2", r#"{"target_achieved": true, "reason": "now"}"#),
     ]);
     let script = script("target: 'a report on {{ file }}', todo_list: [Data, 'of {{ file }}']")
@@ -448,7 +453,7 @@ async fn a_model_is_a_source_and_is_asked_for_its_judgement() {
     for death in [Death::Never, Death::Before, Death::After] {
         let ran = run(&program, &world(json!({}), json!({})), &models, death).await;
         assert_eq!(ran.pause, Pause::Completed);
-        assert_eq!(ran.contents, ["### Data", "the rest"]);
+        assert_eq!(ran.contents, ["### Data", "the rest", "and more"]);
         assert_eq!(ran.behaviors(), ["behavior_001 1 false reflection", "behavior_002 2 true reflection"]);
         assert_eq!(ran.state.todo_list, ["of housing.csv"]);
         assert_eq!(ran.events("behavior")[0]["why"], "not yet");

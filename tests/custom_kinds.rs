@@ -3,6 +3,8 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, missing_docs)]
 
+#[path = "custom_kinds/in_loops.rs"]
+mod in_loops;
 #[path = "support/process.rs"]
 mod process;
 

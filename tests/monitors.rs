@@ -21,6 +21,7 @@ use bcc_script::program::place::Place;
 use bcc_script::program::recent::Recent;
 use bcc_script::program::services::Services;
 use bcc_script::program::turn::{Lent, Turn};
+use bcc_script::value::mask::Masker;
 use bcc_script::value::scopes::Scopes;
 use serde_json::{Map, Value, json};
 
@@ -307,6 +308,7 @@ async fn advised(project: &Path, action: usize, advice: Option<&str>) -> (String
         last_seq: 0,
         notebook: &notebook,
         shelf: &EmptyShelf,
+        masker: &Masker::default(),
         effect: None,
         effect_is_due: false,
         on_interrupted: topic.steps[action].on_interrupted,

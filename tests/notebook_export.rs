@@ -227,7 +227,9 @@ fn a_kept_session_is_exported_in_every_form_and_its_sensitive_values_in_none() {
         assert_eq!(read(&home, &format!("out.{ending}")), format!("{}\n", by_format.trim_end()), "{ending}");
     }
     let shown = home.finish(["sessions", "show", "t"], "").out;
-    assert!(shown.contains("3 cells, 1 of them code; 1 ran, 0 of these failed\n\n- 关于***"), "{shown}");
+    let counts = "- notebook “*** report”: 3 cells, 1 of them code; 1 ran, 0 of these failed\n";
+    assert!(shown.contains(counts) && shown.contains("## Notebook\n\n- 关于***"), "{shown}");
+    assert_eq!(shown.matches("3 cells").count(), 1, "{shown}");
     assert!(exported(&home, &[]).starts_with("{\n  \"version\": 1"), "json is still what is written without a format");
 }
 

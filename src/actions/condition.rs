@@ -287,7 +287,9 @@ impl Action for Cases {
                 Flow::Enter(Block(block))
             }
             Consequence::Set(values) => Flow::done(Outcome { extracted_variables: assign(turn, values)?, ..outcome }),
-            Consequence::Goto(id) => Flow::Goto(Box::new(outcome), id.clone()),
+            Consequence::Goto(id) => {
+                Flow::Goto(Box::new(outcome), id.clone(), "the case that holds says so".to_owned())
+            }
         })
     }
 

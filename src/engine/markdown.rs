@@ -91,14 +91,19 @@ fn place(location: &Value) -> Vec<String> {
     phase.chain(way).collect()
 }
 
-/// How much the notebook holds; its cells are read with `--format ipynb`, or in the JSON of the export.
+/// How much the notebook holds, and what came of its code; its cells are read with `--format ipynb`, or in the JSON of the export.
 fn notebook(document: &mut String, export: &Value, language: Language) {
     let Some(notebook) = export.get("notebook") else { return };
     let cells = || list(notebook, "cells");
-    let code = cells().filter(|cell| cell.get("type") == Some(&Value::from("code"))).count().to_string();
-    let title = notebook.get("title").and_then(Value::as_str).map(|title| format!(": {title}")).unwrap_or_default();
-    let values = [("cells", &*cells().count().to_string()), ("code", &*code), ("title", &*title)];
-    let _ = writeln!(document, "{}", language.filled("- notebook{title}, {cells} cells, {code} of them code", &values));
+    let counted = |is: fn(&Value) -> bool| cells().filter(|cell| is(cell)).count().to_string();
+    let code = counted(|cell| cell.get("type") == Some(&Value::from("code")));
+    let ran = counted(|cell| cell.get("ended").is_some_and(Value::is_string));
+    let failed = counted(|cell| cell.get("ended").and_then(Value::as_str).is_some_and(|ended| ended != "ok"));
+    let title = notebook.get("title").and_then(Value::as_str).map(|title| format!(" “{title}”")).unwrap_or_default();
+    let cells = counted(|_| true);
+    let values = [("title", &*title), ("cells", &*cells), ("code", &*code), ("ran", &*ran), ("failed", &*failed)];
+    let told = "- notebook{title}: {cells} cells, {code} of them code; {ran} ran, {failed} of these failed";
+    let _ = writeln!(document, "{}", language.filled(told, &values));
 }
 
 /// What monitors advised.

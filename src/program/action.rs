@@ -106,8 +106,8 @@ pub enum Flow {
     /// It is not done, but something stands in its way, and a table has a route for that ([`Turn::routed`] said so). When
     /// the route leads back here, the action's next turn finds [`Turn::resumed`].
     Exit(Box<Outcome>),
-    /// It is done, and chose itself where the session goes on: at the topic or phase of this id.
-    Goto(Box<Outcome>, String),
+    /// It is done, and chose itself where the session goes on: at the topic or phase of this id, for this reason.
+    Goto(Box<Outcome>, String, String),
 }
 
 impl Flow {

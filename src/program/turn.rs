@@ -21,7 +21,7 @@ use crate::prompt::expr::parse::Expr;
 use crate::prompt::names::Names;
 use crate::prompt::text::Text;
 use crate::script::interrupted::OnInterrupted;
-use crate::value::mask::MASK;
+use crate::value::mask::{MASK, Masker};
 use crate::value::scopes::{Layer, Scope, Scopes, Stored};
 
 /// Names that the engine gives to every author text and expression.
@@ -84,6 +84,8 @@ pub struct Lent<'a> {
     pub notebook: &'a State,
     /// Where the cells of the notebook are.
     pub shelf: &'a dyn Shelf,
+    /// What hides every value that a sensitive variable of the session has or had, as committed.
+    pub masker: &'a Masker,
     /// The outside effect of this action that was announced and is not closed.
     pub effect: Option<&'a OpenEffect>,
     /// Whether this turn is the one that `effect` was announced for. When it is not, nobody knows how far the effect came: the

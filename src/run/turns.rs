@@ -121,6 +121,7 @@ impl Session {
             last_seq: self.last_seq,
             notebook: &self.notebook,
             shelf: &self.shelf,
+            masker: &self.masker,
             effect: frame.effect.as_ref(),
             effect_is_due: frame.effect.as_ref().is_some_and(|effect| self.is_due(&effect.id)),
             on_interrupted: position.step.on_interrupted,
@@ -291,7 +292,7 @@ impl Session {
                 }
             }
             Flow::Done(outcome) | Flow::Exit(outcome) => self.ended(program, here, *outcome, None, draft),
-            Flow::Goto(outcome, target) => self.gone(program, here, *outcome, target, draft),
+            Flow::Goto(outcome, target, why) => self.gone(program, here, *outcome, (target, why), draft),
         })
     }
 
@@ -389,6 +390,7 @@ impl Session {
             last_seq: self.last_seq,
             notebook: &self.notebook,
             shelf: &EmptyShelf,
+            masker: &self.masker,
             effect: None,
             effect_is_due: false,
             on_interrupted: position.step.on_interrupted,
@@ -438,7 +440,7 @@ impl Session {
         program: &Program,
         here: &Here<'_>,
         outcome: Outcome,
-        target: String,
+        (target, why): (String, String),
         draft: &mut Draft,
     ) -> Result<Then, Lost> {
         let Here { key, place, kind, .. } = here;
@@ -446,7 +448,6 @@ impl Session {
         draft.event(place, Event::Outcome { action_type: kind, outcome: Box::new(outcome) });
         let from = place.action_id.clone().unwrap_or_default();
         let go = Go::Goto(target);
-        let why = "the case that holds says so".into();
         draft.event(place, Event::Routed { reason, route: go.to_string(), from, why, table: None });
         self.go(program, key, &go, true, draft)?;
         self.settled(draft)

@@ -216,6 +216,26 @@ fn the_new_form_is_at_least_15_percent_smaller_on_every_fixture() {
 }
 
 #[test]
+fn the_older_and_the_newer_form_of_every_fixture_are_read_as_the_same() {
+    for (name, older) in fixtures() {
+        let was = read_observation(&older).unwrap();
+        let is = read_observation(&sent_of(&older, false)).unwrap();
+        assert!(is.notes.is_empty(), "{name}: {:?}", is.notes);
+        let (was, is) = (was.observed, is.observed);
+        assert_eq!(is.location, was.location, "{name}");
+        assert_eq!((&is.variables, &is.todo_list), (&was.variables, &was.todo_list), "{name}");
+        assert_eq!(is.section_progress, was.section_progress, "{name}");
+        assert_eq!((&is.title, is.cell_count), (&was.title, was.cell_count), "{name}");
+        let last = &was.cells[was.cells.len().saturating_sub(MOST_CELLS)..];
+        let content = |cells: &[Value]| -> Vec<Value> { cells.iter().map(|cell| cell["content"].clone()).collect() };
+        assert_eq!(content(&is.cells), content(last), "{name}");
+        // In ours, effects are words.
+        assert_eq!(is.effects.len(), was.effects.len(), "{name}");
+        assert_eq!(is.effects_history.len(), was.effects_history.len(), "{name}");
+    }
+}
+
+#[test]
 fn a_notebook_of_any_length_takes_at_most_the_window() {
     let cell = |number: u64| Cell {
         number,

@@ -169,10 +169,7 @@ impl Loop {
         };
         let older = server.is_some_and(BehaviorServer::older_form);
         let mut seen = if older { older_observation(&seen) } else { observation(&seen) };
-        let masker = masker(turn);
-        if !masker.is_empty() {
-            masker.value(&mut seen, &OWN);
-        }
+        masker(turn).value(&mut seen, &OWN);
         Ok(seen)
     }
 
@@ -200,14 +197,17 @@ impl Loop {
     }
 }
 
-/// What hides sensitive values wherever they stand in an observation.
-fn masker(turn: &Turn<'_>) -> Masker {
+/// What hides sensitive values wherever they stand in what a source is shown: those of the session, also such as were
+/// overwritten since, and those of this turn.
+pub fn masker(turn: &Turn<'_>) -> Masker {
+    let mut masker = turn.masker.clone();
     let work = turn.work();
     let sensitive = work.scopes.layers().flat_map(|layer| {
         let hidden = |name: &str| layer.declaration(name).is_some_and(|found| found.sensitive);
         layer.values().filter(move |(name, _)| hidden(name)).map(|(_, stored)| &stored.value)
     });
-    Masker::new(sensitive)
+    sensitive.for_each(|value| _ = masker.add(value));
+    masker
 }
 
 /// What came first of an answer.

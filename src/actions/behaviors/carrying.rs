@@ -7,9 +7,10 @@ use crate::actions::behaviors::frame::{Current, Frame, UnderWay};
 use crate::actions::notebook::custom::{Progress, Went, advance as advance_custom};
 use crate::actions::notebook::perform::{By, Done, How, Step, advance, start, tell};
 use crate::effects::behaviors::Piece;
-use crate::notebook::action::{Read, read};
+use crate::notebook::action::{Read, read_noting};
 use crate::notebook::protocol::feedback::Feedback;
 use crate::program::action::{ActionError, Flow};
+use crate::program::interrupted::given_up;
 use crate::program::outcome::Outcome;
 use crate::program::turn::Turn;
 use crate::script::fields::shortened;
@@ -105,10 +106,16 @@ impl Loop {
     ) -> Result<Option<Flow>, ActionError> {
         let how =
             How { by: self.by(), action_id: Some(format!("{}-{}", current.id, current.seen)), timeout: self.timeout };
-        match read(action) {
+        let mut notes = Vec::new();
+        let read = read_noting(action, &mut notes);
+        for note in notes {
+            let message = format!("an action of {} was passed over in part: {note}", self.source_in_words());
+            turn.warn("action-passed-over", message, Some("the rest of the action was carried out"));
+        }
+        match read {
             Ok(Read::Known(action)) => {
                 let step = start(turn, &action, how).await?;
-                Ok(taken(current, step))
+                taken(current, step)
             }
             Ok(Read::Other { name, fields }) if turn.program.custom.contains_key(&name) => {
                 let began = turn.services.clock.elapsed_ms();
@@ -140,7 +147,7 @@ impl Loop {
         match under_way {
             UnderWay::Code(running) => {
                 let step = advance(turn, *running).await?;
-                Ok(taken(current, step))
+                taken(current, step)
             }
             UnderWay::Custom { name, inputs, progress, began } => {
                 self.go_on_custom(turn, current, (name, inputs), progress, began).await
@@ -168,14 +175,15 @@ impl Loop {
                 current.under_way = Some(UnderWay::Custom { name, inputs, progress, began });
                 return Ok(Some(flow));
             }
+            // What was interrupted and is to fail ends the loop; any other failure is one of this action alone.
+            Ok(Went::Done(_)) if progress.given_up => return Err(given_up()),
             Ok(Went::Done(outcome)) if went_well(&outcome) => Done { success: true, ms, ..Done::default() },
             Ok(Went::Done(outcome)) => {
                 let told = outcome.metadata.get("error_message").and_then(Value::as_str);
                 let error = told.map_or_else(|| "it ended with an error".to_owned(), str::to_owned);
                 Done { ms, ..Done::default() }.failed(turn, &how, error)
             }
-            // What was interrupted and is to fail ends the loop; anything else is a failure of this one action.
-            Err(ActionError::Failed { code, message, .. }) if code != "effect-interrupted" => {
+            Err(ActionError::Failed { message, .. }) => {
                 turn.close_effect("the action failed");
                 Done { ms, ..Done::default() }.failed(turn, &how, message)
             }
@@ -200,15 +208,19 @@ fn went_well(outcome: &Outcome) -> bool {
 }
 
 /// What a step of an action came to: counted when it is done, else kept, with the flow that comes first.
-fn taken(current: &mut Current, step: Step) -> Option<Flow> {
+///
+/// # Errors
+/// When it was interrupted and is to fail: that ends the loop.
+fn taken(current: &mut Current, step: Step) -> Result<Option<Flow>, ActionError> {
     match step {
         Step::On(flow, running) => {
             current.under_way = Some(UnderWay::Code(running));
-            Some(flow)
+            Ok(Some(flow))
         }
+        Step::Done(done) if done.given_up => Err(given_up()),
         Step::Done(done) => {
             count(&mut current.counts, &done);
-            None
+            Ok(None)
         }
     }
 }

@@ -147,7 +147,10 @@ impl Loop {
                 turn.keep(&frame)?;
                 Ok(Flow::Onward)
             }
-            Then::Topic(topic) => Ok(Flow::Goto(Box::new(outcome(ExitReason::ExitCriteriaMet)), topic)),
+            Then::Topic(topic) => {
+                let why = format!("{} moves the session there", self.source_in_words());
+                Ok(Flow::Goto(Box::new(outcome(ExitReason::ExitCriteriaMet)), topic, why))
+            }
             Then::Over(reason) => Ok(Flow::done(outcome(reason))),
         }
     }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::actions::behaviors::asking::{Answered, Came};
+use crate::actions::behaviors::asking::{Answered, Came, masker};
 use crate::actions::behaviors::config::{Asked, BEHAVIOR, Loop, REFLECTION};
 use crate::actions::behaviors::frame::{Current, Frame};
 use crate::actions::behaviors::plan;
@@ -16,6 +16,7 @@ use crate::program::turn::Turn;
 use crate::prompt::names::Names;
 use crate::reply::shape::ReplyShape;
 use crate::value::depth::{MOST_LEVELS, deeper_than};
+use crate::value::mask::Masker;
 
 /// The names of actions that a model is not offered: they take code to mean something, or move what the loop itself moves.
 const NOT_OFFERED: [&str; 3] = ["end_phase", "next_event", "update_workflow"];
@@ -100,8 +101,13 @@ impl Loop {
         let mut names = turn.names(self.max_behaviors);
         names.give_text("observation", seen.to_string());
         names.give_text("target", target);
-        names.give("todo_list", json!(state.todo_list));
-        let feedback = feedback.and_then(|feedback| serde_json::to_string(feedback).ok());
+        let masker = masker(turn);
+        names.give("todo_list", json!(hidden(&state.todo_list, &masker)));
+        let feedback = feedback.map(|feedback| Feedback {
+            last_action_result: masker.text(&feedback.last_action_result),
+            ..feedback.clone()
+        });
+        let feedback = feedback.and_then(|feedback| serde_json::to_string(&feedback).ok());
         names.give_text("feedback", feedback.unwrap_or_default());
         for name in ["tone", "exit"] {
             names.give_text(name, "");
@@ -138,6 +144,16 @@ impl Loop {
                 reask: asked.reask,
             })
             .await?;
+        // A list of actions alone is no object, and a behavior all the same. It is looked for first: whoever looks for an object
+        // finds the first action in it.
+        if name == BEHAVIOR {
+            if let Some(list) = list_in(&exchange.raw).filter(|list| !deeper_than(list, MOST_LEVELS)) {
+                return Ok(Ok(list));
+            }
+            if begins_with_list(&exchange.raw) {
+                return Ok(Err("it begins with a list of actions that cannot be read".to_owned()));
+            }
+        }
         Ok(match exchange.reading {
             // It is kept in a frame, which must be read again.
             Ok(reply) if deeper_than(&Value::Object(reply.came.clone()), MOST_LEVELS) => {
@@ -145,15 +161,32 @@ impl Loop {
             }
             // The older names are read, too, so what counts is what came and not what it was bent to.
             Ok(reply) => Ok(Value::Object(reply.came)),
-            // A list of actions alone is no object, and a behavior all the same.
-            Err(_) if name == BEHAVIOR => {
-                let list = serde_json::from_str::<Value>(exchange.raw.trim()).ok().filter(Value::is_array);
-                let list = list.filter(|list| !deeper_than(list, MOST_LEVELS));
-                list.ok_or_else(|| "no JSON object can be read in it".to_owned())
-            }
             Err(_) => Err("no JSON object can be read in it".to_owned()),
         })
     }
+}
+
+/// The list of actions in a reply that holds no object around it, whatever words or fences stand beside it.
+fn list_in(raw: &str) -> Option<Value> {
+    let begin = raw.find('[')?;
+    if raw.find('{').is_some_and(|object| object < begin) {
+        return None;
+    }
+    let list: Value = serde_json::from_str(raw.get(begin..=raw.rfind(']')?)?).ok()?;
+    let actions = list.as_array().is_some_and(|items| !items.is_empty() && items.iter().all(Value::is_object));
+    actions.then_some(list)
+}
+
+/// Whether a reply is a list, fenced or not, as far as it goes.
+fn begins_with_list(raw: &str) -> bool {
+    let raw = raw.trim_start();
+    let inside = raw.strip_prefix("```").map(|fenced| fenced.trim_start_matches(char::is_alphanumeric).trim_start());
+    inside.unwrap_or(raw).starts_with('[')
+}
+
+/// The todo list as a source may see it.
+fn hidden(todo_list: &[String], masker: &Masker) -> Vec<String> {
+    todo_list.iter().map(|item| masker.text(item)).collect()
 }
 
 /// The names of the actions that a model may use.
@@ -161,4 +194,28 @@ fn offered(turn: &Turn<'_>) -> Vec<String> {
     let may_run = turn.services.outside.kernel.permitted().is_ok();
     let own = NAMES.into_iter().filter(|name| !NOT_OFFERED.contains(name) && (may_run || *name != "exec"));
     own.map(str::to_owned).chain(turn.program.custom.keys().cloned()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_of_actions_is_found_whole_or_not_at_all() {
+        let table = [
+            ("[{\"a\": 1}, {\"b\": [2]}]", Some(2), true),
+            ("```json\n[{\"a\": 1},\n{\"b\": 2}]\n```", Some(2), true),
+            ("Here they are:\n[{\"a\": 1}]", Some(1), false),
+            ("[{\"a\": 1}, {\"b\":", None, true),
+            ("```\n[{\"a\": 1},]\n```", None, true),
+            ("{\"actions\": [{\"a\": 1}]}", None, false),
+            ("As in [1], {\"actions\": []}", None, false),
+            ("[]", None, true),
+            ("no list", None, false),
+        ];
+        for (raw, count, begins) in table {
+            let found = list_in(raw).map(|list| list.as_array().unwrap().len());
+            assert_eq!((found, begins_with_list(raw)), (count, begins), "{raw}");
+        }
+    }
 }

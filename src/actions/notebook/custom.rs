@@ -37,6 +37,9 @@ pub struct Progress {
     /// Whether somebody said that its interrupted command is not to be done.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     skipped: bool,
+    /// Whether somebody said that it is to fail because its command was interrupted.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub given_up: bool,
     /// What went wrong first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     failure: Option<String>,
@@ -113,7 +116,10 @@ pub async fn advance(
                         progress.skipped |= part == Part::Itself;
                         progress.done(part, Map::new());
                     }
-                    Decision::Fail => progress.failed(given_up().to_string()),
+                    Decision::Fail => {
+                        progress.given_up = true;
+                        progress.failed(given_up().to_string());
+                    }
                 }
                 // What was carried out is committed before anything else begins.
                 if progress.next(kind).is_some() {

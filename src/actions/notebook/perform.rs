@@ -2,13 +2,13 @@
 //! turns: whoever carries it out keeps a [`Running`] in its frame and gives it to [`advance`].
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::actions::notebook::debug;
 use crate::actions::notebook::home;
 use crate::actions::notebook::run;
 use crate::notebook::action::{Action, Exec};
-use crate::notebook::apply::{Refusal, apply, target};
+use crate::notebook::apply::{Refusal, apply, failure, target};
 use crate::notebook::cell::{Cell, Ended};
 use crate::notebook::state::State;
 use crate::program::action::{ActionError, Announced, Flow};
@@ -111,7 +111,7 @@ impl Done {
     pub fn failed(self, turn: &Turn<'_>, how: &How, error: impl Into<String>) -> Self {
         let error = error.into();
         let action_id = how.action_id.as_deref().or(turn.place.action_id.as_deref());
-        let result = json!({ "success": false, "error": error, "action_id": action_id });
+        let result = failure(&error, action_id.unwrap_or_default());
         Self { success: false, result, error: Some(error), ..self }
     }
 }

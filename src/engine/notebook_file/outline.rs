@@ -1,4 +1,4 @@
-//! What `sessions show` tells of a notebook: its title, its chapters and sections, and how much is in it.
+//! What `sessions show` tells of a notebook beside its title and its counts: its chapters and sections.
 
 use std::fmt::Write;
 
@@ -6,7 +6,7 @@ use crate::archive::contract::Archive;
 use crate::engine::error::EngineError;
 use crate::engine::export::{kept, masker};
 use crate::engine::notebook_file::masked::masked;
-use crate::notebook::cell::{Cell, CellKind, Ended};
+use crate::notebook::cell::Cell;
 use crate::notebook::export::text::heading;
 use crate::words::language::Language;
 
@@ -16,7 +16,7 @@ const PAGE: usize = 64;
 /// The most headings that are shown; more are counted.
 const MOST_SHOWN: usize = 200;
 
-/// The outline of a session's notebook as markdown; none when it has no cells.
+/// The outline of a session's notebook as markdown; none when it has no chapters and sections.
 ///
 /// # Errors
 /// When there is no such session, or its rows cannot be read.
@@ -24,18 +24,14 @@ pub async fn outline(archive: &dyn Archive, id: &str, language: Language) -> Res
     let row = kept(archive, id).await?;
     let masker = masker(&archive.variables(id).await?, &archive.user_variables(&row.user).await?)?;
     let (mut after, mut headings, mut left) = (0, String::new(), 0_usize);
-    let (mut cells, mut code, mut ran, mut failed, mut shown) = (0_u64, 0_u64, 0_u64, 0_u64, 0_usize);
+    let mut shown = 0_usize;
     loop {
         let rows = archive.cells(id, after, PAGE).await?;
         let Some(last) = rows.last() else { break };
         after = last.number;
         for row in &rows {
-            // One that cannot be read is still a cell.
+            // One that cannot be read is no heading.
             let cell: Cell = serde_json::from_str(&row.body).unwrap_or_default();
-            cells += 1;
-            code += u64::from(cell.kind == CellKind::Code);
-            ran += u64::from(cell.ended.is_some());
-            failed += u64::from(cell.ended.is_some_and(|ended| ended != Ended::Ok));
             let indent = match (cell.metadata.is_chapter, cell.metadata.is_section) {
                 (true, _) => "",
                 (_, true) => "  ",
@@ -50,15 +46,10 @@ pub async fn outline(archive: &dyn Archive, id: &str, language: Language) -> Res
             let _ = writeln!(headings, "{indent}- {}", heading(&cell.content));
         }
     }
-    if cells == 0 {
+    if shown == 0 {
         return Ok(None);
     }
-    let counts = [cells, code, ran, failed].map(|count| count.to_string());
-    let [cells, code, ran, failed] = counts.each_ref().map(String::as_str);
     let mut text = format!("## {}\n\n", language.said("Notebook"));
-    let values = [("cells", cells), ("code", code), ("ran", ran), ("failed", failed)];
-    let told = language.filled("{cells} cells, {code} of them code; {ran} ran, {failed} of these failed", &values);
-    let _ = writeln!(text, "{told}\n");
     text.push_str(&headings);
     if left > 0 {
         let _ = writeln!(text, "- {}", language.filled("… and {count} more", &[("count", &left.to_string())]));

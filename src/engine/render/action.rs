@@ -238,6 +238,7 @@ impl Scene<'_> {
             last_seq: 0,
             notebook: &notebook,
             shelf: &EmptyShelf,
+            masker: &masker(&self.scopes),
             effect: None,
             effect_is_due: false,
             on_interrupted: step.on_interrupted,

@@ -6,12 +6,14 @@ use crate::words::language::Language;
 /// The most characters of a heading in a table of contents.
 pub const MOST_HEADING: usize = 120;
 
-/// Who thinks, as one line.
+/// Who thinks, or thought, as one line.
 pub fn thinker(cell: &Cell, language: Language) -> String {
     let agent = cell.metadata.agent_name.as_deref().map(one_line).filter(|agent| !agent.is_empty());
-    match agent {
-        Some(agent) => language.filled("{agent} is thinking", &[("agent", &agent)]),
-        None => language.said("thinking").into_owned(),
+    match (agent, cell.metadata.finished_thinking) {
+        (Some(agent), false) => language.filled("{agent} is thinking", &[("agent", &agent)]),
+        (Some(agent), true) => language.filled("{agent} thought", &[("agent", &agent)]),
+        (None, false) => language.said("thinking").into_owned(),
+        (None, true) => language.said("thought").into_owned(),
     }
 }
 
