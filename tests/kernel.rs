@@ -13,6 +13,8 @@ mod support;
 mod bench;
 #[path = "kernel/death.rs"]
 mod death;
+#[path = "kernel/late.rs"]
+mod late;
 #[path = "kernel/outputs.rs"]
 mod outputs;
 #[path = "kernel/session.rs"]

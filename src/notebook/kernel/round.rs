@@ -19,8 +19,9 @@ const GRACE: Duration = Duration::from_secs(5);
 /// How often code that was interrupted is interrupted again meanwhile.
 const AGAIN: Duration = Duration::from_secs(1);
 
-/// How long a kernel whose answer is there may still tell what the code put out.
-const SETTLING: Duration = Duration::from_secs(2);
+/// How long a kernel whose answer is there may say nothing before its word that nothing follows counts as lost. On a busy machine
+/// the thread of a kernel that tells what was put out may run seconds after the one that answers.
+const SETTLING: Duration = Duration::from_secs(10);
 
 /// How long the variables may take.
 const LOOKING: Duration = Duration::from_secs(2);
@@ -129,9 +130,11 @@ async fn round(kernel: &mut Running, content: &Value, most: Duration, answer: &m
                     wake = Instant::now() + SETTLING;
                 }
                 Some(_) => {}
-                None => return died(kernel, outputs, reply, why).await,
+                None => return died(kernel, &id, outputs, reply, why).await,
             },
             told = kernel.iopub.recv() => match told {
+                // That nothing follows was said of another question, which may wait here since before this one was asked.
+                Some(told) if told.parent.as_ref() != Some(&id) => {}
                 Some(told) => {
                     bytes = bytes.saturating_add(told.bytes);
                     is_idle |= told.kind == "status" && is(&told, "execution_state", "idle");
@@ -140,9 +143,9 @@ async fn round(kernel: &mut Running, content: &Value, most: Duration, answer: &m
                         interrupted = Some(Why::TooMuch);
                     }
                 }
-                None => return died(kernel, outputs, reply, why).await,
+                None => return died(kernel, &id, outputs, reply, why).await,
             },
-            _ = kernel.process.child.wait() => return died(kernel, outputs, reply, why).await,
+            _ = kernel.process.child.wait() => return died(kernel, &id, outputs, reply, why).await,
         }
         if interrupted.is_some() {
             if why.is_none() {
@@ -160,11 +163,13 @@ async fn round(kernel: &mut Running, content: &Value, most: Duration, answer: &m
 }
 
 /// The kernel is gone: what it said before is still there to be read.
-async fn died(kernel: &mut Running, mut outputs: Outputs, reply: Option<Value>, why: Option<Why>) -> Round {
+async fn died(kernel: &mut Running, id: &str, mut outputs: Outputs, reply: Option<Value>, why: Option<Why>) -> Round {
     let until = Instant::now() + Duration::from_millis(500);
     kernel.process.kill().await;
     while let Ok(Some(told)) = timeout(until.saturating_duration_since(Instant::now()), kernel.iopub.recv()).await {
-        outputs.take(told);
+        if told.parent.as_deref() == Some(id) {
+            outputs.take(told);
+        }
     }
     Round {
         ended: if why == Some(Why::TooLong) { Ended::TimedOut } else { Ended::Died },

@@ -175,8 +175,9 @@ impl Channels {
         Ok(channels)
     }
 
-    /// Asks who it is until the answer is there, and something was heard on the other channel: before that, what is told may
-    /// be told before anybody listens.
+    /// Asks who it is until the answer is there, and something was heard on the other channel, be it the welcome of kernels that
+    /// greet whoever subscribes (JEP 65): before that, what is told may be told before anybody listens. One message is proof
+    /// enough, because all of them go one way. What is still under way afterwards answers these questions, and no later one.
     async fn greet(&mut self, identity: &Identity) -> Result<()> {
         let closed = || Error::new(ErrorKind::UnexpectedEof, "it closed the connection");
         let (mut is_heard, mut is_known) = (false, false);

@@ -49,8 +49,13 @@ struct Written {
 
 /// Every kernel spec that is found, each name once: the first directory that has it counts.
 pub fn installed(variables: &BTreeMap<String, String>) -> Vec<Spec> {
+    let system = ["/usr/local/share/jupyter", "/usr/share/jupyter"].map(PathBuf::from);
+    installed_in(data_directories(variables).into_iter().chain(system))
+}
+
+fn installed_in(directories: impl IntoIterator<Item = PathBuf>) -> Vec<Spec> {
     let mut found: BTreeMap<String, Spec> = BTreeMap::new();
-    for directory in data_directories(variables) {
+    for directory in directories {
         let Ok(entries) = std::fs::read_dir(directory.join("kernels")) else { continue };
         for entry in entries.flatten().take(MOST_SPECS) {
             let Ok(name) = entry.file_name().into_string() else { continue };
@@ -69,7 +74,10 @@ pub fn installed(variables: &BTreeMap<String, String>) -> Vec<Spec> {
 /// # Errors
 /// When there is none: the help says how to get one, and which there are.
 pub fn find(name: &str, variables: &BTreeMap<String, String>) -> Result<Spec, KernelError> {
-    let specs = installed(variables);
+    find_in(installed(variables), name, variables)
+}
+
+fn find_in(specs: Vec<Spec>, name: &str, variables: &BTreeMap<String, String>) -> Result<Spec, KernelError> {
     let wanted = name.to_lowercase();
     if let Some(spec) = specs.iter().find(|spec| spec.name == wanted) {
         return Ok(spec.clone());
@@ -111,7 +119,7 @@ pub fn python(variables: &BTreeMap<String, String>) -> Option<PathBuf> {
     inside.chain(outside).chain(named).find(|program| program.is_absolute() && program.is_file())
 }
 
-/// Where Jupyter keeps its data, the nearest first.
+/// Where Jupyter keeps data for these variables, the nearest first; what the machine has for everybody comes after it.
 fn data_directories(variables: &BTreeMap<String, String>) -> Vec<PathBuf> {
     let mut found: Vec<PathBuf> = Vec::new();
     if let Some(paths) = variables.get("JUPYTER_PATH") {
@@ -134,7 +142,6 @@ fn data_directories(variables: &BTreeMap<String, String>) -> Vec<PathBuf> {
         let prefixes = [python, real].map(|program| program.parent().and_then(Path::parent).map(Path::to_path_buf));
         found.extend(prefixes.into_iter().flatten().map(shared));
     }
-    found.extend(["/usr/local/share/jupyter", "/usr/share/jupyter"].map(PathBuf::from));
     // A directory that is relative to where somebody happens to stand is nothing that was installed.
     found.retain(|directory| directory.is_absolute());
     found
@@ -183,6 +190,11 @@ mod tests {
         pairs.iter().map(|(name, value)| ((*name).to_owned(), value.to_string_lossy().into_owned())).collect()
     }
 
+    /// [`find`] without what this machine has for everybody.
+    fn found(name: &str, variables: &BTreeMap<String, String>) -> Result<Spec, KernelError> {
+        find_in(installed_in(data_directories(variables)), name, variables)
+    }
+
     #[test]
     fn a_virtual_environment_comes_before_the_search_path() {
         let root = tempfile::tempdir().unwrap();
@@ -195,11 +207,13 @@ mod tests {
         with_spec(&near, "python3", r#"{"argv": ["python", "-m", "x", "{connection_file}"], "display_name": "Near"}"#);
         with_spec(&far, "Python3", r#"{"argv": ["python"], "display_name": "Far"}"#);
         with_spec(&far, "other", r#"{"argv": ["run", "{resource_dir}"], "interrupt_mode": "message"}"#);
-        let variables = variables(&[("VIRTUAL_ENV", &near), ("PATH", &far.join("bin"))]);
-        let python = find("python3", &variables).unwrap();
+        let inside = variables(&[("VIRTUAL_ENV", &near), ("PATH", &far.join("bin"))]);
+        let python = found("python3", &inside).unwrap();
         assert_eq!((python.display_name.as_str(), python.by_message), ("Near", false));
         assert_eq!(python.argv.first().unwrap(), &near.join("bin/python").to_string_lossy());
-        let other = find("Other", &variables).unwrap();
+        let outside = variables(&[("PATH", &far.join("bin"))]);
+        assert_eq!(found("python3", &outside).unwrap().display_name, "Far");
+        let other = found("Other", &outside).unwrap();
         assert!(other.by_message && other.argv.get(1).unwrap().ends_with("kernels/other"), "{other:?}");
     }
 
@@ -208,7 +222,7 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         std::fs::create_dir_all(root.path().join("bin")).unwrap();
         std::fs::write(root.path().join("bin/python3"), "").unwrap();
-        let spec = find("python3", &variables(&[("PATH", &root.path().join("bin"))])).unwrap();
+        let spec = found("python3", &variables(&[("PATH", &root.path().join("bin"))])).unwrap();
         assert_eq!(spec.argv.get(2).map(String::as_str), Some("ipykernel_launcher"));
     }
 
@@ -218,7 +232,7 @@ mod tests {
         with_spec(root.path(), "ir", r#"{"argv": ["R"]}"#);
         with_spec(root.path(), "broken", r#"{"argv": "#);
         let jupyter = root.path().join("share/jupyter");
-        let error = find("julia", &variables(&[("JUPYTER_PATH", &jupyter)])).unwrap_err();
+        let error = found("julia", &variables(&[("JUPYTER_PATH", &jupyter)])).unwrap_err();
         let help = error.help.unwrap();
         assert_eq!((error.code, error.message.as_str()), ("no-kernel", "there is no kernel `julia`"));
         assert!(help.contains("`ir`") && help.contains("pip install ipykernel") && !help.contains("broken"), "{help}");
