@@ -3,6 +3,8 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, missing_docs)]
 
+#[path = "desk_render/behaviors.rs"]
+mod behaviors;
 #[path = "desk_render/names_and_secrets.rs"]
 mod names_and_secrets;
 #[path = "support/process.rs"]

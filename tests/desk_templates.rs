@@ -372,7 +372,7 @@ fn new_copies_what_is_asked_for_overwrites_nothing_and_says_what_to_do_next() {
     assert!(finished.err.contains("comes from the default scheme, not from `english`"), "{}", finished.err);
     put(&home, "_system/config/custom/gentle/ai_ask_v1.md", "mine");
     let finished = run(&home, "new gentle --from english");
-    assert_eq!(finished.out.lines().count(), 5);
+    assert_eq!(finished.out.lines().count(), 8);
     assert!(finished.err.contains("left as it is: ai_ask_v1.md, persona_v1.md"), "{}", finished.err);
     let kept = fs::read_to_string(home.path().join("_system/config/custom/gentle/ai_ask_v1.md")).unwrap();
     assert_eq!(kept, "mine");

@@ -237,7 +237,7 @@ fn code_that_fails_is_no_failure_of_the_session_unless_the_author_says_so() {
         ("import os; os._exit(3)", "", Some(0), "exit_criteria_met", "died", "Code execution failed: the kernel died"),
         (
             "import time\nwhile True: time.sleep(0.01)",
-            ", timeout: 1",
+            ", timeout: 1s",
             Some(0),
             "exit_criteria_met",
             "timed_out",

@@ -72,6 +72,11 @@ pub trait Kind: Sync {
         self.prompt().is_some() || !self.prompts().is_empty()
     }
 
+    /// Whether an action of it that asks a model begins with that, and does not ask only about what went wrong.
+    fn asks_first(&self) -> bool {
+        true
+    }
+
     /// Reads and checks its `config`. Unknown keys are reported by the caller, which finishes `fields`.
     ///
     /// Gives `None` when something was wrong; all that was found is reported through `fields`.

@@ -3,14 +3,12 @@
 use std::time::Duration;
 
 use crate::script::fields::Fields;
+use crate::script::time::{A_DAY, time};
 use crate::source::diagnostic::Diagnostic;
 use crate::source::yaml::NodeKind;
 
 /// The longest name of a kernel.
 const LONGEST_NAME: usize = 100;
-
-/// The longest time that a cell may run, or a kernel idle: a day.
-const A_DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The longest time that a start may take.
 const AN_HOUR: Duration = Duration::from_secs(60 * 60);
@@ -62,30 +60,4 @@ fn name(fields: &Fields<'_>, key: &'static str) -> Option<String> {
         return None;
     }
     Some(written.value)
-}
-
-/// A time as `60s` or `2m 30s`: at least a millisecond, at most `longest`.
-fn time(fields: &Fields<'_>, key: &'static str, longest: Duration) -> Option<Duration> {
-    let node = fields.take(key)?;
-    let text = node.as_scalar().map(|scalar| scalar.text.trim()).unwrap_or_default();
-    let read = humantime::parse_duration(text).ok();
-    if let Some(time) = read.filter(|time| (Duration::from_millis(1)..=longest).contains(time)) {
-        return Some(time);
-    }
-    let longest = humantime::format_duration(longest);
-    let diagnostic = match read {
-        Some(_) => {
-            let message = format!("`{key}` must be a time of at most {longest}, and more than none");
-            Diagnostic::error("out-of-range", message, fields.file(), node.span)
-        }
-        None => {
-            let message = format!("`{key}` must be a time, but this is {}", node.describe());
-            let seconds = text.parse::<u32>().ok().map(|seconds| format!("{seconds}s"));
-            let diagnostic = Diagnostic::error("wrong-type", message, fields.file(), node.span);
-            diagnostic.with_replacement(seconds.as_deref())
-        }
-    };
-    let help = format!("write a number with its unit, as in `30s` or `5m`; at most {longest}");
-    fields.findings().report(diagnostic.with_help(help));
-    None
 }

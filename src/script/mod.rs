@@ -19,4 +19,5 @@ pub mod routes;
 pub mod script;
 pub mod skill;
 pub mod test;
+pub mod time;
 pub mod unknown_keys;

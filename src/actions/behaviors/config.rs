@@ -1,6 +1,7 @@
 //! The configuration of a `behavior_loop`.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::notebook::workflow::Workflow;
 use crate::program::exchange::PROMPT_NAMES;
@@ -9,6 +10,7 @@ use crate::program::output::Outputs;
 use crate::prompt::text::Text;
 use crate::reply::shape::ReplyShape;
 use crate::script::fields::{Fields, Words};
+use crate::script::time::{A_DAY, time};
 use crate::source::diagnostic::Diagnostic;
 use crate::source::span::Spanned;
 use crate::source::yaml::Node;
@@ -67,8 +69,8 @@ pub struct Loop {
     pub include_progress: bool,
     /// A plan instead of the script's.
     pub workflow: Option<Workflow>,
-    /// How long code may run, in seconds; else as long as the session's kernel allows.
-    pub timeout: Option<u32>,
+    /// How long code may run; else as long as the session's kernel allows.
+    pub timeout: Option<Duration>,
 }
 
 /// Who sends behaviors.
@@ -111,7 +113,7 @@ impl Loop {
             reflection: fields.choice("reflection", &["on", "off"]) != Some("off"),
             include_progress: fields.boolean("include_progress").unwrap_or_default(),
             workflow: fields.take("workflow").and_then(|node| workflow(node, fields)),
-            timeout: fields.integer("timeout", 1..=86_400),
+            timeout: time(fields, "timeout", A_DAY),
             source: source(fields, checking)?,
         };
         (fields.findings().mistakes() == before).then_some(read)

@@ -6,9 +6,7 @@ use crate::actions::notebook::written::Reading;
 use crate::program::action::Action;
 use crate::program::kind::{Checking, Described, Kind, PromptOf};
 use crate::script::fields::Fields;
-
-/// The most seconds that a cell may be allowed to run.
-const LONGEST: u32 = 86_400;
+use crate::script::time::{A_DAY, time};
 
 /// The kind.
 pub struct Exec;
@@ -34,13 +32,17 @@ impl Kind for Exec {
         Some(PROMPT)
     }
 
+    fn asks_first(&self) -> bool {
+        false
+    }
+
     fn check(&self, fields: &Fields<'_>, checking: &mut dyn Checking) -> Option<Box<dyn Action>> {
         let mut reading = Reading::new(fields, checking);
         reading.required_text("codecell_id");
         reading.truth("need_output");
         let debugs = reading.truth("auto_debug") == Some(true);
         reading.truth("keep_debug_button_visible");
-        let timeout = fields.integer("timeout", 1..=LONGEST);
+        let timeout = time(fields, "timeout", A_DAY);
         let fails = fields.choice("on_error", &["continue", "fail"]) == Some("fail");
         if debugs {
             reading.checking.template(TEMPLATE, VERSION, PROMPT, fields);

@@ -1,5 +1,7 @@
 //! What the notebook kinds have in common: an action that was written is carried out, and ends with what came of it.
 
+use std::time::Duration;
+
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -23,8 +25,8 @@ pub const NEEDS_EXEC: &str = "exec";
 pub struct Notebook {
     /// What is done.
     pub written: Written,
-    /// How long its code may run, in seconds.
-    pub timeout: Option<u32>,
+    /// How long its code may run.
+    pub timeout: Option<Duration>,
     /// Whether the action fails when its code does.
     pub fails: bool,
 }

@@ -1,6 +1,8 @@
 //! Carries out one action on the notebook: for the kinds of YAML, for models and for servers. What runs code takes several
 //! turns: whoever carries it out keeps a [`Running`] in its frame and gives it to [`advance`].
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -50,9 +52,9 @@ pub struct How {
     /// `action_id` of a failure's result (000, "error response"); without one, that of the script's action.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub action_id: Option<String>,
-    /// How long its code may run, in seconds; else as long as the session's kernel allows.
+    /// How long its code may run; else as long as the session's kernel allows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub timeout: Option<u32>,
+    pub timeout: Option<Duration>,
 }
 
 impl How {

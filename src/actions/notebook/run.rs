@@ -50,7 +50,7 @@ async fn interrupted(turn: &Turn<'_>, running: Running) -> Result<Done, ActionEr
 
 async fn execute(turn: &Turn<'_>, mut running: Running, cell: Cell) -> Result<Step, ActionError> {
     let settings = &turn.program.kernel;
-    let timeout = running.how.timeout.map_or(settings.timeout, |seconds| Duration::from_secs(seconds.into()));
+    let timeout = running.how.timeout.unwrap_or(settings.timeout);
     let kernel = &turn.services.outside.kernel;
     let again = rerun::before(turn, &cell).await?;
     let execution = match kernel.execute(&cell.content, timeout, settings).await {
@@ -125,7 +125,7 @@ fn error_of(execution: &Execution, timeout: Duration) -> Option<String> {
             Some(name) => format!("Code execution failed: {name}"),
             None => "Code execution failed".to_owned(),
         }),
-        Ended::TimedOut => Some(format!("Code execution took longer than {} seconds", timeout.as_secs())),
+        Ended::TimedOut => Some(format!("Code execution took longer than {} seconds", timeout.as_secs_f64())),
         Ended::Died => Some("Code execution failed: the kernel died".to_owned()),
         Ended::Interrupted => Some("Code execution was interrupted".to_owned()),
     }

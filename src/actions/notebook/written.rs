@@ -307,8 +307,9 @@ impl<'r, 'f> Reading<'r, 'f> {
             return None;
         }
         let written = Written { kind, fields: parts };
-        // With the texts as they are written: what they become is seen when they are rendered.
-        let value = written.value(&mut |text| Ok(text.source().to_owned())).ok()?;
+        // What a text with placeholders becomes is seen when it is rendered: until then a word stands for it.
+        let literal = |text: &Text| if text.is_plain() { text.source() } else { "x" }.to_owned();
+        let value = written.value(&mut |text| Ok(literal(text))).ok()?;
         let (slug, field, message) = match read(&value) {
             Ok(Read::Known(action)) => match held_together(&action) {
                 Some((field, refusal)) => ("invalid-id", Some(field), refusal.message),

@@ -27,8 +27,7 @@ use crate::source::text::SourceFile;
 const MARK: &str = "00000000000000000000000000000000";
 
 /// Names of templates that the language has (LANGUAGE.md section 7) and no kind of this release asks for.
-pub const LATER_TEMPLATES: [&str; 5] =
-    ["behavior", "reflection", "structured_actions", "plan_create", "plan_decompose"];
+pub const LATER_TEMPLATES: [&str; 3] = ["structured_actions", "plan_create", "plan_decompose"];
 
 /// A file below `_system/` of a project.
 #[derive(Clone, Debug)]

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::actions::KINDS;
+use crate::check::templates::unused::name_and_version;
 use crate::effects::behaviors::ServerError;
 use crate::engine::clock::{FixedClock, SystemClock};
 use crate::engine::engine::RunRequest;
@@ -16,7 +17,7 @@ use crate::engine::recheck::PinnedScript;
 use crate::engine::render::beside;
 use crate::engine::render::found::{Found, actions, find, listed};
 use crate::engine::render::lacking;
-use crate::engine::render::listening::{Heard, Listening, Unobserved, answer_of};
+use crate::engine::render::listening::{Heard, Listening, NoPrompt, Unobserved, answer_of};
 use crate::engine::render::prompt::Prompt;
 use crate::engine::render::request::RenderRequest;
 use crate::engine::render::scene::{is_empty_list, masker, scopes};
@@ -26,6 +27,7 @@ use crate::program::action::{ActionError, Flow, For};
 use crate::program::clock::Clock;
 use crate::program::event::{Event, Speaker};
 use crate::program::notebook::EmptyShelf;
+use crate::program::outside::Outside;
 use crate::program::place::Place;
 use crate::program::program::Program;
 use crate::program::recent::{Recent, Said};
@@ -35,6 +37,9 @@ use crate::prompt::loaded::DEFAULT_PREFIX;
 use crate::prompt::marks::Marks;
 use crate::value::mask::Masker;
 use crate::value::scopes::Scopes;
+
+/// How many turns an action is given to come to a prompt that it makes later.
+const MOST_TURNS: u32 = 8;
 
 /// An action that is about to ask, and what is around it.
 pub(crate) struct Scene<'p> {
@@ -46,6 +51,8 @@ pub(crate) struct Scene<'p> {
     pub(crate) recent: Recent,
     /// What the action keeps from turn to turn.
     state: Value,
+    /// The notebook as its turns leave it.
+    notebook: State,
     calls: u32,
 }
 
@@ -79,13 +86,13 @@ pub async fn of_action(
         observer: Arc::new(Unobserved),
         recheck: Arc::new(PinnedScript::new(Arc::new(pinned))),
         recorder: None,
-        outside: Default::default(),
+        outside: Outside { servers: Arc::new(NoPrompt), ..Outside::default() },
     };
     let scopes = scopes(&program, &found, request.variables_file.as_deref(), &request.variables)?;
     let recent = Recent::new(program.history_messages, program.history_chars);
     let empty_list = is_empty_list(&program, &found, &scopes);
-    let mut scene =
-        Scene { program: &program, found, services, listening, scopes, recent, state: Value::Null, calls: 0 };
+    let (state, notebook, calls) = (Value::Null, State::default(), 0);
+    let mut scene = Scene { program: &program, found, services, listening, scopes, recent, state, notebook, calls };
     let heard = match named.as_ref().map(|typed| typed.name).filter(|name| *name != found.step.kind) {
         None => scene.asked(request.round, &request.answers, &marks).await,
         Some(name) => beside::asked(&mut scene, name, request, &marks).await,
@@ -205,6 +212,28 @@ impl Scene<'_> {
         Err(EngineError::failed(format!("`{id}` asked no model")))
     }
 
+    /// The call that is made with the template named `name`, by an action that asks with several: the one after the other, in
+    /// turns that wait for nobody.
+    pub(crate) async fn asked_with(&mut self, name: &str, marks: &Marks) -> Result<Heard, EngineError> {
+        for _ in 0..MOST_TURNS {
+            let flow = self.turn(None, marks).await?;
+            let made = marks.template_of(&self.program.templates);
+            let made = made.and_then(|number| self.program.templates.files().get(number));
+            let made = made.and_then(|file| name_and_version(file.name()));
+            if let Some(heard) = self.listening.take().pop()
+                && made.is_some_and(|(made, _)| made == name)
+            {
+                return Ok(heard);
+            }
+            if flow != Flow::Onward {
+                break;
+            }
+        }
+        let id = &self.found.step.id;
+        Err(EngineError::usage(format!("as it is configured, `{id}` is not asked with the template `{name}`"))
+            .with_help("leave NAME out to see what it is asked with"))
+    }
+
     /// One turn. What it says belongs to the talk from here on.
     async fn turn(&mut self, answer: Option<&str>, marks: &Marks) -> Result<Flow, EngineError> {
         marks.clear();
@@ -217,7 +246,6 @@ impl Scene<'_> {
             round: None,
             path,
         };
-        let notebook = State::default();
         let lent = Lent {
             program: self.program,
             phase,
@@ -236,7 +264,7 @@ impl Scene<'_> {
             most_rounds: None,
             calls_before: self.calls,
             last_seq: 0,
-            notebook: &notebook,
+            notebook: &self.notebook,
             shelf: &EmptyShelf,
             masker: &masker(&self.scopes),
             effect: None,
@@ -249,6 +277,9 @@ impl Scene<'_> {
         self.calls += work.calls;
         if let Some(state) = work.state {
             self.state = state;
+        }
+        if let Some(notebook) = work.notebook {
+            self.notebook = notebook;
         }
         for (_, event) in work.events {
             if let Event::Message { role: Speaker::Ai, text, .. } = event {
@@ -276,6 +307,15 @@ impl Scene<'_> {
                 "`{id}` begins in its author's words (`delivery: verbatim`): no model is asked"
             ))
             .with_help("`--answer TEXT` shows the call that judges the answer to them");
+        }
+        if KINDS.iter().any(|known| known.name() == step.kind && !known.asks_first()) {
+            return EngineError::usage(format!(
+                "`{id}` asks a model only when its code has failed, and only with `auto_debug: true`: before that there is no prompt"
+            ))
+            .with_help(format!(
+                "`bcc-script templates render {}` shows the template alone; with `--session ID` in place of `--script`, what was sent in a kept session is shown",
+                step.kind
+            ));
         }
         let deeper: Vec<&str> =
             step.action.blocks().into_iter().flat_map(|steps| steps.iter()).map(|step| step.id.as_str()).collect();

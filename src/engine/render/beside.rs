@@ -35,6 +35,14 @@ pub(crate) async fn asked(
     marks: &Marks,
 ) -> Result<Heard, EngineError> {
     let kind = scene.found.step.kind;
+    let prompts = KINDS.iter().find(|known| known.name() == kind).map_or(&[][..], |known| known.prompts());
+    if prompts.iter().any(|(own, _)| *own == name) {
+        if request.round > 1 || !request.answers.is_empty() {
+            let message = format!("`{}` takes no answer, so its first round is the only one", scene.found.step.id);
+            return Err(EngineError::usage(message).with_help("leave `--round` and `--answer` out"));
+        }
+        return scene.asked_with(name, marks).await;
+    }
     let asks = KINDS.iter().any(|known| known.name() == kind && known.asks());
     let monitor = scene.found.step.action.watched().map(|watched| watched.monitor);
     let id = &scene.found.step.id;
@@ -43,7 +51,9 @@ pub(crate) async fn asked(
             let message = format!("`{id}` is `{kind}` and asks no model, so it is asked with no template `{name}`");
             return Err(EngineError::usage(message));
         }
-        let others: Vec<&str> = [Some(kind), monitor.map(Monitor::name)].into_iter().flatten().collect();
+        let own: Vec<&str> =
+            if prompts.is_empty() { vec![kind] } else { prompts.iter().map(|(own, _)| *own).collect() };
+        let others: Vec<&str> = own.into_iter().chain(monitor.map(Monitor::name)).collect();
         let others = others.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(" and ");
         let error = EngineError::usage(format!("`{id}` is asked with no template `{name}`"));
         return Err(error.with_help(format!("its templates are {others}; leave NAME out to see its own prompt")));

@@ -5,11 +5,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 use serde_json::{Map, Value};
 
+use crate::effects::behaviors::{BehaviorServer, ServerError};
 use crate::model::error::ModelError;
 use crate::model::provider::{Live, Provider};
 use crate::model::reply::ModelReply;
 use crate::model::request::{ModelRequest, Purpose};
 use crate::program::event::{Delta, Observer};
+use crate::program::outside::BehaviorServers;
 use crate::program::services::Models;
 
 /// What a model was sent.
@@ -86,6 +88,19 @@ pub fn reply_of(round: u32) -> String {
 /// What stands for an answer of the person that was not given.
 pub fn answer_of(round: u32) -> String {
     format!("⟦answer of round {round}⟧")
+}
+
+/// The behavior servers, of which none is asked for the sake of a prompt.
+pub struct NoPrompt;
+
+impl BehaviorServers for NoPrompt {
+    fn server(&self, name: &str) -> Result<Arc<dyn BehaviorServer>, ServerError> {
+        Err(ServerError {
+            code: "no-prompt",
+            message: format!("the behavior server `{name}` is asked here, and no model: there is no prompt to show"),
+            help: Some("docs/protocol.md says what a server is sent".to_owned()),
+        })
+    }
 }
 
 /// Reads no events.
