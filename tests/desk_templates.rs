@@ -135,7 +135,7 @@ fn what_is_unused_is_told_where_it_is_sure_and_nowhere_else() {
     put(&home, "_system/config/custom/gentle/ai_think_v1.md", "{% include 'default:part.md' %}");
     put(&home, "_system/config/default/part.md", "{{ task }}");
     put(&home, "_system/config/default/alone.md", "{{ task }}");
-    put(&home, "_system/config/default/reflection_v1.md", "{{ task }}");
+    put(&home, "_system/config/default/plan_create_v1.md", "{{ task }}");
     put(&home, "_system/config/default/ai-ask.md", "{{ task }}");
     put(&home, "_system/config/custom/other/ai_ask_v1.md", "{{ task }}");
     let unused = reasons(&listed(&home, ""), "unused");
@@ -144,7 +144,7 @@ fn what_is_unused_is_told_where_it_is_sure_and_nowhere_else() {
         ("custom/gentle/ai_say_v2.md", "no script of this project asks for version 2 of `ai_say`"),
         ("default/ai-ask.md", "did you mean `ai_ask_v1.md`?"),
         ("default/alone.md", "no other template pulls it in"),
-        ("default/reflection_v1.md", "comes with a later release"),
+        ("default/plan_create_v1.md", "comes with a later release"),
     ];
     assert_eq!(unused.len(), expected.len(), "{unused:?}");
     for ((path, why), (file, reason)) in unused.iter().zip(expected) {
