@@ -187,12 +187,11 @@ mod tests {
         let long = "字".repeat(1_000_000);
         let mut nested = json!("x");
         for _ in 0..100 {
-            nested = json!([nested, &long]);
+            nested = json!([nested, &long[..300]]);
         }
-        let keys: Map<String, Value> = (0..5_000).map(|key| (format!("{key}{}", "k".repeat(50)), json!(1.5))).collect();
-        let outputs: Vec<Value> = (0..3_000)
+        let keys: Map<String, Value> = (0..500).map(|key| (format!("{key}{}", "k".repeat(50)), json!(1.5))).collect();
+        let outputs: Vec<Value> = (0..300)
             .map(|_| json!({ "output_type": "stream", "text": &long[..3000], "data": { "application/json": &keys }, "more": &nested }))
-            .take(300)
             .collect();
         let mut cell = Cell { content: long.clone(), outputs, ..Cell::default() };
         cell.metadata.extra = keys;
