@@ -18,6 +18,22 @@ const MOST_OUTPUT: usize = 12;
 /// The most characters of a line.
 const MOST_COLUMNS: usize = 200;
 
+/// The warnings that whoever looks on needs, to understand what is shown; `/why` and `--json` tell of all others, too.
+const TOLD: [&str; 12] = [
+    "auto-debug-failed",
+    "bad-plan",
+    "behavior-cut-short",
+    "behavior-unreadable",
+    "command-not-started",
+    "kernel-died",
+    "kernel-memory-gone",
+    "not-allowed",
+    "too-many-actions",
+    "too-many-moves",
+    "unknown-action",
+    "unknown-step",
+];
+
 /// Shows cells as they are committed.
 #[derive(Debug, Default)]
 pub struct CellView {
@@ -58,6 +74,14 @@ impl CellView {
                 let values = [("action", text("action")), ("error", &*language.said(text("error")))];
                 let told = filled("{action} failed: {error}", &values);
                 Some(vec![(Look::Error, one_line(&told))])
+            }
+            "warning" => {
+                let event: Value = serde_json::from_str(line).ok()?;
+                let text = |name: &str| event.get(name).and_then(Value::as_str).unwrap_or_default();
+                if !TOLD.contains(&text("code")) {
+                    return None;
+                }
+                Some(vec![(Look::Quiet, format!("! {}", shortened(&one_line(&language.said(text("message"))))))])
             }
             _ => None,
         }
@@ -182,6 +206,15 @@ mod tests {
     fn shown(view: &mut CellView, event: &Value) -> Vec<String> {
         let lines = view.lines("cell", &event.to_string(), Language::English).unwrap_or_default();
         lines.into_iter().map(|(look, line)| format!("{look:?}|{line}")).collect()
+    }
+
+    #[test]
+    fn what_became_of_the_kernel_is_told_and_what_a_reply_lacked_is_not() {
+        let mut view = CellView::default();
+        let told = |code: &str| json!({ "code": code, "message": "the kernel\nis gone" }).to_string();
+        let lines = view.lines("warning", &told("kernel-memory-gone"), Language::English);
+        assert_eq!(lines, Some(vec![(Look::Quiet, "! the kernel is gone".to_owned())]));
+        assert_eq!(view.lines("warning", &told("reply-bent"), Language::English), None);
     }
 
     #[test]

@@ -103,8 +103,8 @@ pub enum Flow {
     Enter(Block),
     /// This skill first, in a scope of its own; its outputs reach this action's next turn as `extracted_variables`.
     Call(Call),
-    /// It is not done, but something stands in its way, and a table has a route for that ([`Turn::routed`] said so). When
-    /// the route leads back here, the action's next turn finds [`Turn::resumed`].
+    /// It is not done, but something stands in its way, and a table has a route for that (`routed` of the turn said so). When
+    /// the route leads back here, the action's next turn finds `resumed`.
     Exit(Box<Outcome>),
     /// It is done, and chose itself where the session goes on: at the topic or phase of this id, for this reason.
     Goto(Box<Outcome>, String, String),

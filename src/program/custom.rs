@@ -72,7 +72,7 @@ impl CustomKind {
 }
 
 /// The name as long as the process lives: kinds, events and outcomes name a kind so. One name is kept once; beyond
-/// [`MOST_NAMES`] of them, which only many projects in one process can have, all are called alike.
+/// `MOST_NAMES` of them, which only many projects in one process can have, all are called alike.
 pub fn kept(name: &str) -> &'static str {
     static NAMES: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
     let mut names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
