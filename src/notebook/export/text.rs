@@ -24,7 +24,8 @@ pub fn thought(cell: &Cell) -> String {
     let whole = given(&metadata.custom_text).or_else(|| given(&metadata.thinking_text));
     let mut shown = whole.unwrap_or_else(|| cell.content.clone());
     for piece in metadata.text_array.iter().filter(|piece| !piece.trim().is_empty()) {
-        if !shown.contains(piece.as_str()) {
+        // A piece that is a line of what is shown already says nothing new; one that is only a word of it does.
+        if shown.trim() != piece.trim() && !shown.lines().any(|line| line.trim() == piece.trim()) {
             let gap = if shown.trim().is_empty() { "" } else { "\n\n" };
             shown.push_str(gap);
             shown.push_str(piece);
@@ -103,6 +104,14 @@ pub fn cut_short(cell: &Cell, language: Language) -> Option<String> {
 mod tests {
     use super::*;
     use crate::notebook::cell::Metadata;
+
+    #[test]
+    fn a_piece_that_is_only_a_word_of_the_thought_is_shown() {
+        let pieces = ["一", "想一想"].map(str::to_owned).to_vec();
+        let metadata = Metadata { thinking_text: Some("想一想".into()), text_array: pieces, ..Metadata::default() };
+        let cell = Cell { content: "想一想".into(), metadata, ..Cell::default() };
+        assert_eq!(thought(&cell), "想一想\n\n一");
+    }
 
     #[test]
     fn a_thought_is_its_text_and_its_pieces_or_what_is_shown_instead() {
