@@ -30,16 +30,18 @@ const MOST_VARIABLE: usize = 8 * 1024;
 const MOST_VARIABLE_BYTES: usize = 64 * 1024;
 
 /// What stands under these keys is the engine's own, and no sensitive value however it looks.
-const OWN: [&str; 8] = [
+const OWN: [&str; 7] = [
     "behavior_iteration",
     "behavior_id",
     "current_stage_id",
     "current_step_id",
     "stage_id",
     "step_id",
-    "number",
     "behavior_feedback",
 ];
+
+/// Where variables and cells stand, in the new form and in the older one, and what was wrong with an action: these may have any keys.
+const ANYBODYS: [&str; 3] = ["/observation/context", "/state", "/behavior_feedback/last_action_result"];
 
 /// Actions that are here already, given one by one as those of a stream are.
 struct Listed(VecDeque<Value>);
@@ -169,7 +171,13 @@ impl Loop {
         };
         let older = server.is_some_and(BehaviorServer::older_form);
         let mut seen = if older { older_observation(&seen) } else { observation(&seen) };
-        masker(turn).value(&mut seen, &OWN);
+        let hidden = masker(turn);
+        for place in ANYBODYS {
+            if let Some(part) = seen.pointer_mut(place) {
+                hidden.value(part, &[]);
+            }
+        }
+        hidden.value(&mut seen, &OWN);
         Ok(seen)
     }
 

@@ -4,16 +4,28 @@ use crate::notebook::cell::Cell;
 use crate::notebook::export::output::join;
 use crate::value::mask::Masker;
 
-/// Parts of outputs that are no words of anybody. A picture is letters of base64, among which a short value would be found that
-/// does not stand there.
-const OWN: [&str; 7] =
-    ["output_type", "name", "execution_count", "image/png", "image/jpeg", "image/gif", "application/pdf"];
+/// Fields of an output that are no words of anybody.
+const OWN: [&str; 3] = ["output_type", "name", "execution_count"];
+
+/// A picture is letters of base64, among which a short value would be found that does not stand there.
+const PICTURES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "application/pdf"];
 
 /// Takes sensitive values out of everything that a cell shows. Ids, numbers and counts stay.
 pub fn masked(mut cell: Cell, masker: &Masker) -> Cell {
     for output in &mut cell.outputs {
         join(output);
-        masker.value(output, &OWN);
+        for (name, part) in
+            output.as_object_mut().into_iter().flatten().filter(|(name, _)| !OWN.contains(&name.as_str()))
+        {
+            match part.as_object_mut().filter(|_| name == "data") {
+                // What code shows may have any keys, also those that outputs have.
+                Some(data) => {
+                    let readable = data.iter_mut().filter(|(mime, _)| !PICTURES.contains(&mime.as_str()));
+                    readable.for_each(|(_, value)| masker.value(value, &[]));
+                }
+                None => masker.value(part, &[]),
+            }
+        }
     }
     if masker.is_empty() {
         return cell;
@@ -60,7 +72,7 @@ mod tests {
             },
             outputs: vec![
                 json!({ "output_type": "stream", "name": "stdout", "text": ["张", "三 1234\n"] }),
-                json!({ "output_type": "display_data", "data": { "image/png": "aamebb", "text/html": "<b>me</b>", "application/json": [1234] }, "metadata": {} }),
+                json!({ "output_type": "display_data", "data": { "image/png": "aamebb", "text/html": "<b>me</b>", "application/json": { "name": [1234] } }, "metadata": {} }),
                 json!({ "output_type": "error", "ename": "E", "evalue": "me", "traceback": ["a", "李四"] }),
             ],
             ..Cell::default()
@@ -71,7 +83,7 @@ mod tests {
             "metadata": { "thinking_text": "about ***", "agent_name": "***", "custom_text": "***", "text_array": ["***"], "extra": { "a": ["***"] } },
             "outputs": [
                 { "output_type": "stream", "name": "stdout", "text": "*** ***\n" },
-                { "output_type": "display_data", "data": { "image/png": "aamebb", "text/html": "<b>***</b>", "application/json": ["***"] }, "metadata": {} },
+                { "output_type": "display_data", "data": { "image/png": "aamebb", "text/html": "<b>***</b>", "application/json": { "name": ["***"] } }, "metadata": {} },
                 { "output_type": "error", "ename": "E", "evalue": "***", "traceback": ["a", "***"] },
             ],
         });
