@@ -39,7 +39,12 @@ fn commands(block: &Block) -> Vec<(String, String)> {
 
 /// Whether `printed` is what is `shown`, line by line.
 fn is_as_shown(shown: &str, printed: &str) -> bool {
-    let (shown, printed): (Vec<&str>, Vec<&str>) = (shown.lines().collect(), printed.lines().collect());
+    let (mut shown, mut printed): (Vec<&str>, Vec<&str>) = (shown.lines().collect(), printed.lines().collect());
+    // A last line that is nothing else stands for all that follows: what doctor says of the machine is not the same on two of them.
+    if shown.last() == Some(&ANYTHING.to_string().as_str()) && printed.len() >= shown.len() {
+        shown.pop();
+        printed.truncate(shown.len());
+    }
     shown.len() == printed.len() && shown.iter().zip(&printed).all(|(shown, printed)| line_is_as_shown(shown, printed))
 }
 
