@@ -119,7 +119,7 @@ impl Loop {
             }
             Ok(Read::Other { name, fields }) if turn.program.custom.contains_key(&name) => {
                 let began = turn.services.clock.elapsed_ms();
-                let under_way = UnderWay::Custom { name, inputs: fields, progress: Progress::default(), began };
+                let under_way = UnderWay::Custom { name, inputs: Box::new(fields), progress: Progress::default(), began };
                 self.go_on(turn, current, under_way).await
             }
             Ok(Read::Other { name, .. }) => {
@@ -150,7 +150,7 @@ impl Loop {
                 taken(current, step)
             }
             UnderWay::Custom { name, inputs, progress, began } => {
-                self.go_on_custom(turn, current, (name, inputs), progress, began).await
+                self.go_on_custom(turn, current, (name, *inputs), progress, began).await
             }
         }
     }
@@ -172,7 +172,7 @@ impl Loop {
         };
         let done = match advance_custom(turn, kind, &inputs, &mut progress).await {
             Ok(Went::On(flow)) => {
-                current.under_way = Some(UnderWay::Custom { name, inputs, progress, began });
+                current.under_way = Some(UnderWay::Custom { name, inputs: Box::new(inputs), progress, began });
                 return Ok(Some(flow));
             }
             // What was interrupted and is to fail ends the loop; any other failure is one of this action alone.

@@ -84,7 +84,6 @@ pub struct Current {
 /// An action that takes several turns.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[allow(clippy::large_enum_variant)] // there is one of it at a time, in a frame
 pub enum UnderWay {
     /// Code runs.
     Code(Box<Running>),
@@ -93,7 +92,7 @@ pub enum UnderWay {
         /// Its name.
         name: String,
         /// The fields of the action.
-        inputs: Map<String, Value>,
+        inputs: Box<Map<String, Value>>,
         /// How far it came.
         progress: Progress,
         /// When it began, by the session's clock.

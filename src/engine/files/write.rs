@@ -42,12 +42,11 @@ pub struct Replacing {
 }
 
 #[derive(Debug)]
-#[allow(clippy::large_enum_variant)] // one lives as long as one file is written
 enum Into {
     /// What is no file gets the bytes as they come.
     Itself(File),
     /// A file beside the one that it will be, and what that is already.
-    Place { beside: Beside, real: PathBuf, like: Option<Metadata> },
+    Place { beside: Beside, real: PathBuf, like: Option<Box<Metadata>> },
 }
 
 impl Replacing {
@@ -67,7 +66,7 @@ impl Replacing {
                 if !may_be_written(&real, &metadata) {
                     return Err(io::Error::new(io::ErrorKind::PermissionDenied, "it is read-only"));
                 }
-                Into::Place { beside: Beside::own(&real)?, real, like: Some(metadata) }
+                Into::Place { beside: Beside::own(&real)?, real, like: Some(Box::new(metadata)) }
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 let real = leads_to(path)?;
