@@ -9,10 +9,10 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use bcc_script::archive::contract::Archive;
-use bcc_script::archive::memory::MemoryArchive;
-use bcc_script::archive::sqlite::open::open;
-use bcc_script::run::session::Session;
+use bcc_runtime::run::session::Session;
+use bcc_store::contract::Archive;
+use bcc_store::memory::MemoryArchive;
+use bcc_store::sqlite::open::open;
 
 use crate::support::{Bench, ROUNDS, median, size};
 

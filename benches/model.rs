@@ -17,12 +17,12 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use bcc_script::model::message::{Message, Role};
-use bcc_script::model::provider::{Provider, Silent};
-use bcc_script::model::providers::anthropic::Anthropic;
-use bcc_script::model::providers::http::config::{ServerConfig, Structured};
-use bcc_script::model::providers::openai::OpenAi;
-use bcc_script::model::request::{ModelRequest, Purpose, Task};
+use bcc_llm::model::message::{Message, Role};
+use bcc_llm::model::provider::{Provider, Silent};
+use bcc_llm::model::request::{ModelRequest, Purpose, Task};
+use bcc_llm::providers::anthropic::Anthropic;
+use bcc_llm::providers::http::config::{ServerConfig, Structured};
+use bcc_llm::providers::openai::OpenAi;
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};

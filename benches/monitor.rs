@@ -1,5 +1,5 @@
 //! What a monitor costs the turn beside which it runs: a turn with one in flight (its model takes an hour, and newer ones wait
-//! behind it) and the same turn with none. That the conversation never waits for it is a test (`tests/beside.rs`); this
+//! behind it) and the same turn with none. That the conversation never waits for it is a test (`tests/sessions/beside.rs`); this
 //! measures what starting it and keeping it take away from the turn.
 
 #![allow(
@@ -12,7 +12,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use bcc_script::archive::memory::MemoryArchive;
+use bcc_store::memory::MemoryArchive;
 use criterion::{Criterion, criterion_group, criterion_main};
 use serde_json::{Map, Value, json};
 

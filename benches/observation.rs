@@ -4,9 +4,9 @@
 
 use std::hint::black_box;
 
-use bcc_script::notebook::cell::Cell;
-use bcc_script::notebook::protocol::observation::{MOST_CELLS, Seen, observation};
-use bcc_script::notebook::state::State;
+use bcc_runtime::notebook::cell::Cell;
+use bcc_runtime::notebook::protocol::observation::{MOST_CELLS, Seen, observation};
+use bcc_runtime::notebook::state::State;
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use serde_json::Map;
 

@@ -9,12 +9,12 @@
 
 use std::hint::black_box;
 
-use bcc_script::reply::live::LiveContent;
-use bcc_script::reply::read::read;
-use bcc_script::reply::shape::{ReplyShape, Wanted};
-use bcc_script::reply::strategies::parse;
-use bcc_script::schema::embedded;
-use bcc_script::value::declared::DeclaredType;
+use bcc_lang::schema::embedded;
+use bcc_lang::value::declared::DeclaredType;
+use bcc_llm::reply::live::LiveContent;
+use bcc_llm::reply::read::read;
+use bcc_llm::reply::shape::{ReplyShape, Wanted};
+use bcc_llm::reply::strategies::parse;
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use serde_json::Value;
 

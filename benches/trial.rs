@@ -12,11 +12,11 @@
 use std::fmt::Write;
 use std::time::Instant;
 
-use bcc_script::engine::environment::Environment;
-use bcc_script::engine::trial::find::find;
-use bcc_script::engine::trial::ran::Status;
-use bcc_script::engine::trial::request::TrialRequest;
-use bcc_script::engine::trial::run::run;
+use bcc_authoring::test_runner::find::find;
+use bcc_authoring::test_runner::ran::Status;
+use bcc_authoring::test_runner::request::TrialRequest;
+use bcc_authoring::test_runner::run::run;
+use bcc_engine::environment::Environment;
 
 /// Turns of one conversation.
 const TURNS: usize = 10;

@@ -15,10 +15,10 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use bcc_script::archive::contract::Archive;
-use bcc_script::archive::memory::MemoryArchive;
-use bcc_script::archive::rows::Commit;
-use bcc_script::archive::sqlite::open::open;
+use bcc_store::contract::Archive;
+use bcc_store::memory::MemoryArchive;
+use bcc_store::rows::Commit;
+use bcc_store::sqlite::open::open;
 use criterion::{Criterion, criterion_group};
 use rusqlite::Connection;
 

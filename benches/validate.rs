@@ -11,17 +11,17 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-use bcc_script::actions::KINDS;
-use bcc_script::check::check::{Against, check, examine};
-use bcc_script::check::library::Library;
-use bcc_script::engine::files::TemplateFolders;
-use bcc_script::prompt::layers::collect;
-use bcc_script::prompt::templates::Templates;
-use bcc_script::schema::embedded;
-use bcc_script::script::findings::Findings;
-use bcc_script::script::read::read;
-use bcc_script::source::text::SourceFile;
-use bcc_script::source::yaml::parse;
+use bcc_check::check::{Against, check, examine};
+use bcc_check::library::Library;
+use bcc_engine::files::TemplateFolders;
+use bcc_lang::schema::embedded;
+use bcc_lang::script::findings::Findings;
+use bcc_lang::script::read::read;
+use bcc_lang::source::text::SourceFile;
+use bcc_lang::source::yaml::parse;
+use bcc_lang::template::layers::collect;
+use bcc_lang::template::templates::Templates;
+use bcc_runtime::actions::KINDS;
 use granit_parser::Parser;
 
 /// That of the program.

@@ -6,12 +6,12 @@ use std::error::Error;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use bcc_script::archive::memory::MemoryArchive;
-use bcc_script::engine::engine::{Engine, RunRequest};
-use bcc_script::engine::environment::Environment;
-use bcc_script::engine::project::Project;
-use bcc_script::program::event::{Delta, Observer};
-use bcc_script::run::session::Pause;
+use bcc_engine::engine::{Engine, RunRequest};
+use bcc_engine::environment::Environment;
+use bcc_engine::project::Project;
+use bcc_runtime::program::event::{Delta, Observer};
+use bcc_runtime::run::session::Pause;
+use bcc_store::memory::MemoryArchive;
 
 /// Reads events as they are committed: here, only what is said.
 #[derive(Default)]

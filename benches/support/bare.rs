@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use bcc_script::archive::contract::Archive;
-use bcc_script::archive::rows::Commit;
-use bcc_script::archive::sqlite::open::open;
+use bcc_store::contract::Archive;
+use bcc_store::rows::Commit;
+use bcc_store::sqlite::open::open;
 use rusqlite::{Connection, TransactionBehavior, params};
 use tokio::runtime::Runtime;
 

@@ -7,12 +7,12 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use bcc_script::archive::contract::Archive;
-use bcc_script::engine::engine::{Engine, RunRequest};
-use bcc_script::engine::environment::Environment;
-use bcc_script::engine::project::Project;
-use bcc_script::program::event::{Delta, Observer};
-use bcc_script::run::session::{Pause, Session, Taken};
+use bcc_engine::engine::{Engine, RunRequest};
+use bcc_engine::environment::Environment;
+use bcc_engine::project::Project;
+use bcc_runtime::program::event::{Delta, Observer};
+use bcc_runtime::run::session::{Pause, Session, Taken};
+use bcc_store::contract::Archive;
 use mimalloc::MiMalloc;
 use tempfile::TempDir;
 use tokio::runtime::Runtime;

@@ -15,7 +15,7 @@ use crate::cli::migrate::Migrate;
 use crate::cli::new::New;
 use crate::cli::templates::Templates;
 use crate::cli::version::LONG;
-use crate::words::language::Language;
+use bcc_lang::message::language::Language;
 
 /// Checks and runs declarative YAML scripts of model-driven conversations.
 #[derive(Debug, Parser)]

@@ -4,11 +4,11 @@
 use serde_json::Value;
 
 use crate::cli::language::filled;
-use crate::notebook::cell::{Cell, CellKind};
-use crate::notebook::export::ansi;
-use crate::notebook::export::output::{Output, read};
-use crate::notebook::export::text::{cut_short, one_line, thinker, thought};
-use crate::words::language::Language;
+use bcc_lang::message::language::Language;
+use bcc_runtime::notebook::cell::{Cell, CellKind};
+use bcc_runtime::notebook::export::ansi;
+use bcc_runtime::notebook::export::output::{Output, read};
+use bcc_runtime::notebook::export::text::{cut_short, one_line, thinker, thought};
 
 /// The most lines of code, of a thought, and of all outputs of a cell that are shown; the rest is counted.
 const MOST_CODE: usize = 30;

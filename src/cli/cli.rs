@@ -9,8 +9,8 @@ use crate::cli::{
     completions, doctor, explain, graph, help, init, language, man, migrate, models, new, report, run, schema,
     sessions, templates, test, trust, validate,
 };
-use crate::engine::environment::Environment;
-use crate::engine::error::EngineError;
+use bcc_engine::environment::Environment;
+use bcc_engine::error::EngineError;
 
 /// Runs the program with these arguments (the first is its name) and gives its exit code.
 pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
@@ -70,9 +70,18 @@ fn log(environment: &Environment, quiet: bool) {
     if filter == "off" {
         return;
     }
-    let filter = tracing_subscriber::EnvFilter::try_new(filter).unwrap_or_else(|error| {
+    let filter = tracing_subscriber::EnvFilter::try_new(own_targets(filter)).unwrap_or_else(|error| {
         report::note(&format!("BCC_LOG is not understood ({error}); logging warnings"));
-        tracing_subscriber::EnvFilter::new("bcc_script=warn")
+        tracing_subscriber::EnvFilter::new(own_targets("bcc_script=warn"))
     });
     let _ = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(false).try_init();
+}
+
+/// `bcc_script` in a filter of logs means all of this program: the common beginning of the names of its crates.
+fn own_targets(filter: &str) -> String {
+    let directive = |directive: &str| match directive.trim_start().strip_prefix("bcc_script") {
+        Some(rest) if rest.is_empty() || rest.starts_with(['=', '[']) => format!("bcc_{rest}"),
+        _ => directive.to_owned(),
+    };
+    filter.split(',').map(directive).collect::<Vec<_>>().join(",")
 }

@@ -6,12 +6,12 @@ use clap::builder::PossibleValuesParser;
 use clap::{Args, Command, ValueHint};
 use clap_complete::{Shell, generate};
 
-use crate::check::diagnostics::DIAGNOSTICS;
 use crate::cli::exit::Exit;
 use crate::cli::help;
 use crate::cli::language::chosen;
-use crate::engine::error::EngineError;
-use crate::engine::schemas;
+use bcc_authoring::schemas;
+use bcc_check::diagnostics::DIAGNOSTICS;
+use bcc_engine::error::EngineError;
 
 /// `completions`.
 #[derive(Debug, Args)]

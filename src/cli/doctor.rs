@@ -13,11 +13,11 @@ use crate::cli::report;
 use crate::cli::sessions::print;
 use crate::cli::table::padded;
 use crate::cli::terminal::plain;
-use crate::engine::doctor::doctor::{DoctorRequest, doctor as look};
-use crate::engine::doctor::finding::{Finding, State};
-use crate::engine::doctor::surroundings::Terminals;
-use crate::engine::environment::Environment;
-use crate::engine::error::EngineError;
+use bcc_authoring::doctor::doctor::{DoctorRequest, doctor as look};
+use bcc_authoring::doctor::finding::{Finding, State};
+use bcc_authoring::doctor::surroundings::Terminals;
+use bcc_engine::environment::Environment;
+use bcc_engine::error::EngineError;
 
 /// `doctor`.
 #[derive(Debug, Args)]

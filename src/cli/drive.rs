@@ -2,16 +2,16 @@
 
 use std::path::PathBuf;
 
-use crate::archive::contract::Archive;
 use crate::cli::commands::commands::command;
 use crate::cli::exit::Exit;
 use crate::cli::front::Front;
 use crate::cli::input::Input;
 use crate::cli::live_notebook::LiveNotebook;
 use crate::cli::signals::Signals;
-use crate::engine::error::EngineError;
-use crate::engine::shell::quoted;
-use crate::run::session::{Pause, Session, Taken};
+use bcc_engine::error::EngineError;
+use bcc_engine::shell::quoted;
+use bcc_runtime::run::session::{Pause, Session, Taken};
+use bcc_store::contract::Archive;
 
 /// What the command that resumes a session must say besides its id.
 #[derive(Clone, Debug, Default)]

@@ -2,15 +2,15 @@
 
 use std::io::{ErrorKind, Write};
 
-use crate::check::diagnostics::{DIAGNOSTICS, Page, near, page};
 use crate::cli::arguments::Explain;
 use crate::cli::exit::Exit;
 use crate::cli::language::{chosen, filled, said};
 use crate::cli::report;
 use crate::cli::table::padded;
 use crate::cli::terminal::color;
-use crate::engine::error::EngineError;
-use crate::words::language::Language;
+use bcc_check::diagnostics::{DIAGNOSTICS, Page, near, page};
+use bcc_engine::error::EngineError;
+use bcc_lang::message::language::Language;
 
 /// The most names that are offered for one that does not exist.
 const MOST_OFFERED: usize = 5;

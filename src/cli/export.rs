@@ -2,19 +2,19 @@
 
 use std::path::Path;
 
-use crate::archive::contract::Archive;
 use crate::cli::arguments::Format;
 use crate::cli::exit::Exit;
 use crate::cli::language::chosen;
 use crate::cli::report;
 use crate::cli::sessions::print;
-use crate::engine::error::EngineError;
-use crate::engine::export::export;
-use crate::engine::files::write::replace;
-use crate::engine::markdown::markdown;
-use crate::engine::notebook_file::write::{Asked, cell_count, page_of, write_file, write_to};
-use crate::notebook::export::form::Form;
-use crate::words::language::Language;
+use bcc_engine::error::EngineError;
+use bcc_engine::export::export;
+use bcc_engine::files::write::replace;
+use bcc_engine::markdown::markdown;
+use bcc_engine::notebook_file::write::{Asked, cell_count, page_of, write_file, write_to};
+use bcc_lang::message::language::Language;
+use bcc_runtime::notebook::export::form::Form;
+use bcc_store::contract::Archive;
 
 /// Runs the subcommand.
 ///

@@ -4,17 +4,17 @@ use std::io::{self, IsTerminal, Write};
 
 use clap::{Args, ValueEnum};
 
-use crate::check::diagnostics::{DIAGNOSTICS, Page};
 use crate::cli::exit::Exit;
 use crate::cli::language::said;
 use crate::cli::report;
-use crate::engine::error::EngineError;
-use crate::engine::validate::request::ValidateReport;
-use crate::source::diagnostic::Severity;
-use crate::source::render::github::github;
-use crate::source::render::human;
-use crate::source::render::json::json;
-use crate::source::render::sarif::{RuleText, sarif};
+use bcc_authoring::validate::request::ValidateReport;
+use bcc_check::diagnostics::{DIAGNOSTICS, Page};
+use bcc_engine::error::EngineError;
+use bcc_lang::source::diagnostic::Severity;
+use bcc_lang::source::render::github::github;
+use bcc_lang::source::render::human;
+use bcc_lang::source::render::json::json;
+use bcc_lang::source::render::sarif::{RuleText, sarif};
 
 /// How findings are told, and which of them count.
 #[derive(Clone, Debug, Args)]

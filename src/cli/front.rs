@@ -12,8 +12,8 @@ use crate::cli::lines::Lines;
 use crate::cli::piped::Piped;
 use crate::cli::report;
 use crate::cli::terminal::{Terminal, quiet};
-use crate::engine::error::EngineError;
-use crate::program::event::Observer;
+use bcc_engine::error::EngineError;
+use bcc_runtime::program::event::Observer;
 
 /// Which of them it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

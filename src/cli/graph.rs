@@ -7,11 +7,11 @@ use clap::{Args, ValueEnum};
 use crate::cli::exit::Exit;
 use crate::cli::report;
 use crate::cli::sessions::print;
-use crate::engine::environment::Environment;
-use crate::engine::error::EngineError;
-use crate::engine::files::write::{is_same_file, replace};
-use crate::engine::graph::choose::{Format, GraphRequest, graph as draw};
-use crate::engine::graph::fold::Depth;
+use bcc_authoring::graph::choose::{Format, GraphRequest, graph as draw};
+use bcc_authoring::graph::fold::Depth;
+use bcc_engine::environment::Environment;
+use bcc_engine::error::EngineError;
+use bcc_engine::files::write::{is_same_file, replace};
 
 /// `graph`.
 #[derive(Debug, Args)]

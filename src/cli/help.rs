@@ -7,7 +7,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, ArgAction, Command, CommandFactory, Error, FromArgMatches, Parser};
 
 use crate::cli::arguments::Arguments;
-use crate::words::language::Language;
+use bcc_lang::message::language::Language;
 
 /// Reads the arguments. Help and errors are in `language`.
 ///

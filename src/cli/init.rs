@@ -7,11 +7,11 @@ use clap::Args;
 use crate::cli::exit::Exit;
 use crate::cli::report;
 use crate::cli::sessions::{print, tell};
-use crate::engine::begin::init::{Begun, InitRequest, init as begin};
-use crate::engine::environment::Environment;
-use crate::engine::error::EngineError;
-use crate::engine::shell::quoted;
-use crate::words::language::Language;
+use bcc_authoring::scaffold::init::{Begun, InitRequest, init as begin};
+use bcc_engine::environment::Environment;
+use bcc_engine::error::EngineError;
+use bcc_engine::shell::quoted;
+use bcc_lang::message::language::Language;
 
 /// What to try first in a new project.
 const NEXT: [&str; 3] = ["bcc-script run scripts/first_talk.yaml", "bcc-script validate", "bcc-script test"];
@@ -63,7 +63,7 @@ pub fn init(options: &Init, language: Language, environment: &Environment) -> Re
 }
 
 fn here() -> PathBuf {
-    crate::engine::project::absolute(std::path::Path::new("."))
+    bcc_engine::project::absolute(std::path::Path::new("."))
 }
 
 /// The files that were written; of the schemas and templates, how many.

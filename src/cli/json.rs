@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde_json::{Value, json};
 
-use crate::program::event::{Delta, Observer};
+use bcc_runtime::program::event::{Delta, Observer};
 
 /// Writes events for programs.
 #[derive(Debug, Default)]

@@ -4,8 +4,8 @@ use std::borrow::Cow;
 use std::ffi::OsString;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::engine::environment::Environment;
-use crate::words::language::Language;
+use bcc_engine::environment::Environment;
+use bcc_lang::message::language::Language;
 
 /// The option that chooses it.
 const OPTION: &str = "--lang";

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use tokio::sync::mpsc::{Receiver, channel};
 
 use crate::cli::input::{Input, Source};
-use crate::prompt::names::MAX_VALUE_BYTES;
+use bcc_lang::template::names::MAX_VALUE_BYTES;
 
 /// The longest answer, in bytes: what a variable may hold and a text may use (prompt::names).
 pub const MOST_ANSWER_BYTES: usize = MAX_VALUE_BYTES;

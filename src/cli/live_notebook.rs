@@ -9,13 +9,13 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 
-use crate::archive::contract::Archive;
 use crate::cli::front::Front;
 use crate::cli::language::chosen;
-use crate::engine::error::EngineError;
-use crate::engine::notebook_file::taken::{form_of, may_become};
-use crate::engine::notebook_file::write::{Asked, write_file};
-use crate::program::event::{Delta, Observer};
+use bcc_engine::error::EngineError;
+use bcc_engine::notebook_file::taken::{form_of, may_become};
+use bcc_engine::notebook_file::write::{Asked, write_file};
+use bcc_runtime::program::event::{Delta, Observer};
+use bcc_store::contract::Archive;
 
 /// How much time lies between two writings while the session runs, at least.
 const BETWEEN: Duration = Duration::from_secs(2);

@@ -8,8 +8,8 @@ use clap::{Args, Command, CommandFactory};
 use crate::cli::arguments::Arguments;
 use crate::cli::exit::Exit;
 use crate::cli::sessions::tell;
-use crate::engine::error::EngineError;
-use crate::engine::files::write::replace;
+use bcc_engine::error::EngineError;
+use bcc_engine::files::write::replace;
 
 /// `man`.
 #[derive(Debug, Args)]

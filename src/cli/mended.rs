@@ -1,6 +1,6 @@
 //! What became of files that were mended, in lines for people: of `migrate` and of `validate --fix`.
 
-use crate::engine::mend::mend::MendedFile;
+use bcc_authoring::fix::mend::MendedFile;
 
 /// What became of a file that was to be written, in a line.
 pub fn told(file: &MendedFile) -> String {

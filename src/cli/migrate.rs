@@ -9,12 +9,12 @@ use crate::cli::exit::Exit;
 use crate::cli::mended::{told, untried};
 use crate::cli::report;
 use crate::cli::terminal::plain;
-use crate::engine::environment::Environment;
-use crate::engine::error::EngineError;
-use crate::engine::mend::diff::{Mark, diff};
-use crate::engine::mend::mend::{MendReport, MendRequest, MendedFile, mend};
-use crate::engine::mend::rules::Rules;
-use crate::engine::validate::request::ValidateRequest;
+use bcc_authoring::fix::diff::{Mark, diff};
+use bcc_authoring::fix::mend::{MendReport, MendRequest, MendedFile, mend};
+use bcc_authoring::fix::rules::Rules;
+use bcc_authoring::validate::request::ValidateRequest;
+use bcc_engine::environment::Environment;
+use bcc_engine::error::EngineError;
 
 /// `migrate`.
 #[derive(Debug, Args)]

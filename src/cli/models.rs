@@ -11,12 +11,12 @@ use crate::cli::report;
 use crate::cli::sessions::print;
 use crate::cli::table::table;
 use crate::cli::terminal::plain;
-use crate::engine::environment::Environment;
-use crate::engine::error::EngineError;
-use crate::engine::models::check::{Checked, check, every};
-use crate::engine::models::list::{KeyState, ListedModel, Listing, list};
-use crate::engine::project::Project;
-use crate::engine::shell::quoted;
+use bcc_engine::environment::Environment;
+use bcc_engine::error::EngineError;
+use bcc_engine::models::check::{Checked, check, every};
+use bcc_engine::models::list::{KeyState, ListedModel, Listing, list};
+use bcc_engine::project::Project;
+use bcc_engine::shell::quoted;
 
 /// Nothing to tell in a cell.
 const NOTHING: &str = "–";

@@ -7,15 +7,15 @@ use clap::{Args, Subcommand};
 use crate::cli::exit::Exit;
 use crate::cli::report;
 use crate::cli::sessions::{print, tell};
-use crate::engine::begin::new::{built_in_scheme, language as language_of, project, script, skill};
-use crate::engine::begin::test::test;
-use crate::engine::environment::Environment;
-use crate::engine::error::EngineError;
-use crate::engine::shell::quoted;
-use crate::engine::templates::new::{NewScheme, new_scheme, usual_source};
-use crate::engine::validate::names::Names;
-use crate::engine::validate::roots::here;
-use crate::words::language::Language;
+use bcc_authoring::scaffold::new::{built_in_scheme, language as language_of, project, script, skill};
+use bcc_authoring::scaffold::test::test;
+use bcc_authoring::templates::new::{NewScheme, new_scheme, usual_source};
+use bcc_engine::discovery::names::Names;
+use bcc_engine::discovery::walk::here;
+use bcc_engine::environment::Environment;
+use bcc_engine::error::EngineError;
+use bcc_engine::shell::quoted;
+use bcc_lang::message::language::Language;
 
 /// `new`.
 #[derive(Debug, Args)]

@@ -9,7 +9,7 @@ use crate::cli::cells::CellView;
 use crate::cli::language::chosen;
 use crate::cli::report;
 use crate::cli::terminal::plain;
-use crate::program::event::{Delta, Observer};
+use bcc_runtime::program::event::{Delta, Observer};
 
 /// Writes the AI's words, and the cells of a notebook.
 #[derive(Debug, Default)]

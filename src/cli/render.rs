@@ -9,16 +9,16 @@ use crate::cli::cli::wait_for;
 use crate::cli::exit::Exit;
 use crate::cli::rendered;
 use crate::cli::report;
-use crate::engine::environment::Environment;
-use crate::engine::error::EngineError;
-use crate::engine::project::Project;
-use crate::engine::render::action::of_action;
-use crate::engine::render::alone::{looks_like_a_script, of_template};
-use crate::engine::render::changed::changed;
-use crate::engine::render::faults::explained;
-use crate::engine::render::kept::store;
-use crate::engine::render::prompt::Prompt;
-use crate::engine::render::request::{RenderRequest, SentRequest};
+use bcc_authoring::render::action::of_action;
+use bcc_authoring::render::alone::{looks_like_a_script, of_template};
+use bcc_authoring::render::changed::changed;
+use bcc_authoring::render::faults::explained;
+use bcc_authoring::render::kept::store;
+use bcc_authoring::render::prompt::Prompt;
+use bcc_authoring::render::request::{RenderRequest, SentRequest};
+use bcc_engine::environment::Environment;
+use bcc_engine::error::EngineError;
+use bcc_engine::project::Project;
 
 /// `templates render`.
 #[derive(Debug, Args)]

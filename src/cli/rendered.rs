@@ -4,10 +4,10 @@ use std::fmt::Write;
 
 use crate::cli::language::said;
 use crate::cli::terminal::plain;
-use crate::engine::render::changed::Changed;
-use crate::engine::render::prompt::{Prompt, role, tokens};
-use crate::model::message::Message;
-use crate::prompt::marks::AROUND;
+use bcc_authoring::render::changed::Changed;
+use bcc_authoring::render::prompt::{Prompt, role, tokens};
+use bcc_lang::template::marks::AROUND;
+use bcc_llm::model::message::Message;
 
 /// More places than these are counted, not shown.
 const MOST_PLACES: usize = 40;

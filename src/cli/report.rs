@@ -5,9 +5,9 @@ use std::io::{IsTerminal, Write};
 use crate::cli::exit::Exit;
 use crate::cli::language::said;
 use crate::cli::terminal::plain;
-use crate::engine::error::EngineError;
-use crate::source::diagnostic::Diagnostic;
-use crate::source::render::human;
+use bcc_engine::error::EngineError;
+use bcc_lang::source::diagnostic::Diagnostic;
+use bcc_lang::source::render::human;
 
 /// More warnings than these are counted, not shown.
 const MOST_SHOWN: usize = 100;

@@ -8,15 +8,15 @@ use crate::cli::exit::Exit;
 use crate::cli::front::Front;
 use crate::cli::live_notebook::LiveNotebook;
 use crate::cli::report;
-use crate::engine::engine::{Engine, RunRequest, store_path};
-use crate::engine::environment::Environment;
-use crate::engine::error::EngineError;
-use crate::engine::loaded::Loaded;
-use crate::engine::outside::{outside, permitted};
-use crate::engine::project::Project;
-use crate::engine::replay::Replayed;
-use crate::model::providers::replay::recording::By;
-use crate::program::limits::Budget;
+use bcc_engine::engine::{Engine, RunRequest, store_path};
+use bcc_engine::environment::Environment;
+use bcc_engine::error::EngineError;
+use bcc_engine::loaded::Loaded;
+use bcc_engine::outside::{outside, permitted};
+use bcc_engine::project::Project;
+use bcc_engine::replay::Replayed;
+use bcc_llm::providers::replay::recording::By;
+use bcc_runtime::program::limits::Budget;
 
 /// Runs the subcommand.
 ///

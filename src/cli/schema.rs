@@ -4,12 +4,12 @@ use crate::cli::arguments::Schema;
 use crate::cli::exit::Exit;
 use crate::cli::language::said;
 use crate::cli::sessions::print;
-use crate::engine::config::kinds::kinds;
-use crate::engine::environment::Environment;
-use crate::engine::error::EngineError;
-use crate::engine::project::{Project, given_directory};
-use crate::engine::schemas::{OwnKinds, list, text_in};
-use crate::source::near::near_miss;
+use bcc_authoring::schemas::{OwnKinds, list, text_in};
+use bcc_engine::config::kinds::kinds;
+use bcc_engine::environment::Environment;
+use bcc_engine::error::EngineError;
+use bcc_engine::project::{Project, given_directory};
+use bcc_lang::source::near::near_miss;
 
 /// Runs the subcommand.
 ///

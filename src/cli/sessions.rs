@@ -6,10 +6,6 @@ use std::sync::Arc;
 
 use serde_json::json;
 
-use crate::archive::contract::Archive;
-use crate::archive::error::ArchiveError;
-use crate::archive::rows::SessionRow;
-use crate::archive::sqlite::open::{open, open_read_only};
 use crate::cli::arguments::{Resume, Sessions, Store};
 use crate::cli::drive::{ResumeHint, drive};
 use crate::cli::exit::Exit;
@@ -21,17 +17,21 @@ use crate::cli::live_notebook::LiveNotebook;
 use crate::cli::report;
 use crate::cli::run::{asked, needs_store, replayed};
 use crate::cli::terminal::plain;
-use crate::engine::calls::table;
-use crate::engine::clock::{now, stamp};
-use crate::engine::engine::{Engine, Opened, ResumeRequest, store_path};
-use crate::engine::environment::Environment;
-use crate::engine::error::EngineError;
-use crate::engine::export::export;
-use crate::engine::markdown::markdown;
-use crate::engine::notebook_file::outline::outline;
-use crate::engine::project::{Project, absolute};
-use crate::engine::used::{told, used};
-use crate::program::event::Observer;
+use bcc_engine::calls::table;
+use bcc_engine::clock::{now, stamp};
+use bcc_engine::engine::{Engine, Opened, ResumeRequest, store_path};
+use bcc_engine::environment::Environment;
+use bcc_engine::error::EngineError;
+use bcc_engine::export::export;
+use bcc_engine::markdown::markdown;
+use bcc_engine::notebook_file::outline::outline;
+use bcc_engine::project::{Project, absolute};
+use bcc_engine::used::{told, used};
+use bcc_runtime::program::event::Observer;
+use bcc_store::contract::Archive;
+use bcc_store::error::ArchiveError;
+use bcc_store::rows::SessionRow;
+use bcc_store::sqlite::open::{open, open_read_only};
 
 /// How many events are written again at a time: one may hold a prompt and a reply of megabytes.
 const PAGE: usize = 64;

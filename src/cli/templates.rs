@@ -13,15 +13,15 @@ use crate::cli::sessions::print;
 use crate::cli::templates_diff::{Diff, diff};
 use crate::cli::templates_list::{List, list};
 use crate::cli::terminal::plain;
-use crate::engine::environment::Environment;
-use crate::engine::error::EngineError;
-use crate::engine::project::Project;
-use crate::engine::templates::check::check;
-use crate::engine::templates::find::find;
-use crate::engine::templates::new::{MadeScheme, NewScheme, new_scheme, usual_source};
-use crate::engine::templates::place::{directory, scheme_of_project};
-use crate::engine::templates::shelf::{Shelf, Standing};
-use crate::prompt::layers::DEFAULT_SCHEME;
+use bcc_authoring::templates::check::check;
+use bcc_authoring::templates::find::find;
+use bcc_authoring::templates::new::{MadeScheme, NewScheme, new_scheme, usual_source};
+use bcc_authoring::templates::place::{directory, scheme_of_project};
+use bcc_authoring::templates::shelf::{Shelf, Standing};
+use bcc_engine::environment::Environment;
+use bcc_engine::error::EngineError;
+use bcc_engine::project::Project;
+use bcc_lang::template::layers::DEFAULT_SCHEME;
 
 /// `templates`.
 #[derive(Debug, Subcommand)]

@@ -8,12 +8,12 @@ use clap::Args;
 use crate::cli::exit::Exit;
 use crate::cli::report;
 use crate::cli::terminal::plain;
-use crate::engine::environment::Environment;
-use crate::engine::error::EngineError;
-use crate::engine::templates::diff::{Against, Difference, diff as differences, nearer};
-use crate::engine::templates::place::{directory, scheme_of_project};
-use crate::engine::templates::shelf::Shelf;
-use crate::prompt::layers::DEFAULT_SCHEME;
+use bcc_authoring::templates::diff::{Against, Difference, diff as differences, nearer};
+use bcc_authoring::templates::place::{directory, scheme_of_project};
+use bcc_authoring::templates::shelf::Shelf;
+use bcc_engine::environment::Environment;
+use bcc_engine::error::EngineError;
+use bcc_lang::template::layers::DEFAULT_SCHEME;
 
 /// `templates diff`.
 #[derive(Debug, Args)]

@@ -12,12 +12,12 @@ use crate::cli::report;
 use crate::cli::sessions::{print, tell};
 use crate::cli::table::table;
 use crate::cli::terminal::plain;
-use crate::engine::environment::Environment;
-use crate::engine::error::EngineError;
-use crate::engine::templates::list::{Listing, SchemeListed, TemplateListed, list as listing};
-use crate::engine::templates::place::{directory, scheme_of_project};
-use crate::engine::templates::shelf::Fault;
-use crate::prompt::layers::{DEFAULT_SCHEME, Layer};
+use bcc_authoring::templates::list::{Listing, SchemeListed, TemplateListed, list as listing};
+use bcc_authoring::templates::place::{directory, scheme_of_project};
+use bcc_authoring::templates::shelf::Fault;
+use bcc_engine::environment::Environment;
+use bcc_engine::error::EngineError;
+use bcc_lang::template::layers::{DEFAULT_SCHEME, Layer};
 
 /// Nothing to tell in a cell.
 const NOTHING: &str = "–";

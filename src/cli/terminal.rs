@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::cli::cells::{CellView, Look};
 use crate::cli::language::{chosen, filled, said};
-use crate::program::event::{Delta, Observer};
+use bcc_runtime::program::event::{Delta, Observer};
 
 /// Shows a conversation.
 #[derive(Debug, Default)]

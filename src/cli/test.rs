@@ -9,22 +9,22 @@ use crate::cli::language::{chosen, filled};
 use crate::cli::report;
 use crate::cli::test_json::json;
 use crate::cli::test_report::{case, summary};
-use crate::engine::environment::Environment;
-use crate::engine::error::EngineError;
-use crate::engine::files::write::replace;
-use crate::engine::trial::coverage::coverage::Coverage;
-use crate::engine::trial::coverage::html::page::html;
-use crate::engine::trial::coverage::json::json as coverage_json;
-use crate::engine::trial::coverage::table::table;
-use crate::engine::trial::find::find;
-use crate::engine::trial::junit::report::junit;
-use crate::engine::trial::ran::Ran;
-use crate::engine::trial::request::TrialRequest;
-use crate::engine::trial::run::run;
-use crate::engine::validate::names::Names;
-use crate::engine::validate::roots::here;
-use crate::source::diagnostic::sort;
-use crate::words::language::Language;
+use bcc_authoring::test_runner::coverage::coverage::Coverage;
+use bcc_authoring::test_runner::coverage::html::page::html;
+use bcc_authoring::test_runner::coverage::json::json as coverage_json;
+use bcc_authoring::test_runner::coverage::table::table;
+use bcc_authoring::test_runner::find::find;
+use bcc_authoring::test_runner::junit::report::junit;
+use bcc_authoring::test_runner::ran::Ran;
+use bcc_authoring::test_runner::request::TrialRequest;
+use bcc_authoring::test_runner::run::run;
+use bcc_engine::discovery::names::Names;
+use bcc_engine::discovery::walk::here;
+use bcc_engine::environment::Environment;
+use bcc_engine::error::EngineError;
+use bcc_engine::files::write::replace;
+use bcc_lang::message::language::Language;
+use bcc_lang::source::diagnostic::sort;
 
 /// Runs the subcommand.
 ///

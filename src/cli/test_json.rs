@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json as value};
 
-use crate::engine::trial::ran::{Failure, Line, Ran, Status};
-use crate::source::diagnostic::Diagnostic;
+use bcc_authoring::test_runner::ran::{Failure, Line, Ran, Status};
+use bcc_lang::source::diagnostic::Diagnostic;
 
 /// All that came of the tests, as one document. `stale` are the snapshots that no test keeps any more.
 pub fn json(ran: &[Ran], diagnostics: &[Diagnostic], stale: &[String]) -> String {

@@ -4,10 +4,10 @@ use std::fmt::Write;
 
 use crate::cli::table::padded;
 use crate::cli::terminal::plain;
-use crate::engine::trial::difference::{Piece, condensed, difference, in_line};
-use crate::engine::trial::ran::{Failure, Line, Ran, Status};
-use crate::program::event::Speaker;
-use crate::words::language::Language;
+use bcc_authoring::test_runner::difference::{Piece, condensed, difference, in_line};
+use bcc_authoring::test_runner::ran::{Failure, Line, Ran, Status};
+use bcc_lang::message::language::Language;
+use bcc_runtime::program::event::Speaker;
 
 /// The most lines of a conversation that a failure shows.
 const MOST_LINES: usize = 40;

@@ -3,12 +3,12 @@
 use crate::cli::arguments::Trust;
 use crate::cli::exit::Exit;
 use crate::cli::report;
-use crate::engine::config::values::Given;
-use crate::engine::environment::Environment;
-use crate::engine::error::EngineError;
-use crate::engine::models::list::address;
-use crate::engine::project::{CONFIG_FILE, Project, absolute, config_bytes};
-use crate::engine::trust::trust as keep;
+use bcc_engine::config::values::Given;
+use bcc_engine::environment::Environment;
+use bcc_engine::error::EngineError;
+use bcc_engine::models::list::address;
+use bcc_engine::project::{CONFIG_FILE, Project, absolute, config_bytes};
+use bcc_engine::trust::trust as keep;
 
 /// Runs the subcommand.
 ///

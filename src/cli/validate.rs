@@ -5,12 +5,12 @@ use crate::cli::exit::Exit;
 use crate::cli::mended::{told, untried};
 use crate::cli::report;
 use crate::cli::watch::watch;
-use crate::engine::environment::Environment;
-use crate::engine::error::EngineError;
-use crate::engine::mend::mend::{MendRequest, mend};
-use crate::engine::mend::rules::Rules;
-use crate::engine::validate::request::ValidateRequest;
-use crate::engine::validate::validate::validate as check;
+use bcc_authoring::fix::mend::{MendRequest, mend};
+use bcc_authoring::fix::rules::Rules;
+use bcc_authoring::validate::request::ValidateRequest;
+use bcc_authoring::validate::validate::validate as check;
+use bcc_engine::environment::Environment;
+use bcc_engine::error::EngineError;
 
 /// Runs the subcommand.
 ///

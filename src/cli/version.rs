@@ -2,11 +2,11 @@
 
 use std::sync::LazyLock;
 
-use crate::actions::KINDS;
-use crate::archive::sqlite::open::LAYOUT;
-use crate::engine::config::model_table::ProviderKind;
-use crate::prompt::builtin::schemes;
-use crate::prompt::layers::DEFAULT_SCHEME;
+use bcc_engine::config::model_table::ProviderKind;
+use bcc_lang::template::builtin::schemes;
+use bcc_lang::template::layers::DEFAULT_SCHEME;
+use bcc_runtime::actions::KINDS;
+use bcc_store::sqlite::open::LAYOUT;
 
 /// The release with what is built in: for `--version`. `-V` says the release alone.
 pub static LONG: LazyLock<String> = LazyLock::new(long);
@@ -19,7 +19,7 @@ fn long() -> String {
         ("kinds", kinds.join(", ")),
         ("providers", providers.join(", ")),
         ("templates", format!("minijinja (Jinja2); schemes {}", schemes.join(", "))),
-        ("store", format!("SQLite {}, layout {LAYOUT}", rusqlite::version())),
+        ("store", format!("SQLite {}, layout {LAYOUT}", bcc_store::sqlite::version())),
         ("terminal", "English, Chinese".to_owned()),
         ("target", target()),
     ];

@@ -14,13 +14,13 @@ use crate::cli::findings::Findings;
 use crate::cli::language::filled;
 use crate::cli::report;
 use crate::cli::signals::Signals;
-use crate::engine::clock::now;
-use crate::engine::environment::Environment;
-use crate::engine::error::EngineError;
-use crate::engine::validate::memory::Memory;
-use crate::engine::validate::places::{Places, places};
-use crate::engine::validate::request::ValidateRequest;
-use crate::engine::validate::validate::validate_again;
+use bcc_authoring::validate::memory::Memory;
+use bcc_authoring::validate::places::{Places, places};
+use bcc_authoring::validate::request::ValidateRequest;
+use bcc_authoring::validate::validate::validate_again;
+use bcc_engine::clock::now;
+use bcc_engine::environment::Environment;
+use bcc_engine::error::EngineError;
 
 /// A save is several events: after the first, this long without another is the end of it.
 const QUIET: Duration = Duration::from_millis(10);

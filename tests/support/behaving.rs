@@ -6,15 +6,15 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use bcc_script::effects::behaviors::{Arriving, BehaviorServer, Piece, ServerError};
-use bcc_script::model::error::ModelError;
-use bcc_script::model::provider::{Live, Provider};
-use bcc_script::model::reply::ModelReply;
-use bcc_script::model::request::ModelRequest;
-use bcc_script::notebook::cell::Ended;
-use bcc_script::notebook::kernel::contract::{Execution, Kernel, KernelError, KernelSettings};
-use bcc_script::program::outside::{BehaviorServers, Outside};
-use bcc_script::program::services::Models;
+use bcc_llm::model::error::ModelError;
+use bcc_llm::model::provider::{Live, Provider};
+use bcc_llm::model::reply::ModelReply;
+use bcc_llm::model::request::ModelRequest;
+use bcc_runtime::effects::behaviors::{Arriving, BehaviorServer, Piece, ServerError};
+use bcc_runtime::notebook::cell::Ended;
+use bcc_runtime::notebook::kernel::contract::{Execution, Kernel, KernelError, KernelSettings};
+use bcc_runtime::program::outside::{BehaviorServers, Outside};
+use bcc_runtime::program::services::Models;
 use serde_json::{Map, Value, json};
 
 /// What a server answers to one observation.

@@ -4,17 +4,17 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use bcc_script::engine::files::TemplateFolders;
-use bcc_script::engine::pin::Pinned;
-use bcc_script::prompt::layers::collect;
-use bcc_script::source::diagnostic::Diagnostic;
-use bcc_script::source::text::SourceFile;
+use bcc_engine::files::TemplateFolders;
+use bcc_engine::pin::Pinned;
+use bcc_lang::source::diagnostic::Diagnostic;
+use bcc_lang::source::text::SourceFile;
+use bcc_lang::template::layers::collect;
 
 /// Everything that the check of `text` finds, with the templates of the project at `project` and these files of skills.
 pub(crate) fn findings(project: &Path, text: &str, skills: &[Arc<SourceFile>]) -> Vec<Diagnostic> {
     let file = Arc::new(SourceFile::new("example.yaml", text));
-    let parsed = bcc_script::source::yaml::parse(&file);
-    let scheme = parsed.root.as_deref().and_then(bcc_script::script::read::scheme);
+    let parsed = bcc_lang::source::yaml::parse(&file);
+    let scheme = parsed.root.as_deref().and_then(bcc_lang::script::read::scheme);
     let templates =
         collect(&TemplateFolders::of(project), scheme.as_ref().map(|scheme| scheme.value.as_str())).unwrap();
     let pinned = Pinned { skills: skills.to_vec(), ..Pinned::new(file, templates, BTreeMap::new()) };

@@ -1,8 +1,6 @@
 //! A program that talks to a session through `--json`, and kills it. It is as careful as a real one: after a crash it
 //! resends its last answer by its id, and checks every line that it gets.
 
-#![allow(dead_code, unreachable_pub)]
-
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};

@@ -7,18 +7,18 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use bcc_script::archive::contract::Archive;
-use bcc_script::engine::clock::FixedClock;
-use bcc_script::engine::engine::{Engine, Opened, RunRequest};
-use bcc_script::engine::environment::Environment;
-use bcc_script::engine::error::EngineError;
-use bcc_script::engine::export::export;
-use bcc_script::engine::project::Project;
-use bcc_script::program::clock::Clock;
-use bcc_script::program::event::{Delta, Observer};
-use bcc_script::program::limits::Budget;
-use bcc_script::run::session::{Pause, Session, Taken};
-use bcc_script::source::render::human::human;
+use bcc_engine::clock::FixedClock;
+use bcc_engine::engine::{Engine, Opened, RunRequest};
+use bcc_engine::environment::Environment;
+use bcc_engine::error::EngineError;
+use bcc_engine::export::export;
+use bcc_engine::project::Project;
+use bcc_lang::source::render::human::human;
+use bcc_runtime::program::clock::Clock;
+use bcc_runtime::program::event::{Delta, Observer};
+use bcc_runtime::program::limits::Budget;
+use bcc_runtime::run::session::{Pause, Session, Taken};
+use bcc_store::contract::Archive;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -46,7 +46,7 @@ const OF_RESUMING: [&str; 2] = ["session_resumed", "message_discarded"];
 /// What goes in.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Case {
+pub(crate) struct Case<E = Value> {
     /// What it shows, where its name does not say all.
     #[serde(default, rename = "about")]
     _about: String,
@@ -84,7 +84,7 @@ pub(crate) struct Case {
     #[serde(default)]
     spare_answers: bool,
     /// What must come of it.
-    pub(crate) expect: crate::Expect,
+    pub(crate) expect: E,
 }
 
 /// What came of it.
@@ -144,7 +144,7 @@ impl Watcher {
 }
 
 /// Runs the case in a project of its own.
-pub(crate) async fn converse(case: &Case, death: Death) -> Result<Record, Refused> {
+pub(crate) async fn converse<E>(case: &Case<E>, death: Death) -> Result<Record, Refused> {
     let directory = tempfile::tempdir().unwrap();
     let file = prepare(case, directory.path());
     let archive = MortalArchive::new(death);
@@ -175,7 +175,7 @@ pub(crate) async fn converse(case: &Case, death: Death) -> Result<Record, Refuse
     Ok(record(archive.as_ref(), directory.path()).await)
 }
 
-fn prepare(case: &Case, directory: &Path) -> std::path::PathBuf {
+fn prepare<E>(case: &Case<E>, directory: &Path) -> std::path::PathBuf {
     for (path, text) in &case.files {
         let path = directory.join(path);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();

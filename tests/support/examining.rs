@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use bcc_script::actions::KINDS;
-use bcc_script::check::templates::examine::{self, Project, SystemFile};
-use bcc_script::source::diagnostic::Diagnostic;
-use bcc_script::source::text::SourceFile;
+use bcc_check::templates::examine::{self, Project, SystemFile};
+use bcc_lang::source::diagnostic::Diagnostic;
+use bcc_lang::source::text::SourceFile;
+use bcc_runtime::actions::KINDS;
 
 /// Those of the files that lie below `_system/`.
 pub(crate) fn system(files: &[(String, String)]) -> Vec<SystemFile> {

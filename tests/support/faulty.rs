@@ -1,8 +1,6 @@
 //! A model's server on loopback that answers each connection with exactly the bytes that a test gives it, in either of the
 //! protocols, and the good answers that faults are made from.
 
-#![allow(dead_code, reason = "each test file takes what it needs")]
-
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 

@@ -3,10 +3,10 @@
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use bcc_script::archive::contract::{Archive, SessionLock};
-use bcc_script::archive::error::ArchiveError;
-use bcc_script::archive::memory::MemoryArchive;
-use bcc_script::archive::rows::{
+use bcc_store::contract::{Archive, SessionLock};
+use bcc_store::error::ArchiveError;
+use bcc_store::memory::MemoryArchive;
+use bcc_store::rows::{
     CellRow, Commit, CounterRow, DocumentRow, FrameRow, JournalRow, MessageRow, NewSession, SessionRow, VariableRow,
 };
 use tokio::sync::Notify;

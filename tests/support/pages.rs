@@ -23,7 +23,7 @@ pub(crate) struct Page {
 }
 
 pub(crate) fn root() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+    PathBuf::from(crate::ROOT)
 }
 
 impl Page {

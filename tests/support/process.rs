@@ -1,8 +1,5 @@
 //! The program as a child process: in a directory of its own, with a clean environment; fed, read, killed.
 
-// Every test file takes what it needs of this and leaves the rest.
-#![allow(dead_code, unreachable_pub)]
-
 use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
@@ -22,7 +19,7 @@ pub const GLANCE: Duration = Duration::from_millis(2);
 
 /// A file of `tests/fixtures/sessions/`.
 pub fn fixture(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/sessions").join(name)
+    Path::new(crate::ROOT).join("tests/fixtures/sessions").join(name)
 }
 
 /// A directory of its own for the sessions of one test. Nothing is configured in it.

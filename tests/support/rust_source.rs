@@ -1,7 +1,9 @@
 //! Rust source as the house test reads it: without comments and literals, its test code told apart, its paths spelled out.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
 use std::ops::Range;
+use std::path::Path;
 
 /// A path that a file names, from its root: `crate::run::session::Session`, `std::fs::read`, `crate::run::*`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -279,4 +281,45 @@ fn inline_paths(code: &str) -> Vec<Range<usize>> {
         }
     }
     ranges
+}
+
+/// The `.rs` files of the program, by their paths in the repository: those of `src/` and of every crate.
+pub(crate) fn files(root: &Path) -> BTreeMap<String, String> {
+    let mut found = files_below(root, "src");
+    for entry in fs::read_dir(root.join("crates")).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        found.extend(files_below(root, &format!("crates/{name}/src")));
+    }
+    found
+}
+
+/// The `.rs` files below a folder, by their paths in the repository.
+pub(crate) fn files_below(root: &Path, folder: &str) -> BTreeMap<String, String> {
+    let (mut open, mut found) = (vec![folder.to_owned()], BTreeMap::new());
+    while let Some(folder) = open.pop() {
+        for entry in fs::read_dir(root.join(&folder)).unwrap() {
+            let entry = entry.unwrap();
+            let path = format!("{folder}/{}", entry.file_name().to_str().unwrap());
+            if entry.path().is_dir() {
+                open.push(path);
+            } else if path.ends_with(".rs") {
+                found.insert(path, fs::read_to_string(entry.path()).unwrap());
+            }
+        }
+    }
+    found
+}
+
+/// The files that their parents declare for tests only: `tests.rs` beside `mod.rs`, or below the folder of the parent.
+pub(crate) fn only_tests(files: &BTreeMap<String, String>) -> BTreeSet<String> {
+    let mut modules = BTreeSet::new();
+    for (name, text) in files {
+        let inside = ["/mod.rs", "/lib.rs", "/main.rs", ".rs"].iter().find_map(|end| name.strip_suffix(end)).unwrap();
+        let (_, declared) = test_items(&without_comments_and_literals(text));
+        modules.extend(declared.iter().map(|module| format!("{inside}/{module}")));
+    }
+    let hidden = |name: &&String| {
+        modules.iter().any(|module| **name == format!("{module}.rs") || name.starts_with(&format!("{module}/")))
+    };
+    files.keys().filter(hidden).cloned().collect()
 }

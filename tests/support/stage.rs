@@ -1,26 +1,24 @@
 //! Sessions without an engine: a checked script, a model of the test's own, an archive, and virtual time.
 
-#![allow(dead_code, reason = "each test file takes what it needs")]
-
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use bcc_script::archive::contract::Archive;
-use bcc_script::engine::clock::FixedClock;
-use bcc_script::engine::files::TemplateFolders;
-use bcc_script::engine::pin::Pinned;
-use bcc_script::engine::recheck::PinnedScript;
-use bcc_script::program::event::{Delta, Observer};
-use bcc_script::program::outside::Outside;
-use bcc_script::program::program::Program;
-use bcc_script::program::recheck::Recheck;
-use bcc_script::program::services::{Models, Services};
-use bcc_script::prompt::layers::collect;
-use bcc_script::run::session::Session;
-use bcc_script::run::start::{Birth, Parts};
-use bcc_script::source::text::SourceFile;
-use bcc_script::source::yaml::parse;
+use bcc_engine::clock::FixedClock;
+use bcc_engine::files::TemplateFolders;
+use bcc_engine::pin::Pinned;
+use bcc_engine::recheck::PinnedScript;
+use bcc_lang::source::text::SourceFile;
+use bcc_lang::source::yaml::parse;
+use bcc_lang::template::layers::collect;
+use bcc_runtime::program::event::{Delta, Observer};
+use bcc_runtime::program::outside::Outside;
+use bcc_runtime::program::program::Program;
+use bcc_runtime::program::recheck::Recheck;
+use bcc_runtime::program::services::{Models, Services};
+use bcc_runtime::run::session::Session;
+use bcc_runtime::run::start::{Birth, Parts};
+use bcc_store::contract::Archive;
 use serde_json::Value;
 
 /// The session.

@@ -3,12 +3,12 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use bcc_script::archive::memory::MemoryArchive;
-use bcc_script::engine::engine::{Engine, RunRequest};
-use bcc_script::engine::environment::Environment;
-use bcc_script::engine::project::Project;
-use bcc_script::program::event::{Delta, Observer};
-use bcc_script::run::session::Pause;
+use bcc_engine::engine::{Engine, RunRequest};
+use bcc_engine::environment::Environment;
+use bcc_engine::project::Project;
+use bcc_runtime::program::event::{Delta, Observer};
+use bcc_runtime::run::session::Pause;
+use bcc_store::memory::MemoryArchive;
 use serde_json::Value;
 
 /// What came of a conversation.

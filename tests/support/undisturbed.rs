@@ -1,12 +1,10 @@
 //! What a session tells of itself, with all that resuming added to it taken out again.
 
-#![allow(dead_code, unreachable_pub)]
-
 use std::collections::BTreeMap;
 
-use bcc_script::archive::contract::Archive;
-use bcc_script::archive::sqlite::open::open_read_only;
-use bcc_script::engine::export::export;
+use bcc_engine::export::export;
+use bcc_store::contract::Archive;
+use bcc_store::sqlite::open::open_read_only;
 use serde_json::Value;
 
 use crate::client::SESSION;

@@ -1,32 +1,30 @@
 //! A script with monitors, a model that answers after a while of virtual time, and what an analysis needs.
 
-#![allow(dead_code, reason = "each test file takes what it needs")]
-
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use bcc_script::actions::KINDS;
-use bcc_script::engine::files::TemplateFolders;
-use bcc_script::engine::pin::Pinned;
-use bcc_script::model::error::ModelError;
-use bcc_script::model::message::Role;
-use bcc_script::model::provider::{Live, Manners, Provider};
-use bcc_script::model::reply::ModelReply;
-use bcc_script::model::request::ModelRequest;
-use bcc_script::program::clock::Clock;
-use bcc_script::program::event::{Delta, Observer};
-use bcc_script::program::monitor::{Monitor, MonitorContext, USUAL_LIMIT, Watched, monitor_names};
-use bcc_script::program::program::Program;
-use bcc_script::program::recent::Recent;
-use bcc_script::program::recheck::Recheck;
-use bcc_script::program::services::Models;
-use bcc_script::prompt::layers::collect;
-use bcc_script::source::text::SourceFile;
-use bcc_script::source::yaml::parse;
-use bcc_script::value::scopes::Scopes;
+use bcc_engine::files::TemplateFolders;
+use bcc_engine::pin::Pinned;
+use bcc_lang::source::text::SourceFile;
+use bcc_lang::source::yaml::parse;
+use bcc_lang::template::layers::collect;
+use bcc_lang::value::scopes::Scopes;
+use bcc_llm::model::error::ModelError;
+use bcc_llm::model::message::Role;
+use bcc_llm::model::provider::{Live, Manners, Provider};
+use bcc_llm::model::reply::ModelReply;
+use bcc_llm::model::request::ModelRequest;
+use bcc_runtime::actions::KINDS;
+use bcc_runtime::program::clock::Clock;
+use bcc_runtime::program::event::{Delta, Observer};
+use bcc_runtime::program::monitor::{Monitor, MonitorContext, USUAL_LIMIT, Watched, monitor_names};
+use bcc_runtime::program::program::Program;
+use bcc_runtime::program::recent::Recent;
+use bcc_runtime::program::recheck::Recheck;
+use bcc_runtime::program::services::Models;
 use serde_json::{Map, Value, json};
 use tokio::time::sleep;
 

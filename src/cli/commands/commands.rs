@@ -2,13 +2,13 @@
 
 use serde_json::Value;
 
-use crate::archive::contract::Archive;
 use crate::cli::commands::why::Asked;
 use crate::cli::commands::{place, plan, prompt, variables, why};
 use crate::cli::language::{filled, said};
 use crate::cli::terminal::{plain, quiet};
-use crate::engine::error::EngineError;
-use crate::run::session::Session;
+use bcc_engine::error::EngineError;
+use bcc_runtime::run::session::Session;
+use bcc_store::contract::Archive;
 
 const HELP: &str = "\
 /vars     the variables, and who set them

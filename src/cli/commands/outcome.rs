@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::cli::commands::trace::{by_name, label, short, text, times};
 use crate::cli::language::{filled, said};
-use crate::reply::strategies::Strategy;
+use bcc_llm::reply::strategies::Strategy;
 
 /// The lines about `outcome`. `call` is the model call whose reply it read, or null.
 pub fn outcome(outcome: &Value, call: &Value, raw: bool) -> Vec<String> {

@@ -4,8 +4,8 @@ use serde_json::Value;
 
 use crate::cli::commands::trace::{by_name, label, times};
 use crate::cli::language::{filled, said};
-use crate::run::session::Session;
-use crate::run::whereabouts::{Level, What};
+use bcc_runtime::run::session::Session;
+use bcc_runtime::run::whereabouts::{Level, What};
 
 /// The whole way from the phase to the action. `outcome` is that of the last turn, or null.
 pub fn place(session: &Session, outcome: &Value) -> String {

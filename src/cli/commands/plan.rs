@@ -2,12 +2,12 @@
 
 use serde_json::Value;
 
-use crate::archive::contract::Archive;
 use crate::cli::commands::trace::{ids, label, plan_told};
 use crate::cli::language::{filled, said};
-use crate::engine::error::EngineError;
-use crate::engine::export::events_of;
-use crate::run::session::Session;
+use bcc_engine::error::EngineError;
+use bcc_engine::export::events_of;
+use bcc_runtime::run::session::Session;
+use bcc_store::contract::Archive;
 
 /// The topic that the session is in.
 ///

@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::cli::commands::outcome::outcome;
 use crate::cli::language::{filled, said};
 use crate::cli::table::padded;
-use crate::engine::history::used_feedback;
+use bcc_engine::history::used_feedback;
 
 /// The longest value, in characters, that is shown whole.
 const LONGEST: usize = 200;

@@ -3,8 +3,8 @@
 use std::fmt::Write;
 
 use crate::cli::language::{filled, said};
-use crate::run::session::Session;
-use crate::value::mask::MASK;
+use bcc_lang::value::mask::MASK;
+use bcc_runtime::run::session::Session;
 
 /// Each with its scope, its value and who set it. Sensitive values are masked.
 pub fn variables(session: &Session) -> String {

@@ -2,11 +2,11 @@
 
 use serde_json::Value;
 
-use crate::archive::contract::Archive;
 use crate::cli::commands::trace::trace;
 use crate::cli::language::said;
-use crate::engine::error::EngineError;
-use crate::run::session::Session;
+use bcc_engine::error::EngineError;
+use bcc_runtime::run::session::Session;
+use bcc_store::contract::Archive;
 
 /// How many events are read at a time: one may hold a prompt and a reply of megabytes.
 const PAGE: usize = 64;

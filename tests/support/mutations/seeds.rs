@@ -100,6 +100,7 @@ const HOSTILE: [&str; 16] = [
 
 /// All seeds, in an order that is the same on every machine.
 pub(crate) fn all() -> Vec<Seed> {
+    crate::at_root();
     let mut seeds = Vec::new();
     for (folder, ending, form) in FOLDERS {
         files(Path::new(folder), ending, &mut |bytes| seeds.push(Seed { form, bytes }));

@@ -1,0 +1,67 @@
+//! The schemes of templates: whether each can be read and rendered.
+
+use crate::doctor::finding::Finding;
+use crate::templates::shelf::Shelf;
+use bcc_engine::files::TemplateFolders;
+use bcc_engine::project::Project;
+use bcc_lang::template::fault::TemplateError;
+use bcc_lang::template::layers::{DEFAULT_SCHEME, collect};
+use bcc_lang::template::templates::Templates;
+
+/// The most problems of one scheme that are told one by one.
+const MOST: usize = 5;
+
+/// The default templates, and each scheme of the project.
+pub fn schemes(project: &Project) -> Vec<Finding> {
+    let folders = TemplateFolders::of(&project.directory);
+    let shelf = Shelf::of(&project.directory);
+    let mut schemes = shelf.schemes();
+    schemes.retain(|scheme| scheme != DEFAULT_SCHEME && shelf.is_of_project(scheme));
+    let mut found: Vec<Finding> = one(&folders, None);
+    for scheme in &schemes {
+        found.extend(one(&folders, Some(scheme)));
+    }
+    // What is wrong with a file of a scheme is told with the scheme.
+    let told = |path: &str| {
+        let inside = |scheme: &String| path.starts_with(&format!("_system/config/custom/{scheme}/"));
+        path.starts_with("_system/config/default") || schemes.iter().any(inside)
+    };
+    for fault in shelf.faults() {
+        let message = format!("{}: {}", fault.path, fault.why);
+        match fault.fatal {
+            true if told(&fault.path) => {}
+            true => found.push(Finding::problem("templates", message)),
+            false => found.push(Finding::note("templates", message)),
+        }
+    }
+    let chosen = project.config.project.scheme.as_ref().filter(|chosen| !schemes.contains(chosen));
+    if let Some(chosen) = chosen {
+        // One that is built in is no folder of the project.
+        found.extend(one(&folders, Some(chosen)));
+    }
+    found
+}
+
+fn one(folders: &TemplateFolders, scheme: Option<&str>) -> Vec<Finding> {
+    let about = scheme.map_or_else(|| "the default templates".to_owned(), |scheme| format!("the scheme `{scheme}`"));
+    let mark = uuid::Uuid::now_v7().simple().to_string();
+    let templates = collect(folders, scheme).and_then(|files| Templates::new(&files, &mark));
+    let templates = match templates {
+        Ok(templates) => templates,
+        Err(error) => return vec![problem(&about, &error)],
+    };
+    let problems = templates.problems();
+    if problems.is_empty() {
+        return vec![Finding::ok("templates", format!("{about} can be rendered"))];
+    }
+    let mut found: Vec<Finding> = problems.iter().take(MOST).map(|error| problem(&about, error)).collect();
+    if problems.len() > MOST {
+        let message = format!("{about} has {} more problems", problems.len() - MOST);
+        found.push(Finding::problem("templates", message).with_help("`bcc-script validate` shows them"));
+    }
+    found
+}
+
+fn problem(about: &str, error: &TemplateError) -> Finding {
+    Finding::problem("templates", format!("{about}: {error}")).with_any_help(error.help.as_deref())
+}

@@ -1,0 +1,111 @@
+//! Where sessions are kept: whether it can be read and written, what lies there and who holds it.
+
+use std::path::Path;
+
+use rustix::fs::{Access, access, statvfs};
+
+use crate::doctor::finding::Finding;
+use bcc_store::error::ArchiveError;
+use bcc_store::sqlite::look::{Seen, look};
+
+/// Less free space than this is told, in bytes.
+const LITTLE: u64 = 100 * 1024 * 1024;
+
+/// A log larger than this was not folded in for long, in bytes.
+const LONG_LOG: u64 = 64 * 1024 * 1024;
+
+/// Looks at the store at `path`.
+pub fn store(path: &Path) -> Vec<Finding> {
+    let shown = path.display();
+    let mut found = Vec::new();
+    match look(path) {
+        Ok(None) => found.push(Finding::ok("store", format!("{shown} is not there yet: the first session makes it"))),
+        Ok(Some(seen)) => found.extend(told(path, &seen)),
+        Err(error) => {
+            let help = match error {
+                ArchiveError::Newer { .. } => "install the release that wrote it, or name another store with `--store`",
+                _ => "`--store` or BCC_STORE names another store",
+            };
+            found.push(Finding::problem("store", error.to_string()).with_help(help));
+        }
+    }
+    found.extend(room(path));
+    found
+}
+
+fn told(path: &Path, seen: &Seen) -> Vec<Finding> {
+    let shown = path.display();
+    let total: u64 = seen.sessions.values().sum();
+    let by_status: Vec<String> = seen.sessions.iter().map(|(status, count)| format!("{count} {status}")).collect();
+    let by_status = if by_status.is_empty() { String::new() } else { format!(" ({})", by_status.join(", ")) };
+    let size = size(seen.bytes + seen.log_bytes);
+    let mut found =
+        vec![Finding::ok("store", format!("{shown}: layout {}, {size}, sessions: {total}{by_status}", seen.layout))];
+    if seen.layout != 0 && seen.layout < seen.newest {
+        let message =
+            format!("the store has the older layout {}: the next session brings it to {}", seen.layout, seen.newest);
+        found
+            .push(Finding::note("store", message).with_help("copy it before, if an older release is to read it again"));
+    }
+    if access(path, Access::WRITE_OK).is_err() {
+        let problem = Finding::problem("store", format!("{shown} cannot be written: no session can go on"));
+        found.push(problem.with_help("give yourself the right to write it, or name another store with `--store`"));
+    }
+    if seen.log_bytes > 0 {
+        let message = format!(
+            "its write-ahead log holds {}: what was changed last is not counted here",
+            self::size(seen.log_bytes)
+        );
+        let long = seen.log_bytes > LONG_LOG;
+        let help = "it shrinks when the next session ends; processes that never end keep it";
+        found.push(Finding::note("store", message).with_any_help(long.then_some(help)));
+    }
+    for holder in &seen.holders {
+        let message = match alive(holder) {
+            Some(false) => format!("a lock was left behind by {holder}, which is gone; it holds nobody up"),
+            _ => format!("a session is in use by {holder}"),
+        };
+        found.push(Finding::note("store", message));
+    }
+    found
+}
+
+/// Whether the process that a lock names lives, where the system tells.
+fn alive(holder: &str) -> Option<bool> {
+    let id: u32 = holder.strip_prefix("process ")?.split(' ').next()?.parse().ok()?;
+    let processes = Path::new("/proc");
+    processes.join("self").exists().then(|| processes.join(id.to_string()).exists())
+}
+
+/// The free space where the store lies or will lie, and whether something can be made there.
+fn room(path: &Path) -> Vec<Finding> {
+    let Some(place) = path.ancestors().skip(1).find(|directory| directory.is_dir()) else { return vec![] };
+    let mut found = Vec::new();
+    if access(place, Access::WRITE_OK).is_err() {
+        let problem = Finding::problem("store", format!("nothing can be made in {path}", path = place.display()));
+        found.push(
+            problem.with_help("a store needs its log and its locks beside it; name another place with `--store`"),
+        );
+    }
+    if let Ok(disk) = statvfs(place) {
+        let free = disk.f_bavail.saturating_mul(disk.f_frsize);
+        let message = format!("{} free where the store lies", size(free));
+        found.push(if free < LITTLE {
+            Finding::problem("disk", message).with_help("make room: a session stops when its turn cannot be stored")
+        } else {
+            Finding::ok("disk", message)
+        });
+    }
+    found
+}
+
+/// A size for people.
+fn size(bytes: u64) -> String {
+    const STEP: u64 = 1024;
+    match bytes {
+        ..STEP => format!("{bytes} bytes"),
+        _ if bytes < STEP * STEP => format!("{} KB", bytes / STEP),
+        _ if bytes < STEP * STEP * STEP => format!("{} MB", bytes / STEP / STEP),
+        _ => format!("{} GB", bytes / STEP / STEP / STEP),
+    }
+}

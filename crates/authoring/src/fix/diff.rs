@@ -1,0 +1,72 @@
+//! What mending changes, as a unified diff: for people, and for `patch`.
+
+use similar::{ChangeTag, TextDiff};
+
+use bcc_lang::source::render::hidden::mask;
+use bcc_lang::source::span::Span;
+use bcc_lang::source::text::SourceFile;
+
+/// The lines that are shown around a change.
+const AROUND: usize = 3;
+
+/// A line of a diff.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mark {
+    /// The names of the two files, or the place of what follows.
+    Head,
+    /// Stands in both.
+    Same,
+    /// Stands only in the text as it was.
+    Before,
+    /// Stands only in the mended one.
+    After,
+}
+
+/// The lines of the diff, each with its line break, the marks `-`, `+` and space in front. Secrets are shown as stars, so that a
+/// diff of a file with one cannot be applied where it stands.
+pub fn diff(before: &SourceFile, after: &SourceFile) -> Vec<(Mark, String)> {
+    let whole = |file: &SourceFile| mask(file, Span::new(0, file.text().len())).into_owned();
+    let (old, new) = (whole(before), whole(after));
+    let text = TextDiff::from_lines(&old, &new);
+    let mut lines =
+        vec![(Mark::Head, format!("--- {}\n", before.name())), (Mark::Head, format!("+++ {}\n", after.name()))];
+    for hunk in text.unified_diff().context_radius(AROUND).iter_hunks() {
+        lines.push((Mark::Head, format!("{}\n", hunk.header())));
+        for change in hunk.iter_changes() {
+            let (mark, sign) = match change.tag() {
+                ChangeTag::Equal => (Mark::Same, ' '),
+                ChangeTag::Delete => (Mark::Before, '-'),
+                ChangeTag::Insert => (Mark::After, '+'),
+            };
+            let end = if change.missing_newline() { "\n\\ No newline at end of file\n" } else { "" };
+            lines.push((mark, format!("{sign}{}{end}", change.value())));
+        }
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(before: &str, after: &str) -> String {
+        let file = |text: &str| SourceFile::new("scripts/a.yaml", text);
+        diff(&file(before), &file(after)).into_iter().map(|(_, line)| line).collect()
+    }
+
+    #[test]
+    fn a_diff_is_one_that_patch_reads() {
+        assert_eq!(
+            shown("a: 1\nb: 2\nc: 3\nd: 4\ne: 5\nf: 6", "a: 1\nb: 2\nc: 3\nd: 4\nE: 5\nf: 6"),
+            "--- scripts/a.yaml\n+++ scripts/a.yaml\n@@ -2,5 +2,5 @@\n b: 2\n c: 3\n d: 4\n-e: 5\n+E: 5\n f: 6\n\\ No newline at end of file\n"
+        );
+    }
+
+    #[test]
+    fn line_breaks_stay_and_secrets_are_hidden() {
+        let key = "sk-Zx81kQpL09vTqWnY3mB7rE5uHd2";
+        let shown = shown(&format!("a: 1\r\nb: {key}\r\n"), &format!("A: 1\r\nb: {key}\r\n"));
+        assert!(shown.contains("-a: 1\r\n+A: 1\r\n b: sk-*"), "{shown:?}");
+        assert!(!shown.contains("Zx81kQpL"), "{shown}");
+    }
+}

@@ -1,0 +1,95 @@
+//! A drawing as a graph of Graphviz.
+
+use std::fmt::Write as _;
+
+use crate::graph::drawing::{Arrow, Drawing, Item, Node};
+use crate::graph::parts::{Kind, Lead};
+
+/// Writes a drawing.
+pub fn dot(drawing: &Drawing) -> String {
+    let mut text = String::from(
+        "digraph script {\n  graph [rankdir=TB, fontname=\"Helvetica\", fontsize=12, nodesep=0.35, ranksep=0.45]\n  \
+         node [shape=box, style=\"filled,rounded\", fontname=\"Helvetica\", fontsize=11, fontcolor=\"#1c2733\", \
+         color=\"#8793a3\", fillcolor=\"#ffffff\"]\n  \
+         edge [fontname=\"Helvetica\", fontsize=9, color=\"#5a6675\", fontcolor=\"#3b4653\", arrowsize=0.7]\n",
+    );
+    for item in &drawing.items {
+        write(&mut text, item, 1);
+    }
+    for arrow in &drawing.arrows {
+        line(&mut text, 1, &written(arrow));
+    }
+    text.push_str("}\n");
+    text
+}
+
+fn line(text: &mut String, deep: usize, what: &str) {
+    let _ = writeln!(text, "{}{what}", "  ".repeat(deep));
+}
+
+fn write(text: &mut String, item: &Item, deep: usize) {
+    match item {
+        Item::Box(node) => line(text, deep, &boxed(node)),
+        Item::Group(group) => {
+            line(text, deep, &format!("subgraph cluster_{} {{", group.number));
+            let (fill, color) = match group.kind {
+                Kind::Skill => ("#f3faf5", "#4f8a5f"),
+                Kind::Topic => ("#fbfcfe", "#9db2d3"),
+                _ => ("#eef3fb", "#5b7db1"),
+            };
+            let lines: Vec<String> = std::iter::once(&group.title).chain(&group.notes).cloned().collect();
+            let label = escaped(&lines, "\\l");
+            line(
+                text,
+                deep + 1,
+                &format!(
+                    "graph [label=\"{label}\\l\", labeljust=l, style=\"filled,rounded\", fillcolor=\"{fill}\", color=\"{color}\"]"
+                ),
+            );
+            for item in &group.items {
+                write(text, item, deep + 1);
+            }
+            line(text, deep, "}");
+        }
+    }
+}
+
+fn boxed(node: &Node) -> String {
+    let label = escaped(&node.lines, "\\n");
+    let look = match node.kind {
+        Kind::Start | Kind::End | Kind::Fail => {
+            "shape=oval, style=filled, fillcolor=\"#2f3b4a\", color=\"#2f3b4a\", fontcolor=\"#ffffff\""
+        }
+        Kind::Phase | Kind::Topic => "fillcolor=\"#e8f0fe\", color=\"#5b7db1\", peripheries=2",
+        Kind::Action if node.folded => "peripheries=2",
+        Kind::Action => "",
+        Kind::Choice => "shape=hexagon, style=filled, fillcolor=\"#fff4d6\", color=\"#b58a1b\"",
+        Kind::Skill => "fillcolor=\"#e6f4ea\", color=\"#4f8a5f\", peripheries=2",
+        Kind::Table => "style=\"filled,rounded,dashed\", fillcolor=\"#f4f4f4\"",
+        Kind::Reference => "shape=plaintext, style=\"\", fontcolor=\"#5b7db1\"",
+        Kind::Trigger => "shape=cds, style=filled, fillcolor=\"#fde7e4\", color=\"#b4534a\"",
+    };
+    let look = if look.is_empty() { String::new() } else { format!(", {look}") };
+    format!("n{} [label=\"{label}\"{look}]", node.number)
+}
+
+fn written(arrow: &Arrow) -> String {
+    let mut looks: Vec<String> = Vec::new();
+    if !arrow.lines.is_empty() {
+        looks.push(format!("label=\"{}\"", escaped(&arrow.lines, "\\n")));
+    }
+    match arrow.lead {
+        Lead::Order => {}
+        Lead::Case => looks.push("color=\"#b58a1b\"".to_owned()),
+        Lead::Route => looks.push("color=\"#b4534a\", penwidth=1.4".to_owned()),
+        Lead::Call => looks.push("color=\"#4f8a5f\", style=dashed".to_owned()),
+    }
+    let looks = if looks.is_empty() { String::new() } else { format!(" [{}]", looks.join(", ")) };
+    format!("n{} -> n{}{looks}", arrow.from, arrow.to)
+}
+
+/// Lines as a label. `&` is written out because Graphviz reads the names of characters of HTML everywhere.
+fn escaped(lines: &[String], end: &str) -> String {
+    let one = |line: &String| line.replace('\\', "\\\\").replace('"', "\\\"").replace('&', "&amp;");
+    lines.iter().map(one).collect::<Vec<_>>().join(end)
+}

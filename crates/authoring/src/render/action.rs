@@ -1,0 +1,336 @@
+//! The prompt of an action of a script: the action takes its own turns, and the model that it asks only listens.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::render::beside;
+use crate::render::found::{Found, actions, find, listed};
+use crate::render::lacking;
+use crate::render::listening::{Heard, Listening, NoPrompt, Unobserved, answer_of};
+use crate::render::prompt::Prompt;
+use crate::render::request::RenderRequest;
+use crate::render::scene::{is_empty_list, masker, scopes};
+use crate::templates::find::{Typed, typed};
+use bcc_check::templates::unused::name_and_version;
+use bcc_engine::clock::{FixedClock, SystemClock};
+use bcc_engine::engine::RunRequest;
+use bcc_engine::error::EngineError;
+use bcc_engine::loaded::Loaded;
+use bcc_engine::project::Project;
+use bcc_engine::recheck::PinnedScript;
+use bcc_lang::template::loaded::DEFAULT_PREFIX;
+use bcc_lang::template::marks::Marks;
+use bcc_lang::value::mask::Masker;
+use bcc_lang::value::scopes::Scopes;
+use bcc_runtime::actions::KINDS;
+use bcc_runtime::effects::behaviors::ServerError;
+use bcc_runtime::notebook::state::State;
+use bcc_runtime::program::action::{ActionError, Flow, For};
+use bcc_runtime::program::clock::Clock;
+use bcc_runtime::program::event::{Event, Speaker};
+use bcc_runtime::program::notebook::EmptyShelf;
+use bcc_runtime::program::outside::Outside;
+use bcc_runtime::program::place::Place;
+use bcc_runtime::program::program::Program;
+use bcc_runtime::program::recent::{Recent, Said};
+use bcc_runtime::program::services::Services;
+use bcc_runtime::program::turn::{Lent, Turn};
+
+/// How many turns an action is given to come to a prompt that it makes later.
+const MOST_TURNS: u32 = 8;
+
+/// An action that is about to ask, and what is around it.
+pub(crate) struct Scene<'p> {
+    pub(crate) program: &'p Arc<Program>,
+    pub(crate) found: Found<'p>,
+    pub(crate) services: Services,
+    pub(crate) listening: Listening,
+    pub(crate) scopes: Scopes,
+    pub(crate) recent: Recent,
+    /// What the action keeps from turn to turn.
+    state: Value,
+    /// The notebook as its turns leave it.
+    notebook: State,
+    calls: u32,
+}
+
+/// The prompt of `script`, as its action would be asked with it.
+///
+/// # Errors
+/// `Invalid` when the script or its templates are not sound; `Usage` when there is no such action, round or variable, or
+/// when it asks no model there; `Failed` when the prompt cannot be made.
+pub async fn of_action(
+    project: &Project,
+    request: &RenderRequest,
+    script: &Path,
+    action: &str,
+) -> Result<Prompt, EngineError> {
+    let marks = Arc::new(Marks::default());
+    let run = RunRequest { file: script.to_path_buf(), scheme: request.scheme.clone(), ..RunRequest::default() };
+    let (pinned, program) = Loaded::noting(project, &run, Some(&marks))?.into_parts();
+    let program = Arc::new(program);
+    let found = find(&program, action)?;
+    let named = request.name.as_deref().map(typed).transpose()?;
+    if let Some(name) = request.name.as_deref().filter(|name| name.starts_with(DEFAULT_PREFIX)) {
+        let message = format!("`{name}` skips the scheme, and an action is asked with the templates of its scheme");
+        return Err(
+            EngineError::usage(message).with_help("`--scheme default` shows what it would be asked without one")
+        );
+    }
+    let listening = Listening::default();
+    let services = Services {
+        models: Arc::new(listening.clone()),
+        clock: clock(request.clock.as_deref())?,
+        observer: Arc::new(Unobserved),
+        recheck: Arc::new(PinnedScript::new(Arc::new(pinned))),
+        recorder: None,
+        outside: Outside { servers: Arc::new(NoPrompt), ..Outside::default() },
+    };
+    let scopes = scopes(&program, &found, request.variables_file.as_deref(), &request.variables)?;
+    let recent = Recent::new(program.history_messages, program.history_chars);
+    let empty_list = is_empty_list(&program, &found, &scopes);
+    let (state, notebook, calls) = (Value::Null, State::default(), 0);
+    let mut scene = Scene { program: &program, found, services, listening, scopes, recent, state, notebook, calls };
+    let heard = match named.as_ref().map(|typed| typed.name).filter(|name| *name != found.step.kind) {
+        None => scene.asked(request.round, &request.answers, &marks).await,
+        Some(name) => beside::asked(&mut scene, name, request, &marks).await,
+    };
+    let masker = masker(&scene.scopes);
+    let heard = heard.map_err(|error| told(error, &masker, &marks))?;
+    let loaded = marks.template_of(&program.templates).and_then(|number| program.templates.files().get(number));
+    let loaded = loaded.ok_or_else(|| EngineError::failed("no template was rendered"))?;
+    if let Some(typed) = &named {
+        is_meant(typed, loaded.name(), action)?;
+    }
+    let mut prompt = Prompt::heard(heard, loaded, &masker);
+    prompt.action = Some((found.step.id.clone(), found.step.kind.to_owned()));
+    prompt.notes = notes(&scene);
+    if let Some(each) = found.topic.for_each.as_ref().filter(|_| empty_list) {
+        let (id, topic, name) = (&found.step.id, &found.topic.id, &each.element);
+        prompt.notes.push(format!(
+            "the list of the topic `{topic}` is empty here, so `{id}` would not run; `--var` gives the list, or `{name}` itself"
+        ));
+    }
+    lacking::note(&mut prompt, &program.templates, &marks);
+    Ok(prompt)
+}
+
+/// Refuses to call a prompt by the name of a template that it was not made with.
+fn is_meant(typed: &Typed<'_>, file: &str, action: &str) -> Result<(), EngineError> {
+    let Some(version) = typed.version else { return Ok(()) };
+    let name = format!("{}_v{version}.md", typed.name);
+    if file == name {
+        return Ok(());
+    }
+    Err(EngineError::usage(format!("`{action}` is asked with `{file}`, and not with `{name}`")).with_help(
+        "the action chooses (`version` in its config); without `--script` and `--action`, a template is rendered alone",
+    ))
+}
+
+/// An error without sensitive values, and with what may be why.
+fn told(error: EngineError, masker: &Masker, marks: &Marks) -> EngineError {
+    let shown = |text: String| if masker.is_empty() { text } else { masker.text(&text) };
+    match error {
+        EngineError::Failed { message, help } => {
+            EngineError::Failed { message: shown(lacking::told(message, marks)), help: help.map(shown) }
+        }
+        EngineError::Usage { message, help } => EngineError::Usage { message: shown(message), help: help.map(shown) },
+        invalid @ EngineError::Invalid(_) => invalid,
+    }
+}
+
+fn notes(scene: &Scene<'_>) -> Vec<String> {
+    let Found { step, skill, topic, .. } = scene.found;
+    let mut notes = Vec::new();
+    if let Some(skill) = skill {
+        notes.push(format!(
+            "`{}` stands in the skill `{}`: the goals are those of the topic `{}`, and the inputs are those that `--var` gives",
+            step.id, skill.id, topic.id
+        ));
+    }
+    let first = actions(scene.program).first().is_some_and(|first| first.step.id == step.id);
+    if !first {
+        notes.push(format!("what is said before `{}` is not known here: the talk begins with it", step.id));
+    }
+    if step.condition.is_some() {
+        notes.push(format!("whether `{}` would run at all is not looked at: it has a `condition`", step.id));
+    }
+    notes
+}
+
+fn clock(start: Option<&str>) -> Result<Arc<dyn Clock>, EngineError> {
+    let Some(start) = start else { return Ok(Arc::new(SystemClock::new())) };
+    let moment = start.parse::<jiff::Timestamp>().map_err(|_| {
+        EngineError::usage(format!("`--clock {start}` is no time")).with_help("write it like 2026-11-21T20:00:00Z")
+    })?;
+    Ok(Arc::new(FixedClock::new(moment)))
+}
+
+impl Scene<'_> {
+    /// The call of round `round`: the opening, or that which judges the answer of this round.
+    pub(crate) async fn asked(&mut self, round: u32, answers: &[String], marks: &Marks) -> Result<Heard, EngineError> {
+        let id = &self.found.step.id;
+        let most = round.max(1);
+        if answers.len() > most as usize {
+            return Err(EngineError::usage(format!("{} answers are too many for round {most}", answers.len()))
+                .with_help(
+                    "the last `--answer` is that of the wanted round, the one before it that of the round before",
+                ));
+        }
+        let flow = self.turn(None, marks).await?;
+        let opening = self.listening.take().pop();
+        if most == 1 && answers.is_empty() {
+            return opening.ok_or_else(|| self.asks_nobody(&flow));
+        }
+        let mut flow = flow;
+        for number in 1..=most {
+            if flow != Flow::Wait(For::Input) {
+                let what = format!("`{id}` waits for no answer in round {number}, so there is no such call");
+                let help = if number == 1 {
+                    "leave `--round` and `--answer` out".to_owned()
+                } else {
+                    format!("it has at most {} rounds (`max_rounds`)", number - 1)
+                };
+                return Err(EngineError::usage(what).with_help(help));
+            }
+            // The last answer that is given is that of the last round.
+            let given = (number as usize + answers.len()).checked_sub(most as usize + 1);
+            let answer = given.and_then(|index| answers.get(index)).cloned().unwrap_or_else(|| answer_of(number));
+            self.recent.push(Said { speaker: Speaker::User, text: answer.clone() });
+            flow = self.turn(Some(&answer), marks).await?;
+            let heard = self.listening.take().pop();
+            if number == most {
+                return heard.ok_or_else(|| {
+                    EngineError::usage(format!("`{id}` takes any answer, and asks no model about it")).with_help(
+                        "it is judged when `max_rounds` is 2 or more; leave `--answer` out to see its opening",
+                    )
+                });
+            }
+        }
+        Err(EngineError::failed(format!("`{id}` asked no model")))
+    }
+
+    /// The call that is made with the template named `name`, by an action that asks with several: the one after the other, in
+    /// turns that wait for nobody.
+    pub(crate) async fn asked_with(&mut self, name: &str, marks: &Marks) -> Result<Heard, EngineError> {
+        for _ in 0..MOST_TURNS {
+            let flow = self.turn(None, marks).await?;
+            let made = marks.template_of(&self.program.templates);
+            let made = made.and_then(|number| self.program.templates.files().get(number));
+            let made = made.and_then(|file| name_and_version(file.name()));
+            if let Some(heard) = self.listening.take().pop()
+                && made.is_some_and(|(made, _)| made == name)
+            {
+                return Ok(heard);
+            }
+            if flow != Flow::Onward {
+                break;
+            }
+        }
+        let id = &self.found.step.id;
+        Err(EngineError::usage(format!("as it is configured, `{id}` is not asked with the template `{name}`"))
+            .with_help("leave NAME out to see what it is asked with"))
+    }
+
+    /// One turn. What it says belongs to the talk from here on.
+    async fn turn(&mut self, answer: Option<&str>, marks: &Marks) -> Result<Flow, EngineError> {
+        marks.clear();
+        let Found { phase, topic, step, .. } = self.found;
+        let path = format!("{}/{}", topic.id, step.id);
+        let place = Place {
+            phase_id: Some(phase.id.clone()),
+            topic_id: Some(topic.id.clone()),
+            action_id: Some(step.id.clone()),
+            round: None,
+            path,
+        };
+        let lent = Lent {
+            program: self.program,
+            phase,
+            topic,
+            place: &place,
+            session_id: "render",
+            kind: step.kind,
+            state: &self.state,
+            answer,
+            entered: None,
+            recent: &self.recent,
+            services: &self.services,
+            routed: &[],
+            resumed: false,
+            advice: None,
+            most_rounds: None,
+            calls_before: self.calls,
+            last_seq: 0,
+            notebook: &self.notebook,
+            shelf: &EmptyShelf,
+            masker: &masker(&self.scopes),
+            effect: None,
+            effect_is_due: false,
+            on_interrupted: step.on_interrupted,
+        };
+        let turn = Turn::new(lent, self.scopes.clone());
+        let flow = step.action.turn(&turn).await;
+        let work = turn.into_work();
+        self.calls += work.calls;
+        if let Some(state) = work.state {
+            self.state = state;
+        }
+        if let Some(notebook) = work.notebook {
+            self.notebook = notebook;
+        }
+        for (_, event) in work.events {
+            if let Event::Message { role: Speaker::Ai, text, .. } = event {
+                self.recent.push(Said { speaker: Speaker::Ai, text });
+            }
+        }
+        flow.map_err(|error| match error {
+            ActionError::Model(error) => EngineError::failed(error.to_string()),
+            ActionError::Failed { message, help, .. } | ActionError::Source(ServerError { message, help, .. }) => {
+                let failed = EngineError::failed(message);
+                match help {
+                    Some(help) => failed.with_help(help),
+                    None => failed,
+                }
+            }
+        })
+    }
+
+    /// What is said of an action whose opening asks no model.
+    fn asks_nobody(&self, flow: &Flow) -> EngineError {
+        let Found { step, .. } = self.found;
+        let id = &step.id;
+        if *flow == Flow::Wait(For::Input) {
+            return EngineError::usage(format!(
+                "`{id}` begins in its author's words (`delivery: verbatim`): no model is asked"
+            ))
+            .with_help("`--answer TEXT` shows the call that judges the answer to them");
+        }
+        if KINDS.iter().any(|known| known.name() == step.kind && !known.asks_first()) {
+            return EngineError::usage(format!(
+                "`{id}` asks a model only when its code has failed, and only with `auto_debug: true`: before that there is no prompt"
+            ))
+            .with_help(format!(
+                "`bcc-script templates render {}` shows the template alone; with `--session ID` in place of `--script`, what was sent in a kept session is shown",
+                step.kind
+            ));
+        }
+        let deeper: Vec<&str> =
+            step.action.blocks().into_iter().flat_map(|steps| steps.iter()).map(|step| step.id.as_str()).collect();
+        let error = EngineError::usage(format!("`{id}` is `{}` and asks no model as it is configured", step.kind));
+        if !deeper.is_empty() {
+            return error.with_help(format!("inside of it stand {}", listed(&deeper)));
+        }
+        let all = actions(self.program);
+        let asks = |kind: &str| KINDS.iter().any(|known| known.name() == kind && known.asks());
+        let asking: Vec<&str> =
+            all.iter().filter(|found| asks(found.step.kind)).map(|found| found.step.id.as_str()).collect();
+        if asking.is_empty() {
+            error
+        } else {
+            error.with_help(format!("actions that may ask one are {}", listed(&asking)))
+        }
+    }
+}

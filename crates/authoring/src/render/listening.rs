@@ -1,0 +1,113 @@
+//! The model that is asked when a prompt is only looked at: it keeps what it is sent, and answers so that the talk goes on.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+use serde_json::{Map, Value};
+
+use bcc_llm::model::error::ModelError;
+use bcc_llm::model::provider::{Live, Provider};
+use bcc_llm::model::reply::ModelReply;
+use bcc_llm::model::request::{ModelRequest, Purpose};
+use bcc_runtime::effects::behaviors::{BehaviorServer, ServerError};
+use bcc_runtime::program::event::{Delta, Observer};
+use bcc_runtime::program::outside::BehaviorServers;
+use bcc_runtime::program::services::Models;
+
+/// What a model was sent.
+#[derive(Clone, Debug)]
+pub struct Heard {
+    /// The name under which the model was asked for; none for the session's own.
+    pub model: Option<String>,
+    /// The whole request.
+    pub request: ModelRequest,
+}
+
+/// Keeps what is sent to any model.
+#[derive(Clone, Default)]
+pub struct Listening(Arc<Mutex<Vec<Heard>>>);
+
+impl Listening {
+    /// What was sent since the last time, in order.
+    pub fn take(&self) -> Vec<Heard> {
+        std::mem::take(&mut *self.heard())
+    }
+
+    fn heard(&self) -> MutexGuard<'_, Vec<Heard>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Models for Listening {
+    fn provider(&self, name: Option<&str>) -> Result<Arc<dyn Provider>, ModelError> {
+        Ok(Arc::new(Listener { to: self.clone(), model: name.map(str::to_owned) }))
+    }
+
+    fn monitor(&self, _action_id: &str) -> Option<Arc<dyn Provider>> {
+        Some(Arc::new(Listener { to: self.clone(), model: None }))
+    }
+}
+
+struct Listener {
+    to: Listening,
+    model: Option<String>,
+}
+
+#[async_trait]
+impl Provider for Listener {
+    fn name(&self) -> &str {
+        "nobody"
+    }
+
+    async fn complete(&self, request: &ModelRequest, _live: &mut dyn Live) -> Result<ModelReply, ModelError> {
+        self.to.heard().push(Heard { model: self.model.clone(), request: request.clone() });
+        let task = &request.task;
+        let mut reply = of_defaults(request.schema.as_deref());
+        if task.purpose == Purpose::Action {
+            // What the author wants said is as near to an opening as one gets without a model.
+            let words = if task.opening { task.content.clone() } else { reply_of(task.round) };
+            reply.insert("content".to_owned(), words.into());
+            reply.insert("EXIT".to_owned(), "NO".into());
+        }
+        Ok(ModelReply { text: Value::Object(reply).to_string(), attempts: 1, ..ModelReply::default() })
+    }
+}
+
+/// A reply of this schema that says nothing, with all of its fields, so that nothing about it is worth a warning.
+fn of_defaults(schema: Option<&Value>) -> Map<String, Value> {
+    let properties = schema.and_then(|schema| schema.get("properties")).and_then(Value::as_object);
+    let default = |field: &Value| field.get("default").cloned().unwrap_or_default();
+    properties.into_iter().flatten().map(|(name, field)| (name.clone(), default(field))).collect()
+}
+
+/// What stands for the reply in which the model judged the answer of a round.
+pub fn reply_of(round: u32) -> String {
+    format!("⟦reply of round {round}⟧")
+}
+
+/// What stands for an answer of the person that was not given.
+pub fn answer_of(round: u32) -> String {
+    format!("⟦answer of round {round}⟧")
+}
+
+/// The behavior servers, of which none is asked for the sake of a prompt.
+pub struct NoPrompt;
+
+impl BehaviorServers for NoPrompt {
+    fn server(&self, name: &str) -> Result<Arc<dyn BehaviorServer>, ServerError> {
+        Err(ServerError {
+            code: "no-prompt",
+            message: format!("the behavior server `{name}` is asked here, and no model: there is no prompt to show"),
+            help: Some("docs/protocol.md says what a server is sent".to_owned()),
+        })
+    }
+}
+
+/// Reads no events.
+pub struct Unobserved;
+
+impl Observer for Unobserved {
+    fn committed(&self, _kind: &str, _line: &str) {}
+
+    fn delta(&self, _delta: &Delta<'_>) {}
+}

@@ -1,0 +1,131 @@
+//! A prompt that was made to be looked at, with what is to be known of it.
+
+use serde_json::{Value, json};
+
+use crate::render::lacking::Lack;
+use crate::render::listening::Heard;
+use bcc_check::templates::unused::name_and_version;
+use bcc_lang::template::front::HistoryMode;
+use bcc_lang::template::loaded::Loaded;
+use bcc_lang::value::mask::Masker;
+use bcc_llm::model::message::{Message, Role};
+use bcc_llm::model::request::ModelRequest;
+use bcc_llm::model::tokens::estimate_prompt;
+
+/// The messages that would be sent, and with what.
+#[derive(Clone, Debug, Default)]
+pub struct Prompt {
+    /// The file of the template, as people are shown it.
+    pub file: String,
+    /// The file's own name: `ai_ask_v1.md`.
+    pub template: String,
+    /// The action that asks, and its kind; none for a template alone.
+    pub action: Option<(String, String)>,
+    /// The round of the call.
+    pub round: u32,
+    /// The answer that the call judges; none for an opening.
+    pub answer: Option<String>,
+    /// The model that the template or the script names; none for the session's.
+    pub model: Option<String>,
+    /// The sampling temperature of the front matter.
+    pub temperature: Option<f64>,
+    /// The most tokens of the reply, of the front matter.
+    pub max_tokens: Option<u32>,
+    /// The name of the reply schema; empty for a part of other templates.
+    pub schema: String,
+    /// How the talk reaches the model.
+    pub history: HistoryMode,
+    /// The messages, in order.
+    pub messages: Vec<Message>,
+    /// Names that nobody knows.
+    pub unknown: Vec<Lack>,
+    /// Variables that have no value.
+    pub empty: Vec<Lack>,
+    /// What a person should know of it.
+    pub notes: Vec<String>,
+}
+
+impl Prompt {
+    /// A prompt of the template `loaded` as it was heard, masked.
+    pub fn heard(heard: Heard, loaded: &Loaded, masker: &Masker) -> Self {
+        let Heard { model, request: ModelRequest { messages, temperature, max_tokens, task, .. } } = heard;
+        let messages = messages.into_iter().map(|said| masked(said, masker)).collect();
+        let round = task.round;
+        let action = Some((task.action_id, task.kind));
+        let answer = task.answer.map(|answer| masker.text(&answer));
+        Self { model, temperature, max_tokens, messages, round, action, answer, ..Self::of(loaded) }
+    }
+
+    /// What the file of a template says of its prompts, without any message.
+    pub fn of(loaded: &Loaded) -> Self {
+        let front = &loaded.cut().front;
+        let asked = front.output_schema.as_deref().map(|name| name.strip_suffix(".json").unwrap_or(name));
+        // A part of others is answered by nothing of its own.
+        let kind = name_and_version(loaded.name()).map_or("", |(kind, _)| kind);
+        Self {
+            file: loaded.source().name().to_owned(),
+            template: loaded.name().to_owned(),
+            round: 1,
+            model: front.model.clone(),
+            temperature: front.temperature,
+            max_tokens: front.max_tokens,
+            schema: asked.unwrap_or(kind).to_owned(),
+            history: front.history,
+            ..Self::default()
+        }
+    }
+
+    /// About how many tokens all messages have together.
+    pub fn tokens(&self) -> u64 {
+        estimate_prompt(&self.messages)
+    }
+
+    /// For programs.
+    pub fn as_value(&self) -> Value {
+        let lacks = |lacks: &[Lack]| Value::from_iter(lacks.iter().map(Lack::as_value));
+        json!({
+            "template": self.template,
+            "file": self.file,
+            "action_id": self.action.as_ref().map(|(id, _)| id),
+            "action_type": self.action.as_ref().map(|(_, kind)| kind),
+            "round": self.round,
+            "answer": self.answer,
+            "model": self.model,
+            "temperature": self.temperature,
+            "max_tokens": self.max_tokens,
+            "schema": self.schema,
+            "history": self.history,
+            "messages": as_value(&self.messages),
+            "tokens": self.tokens(),
+            "unknown": lacks(&self.unknown),
+            "empty": lacks(&self.empty),
+            "notes": self.notes,
+        })
+    }
+}
+
+/// Messages for programs, each with an estimate of its tokens.
+pub fn as_value(messages: &[Message]) -> Value {
+    let one =
+        |message: &Message| json!({ "role": message.role, "content": message.content, "tokens": tokens(message) });
+    messages.iter().map(one).collect()
+}
+
+/// About how many tokens a message has.
+pub fn tokens(message: &Message) -> u64 {
+    estimate_prompt(std::slice::from_ref(message))
+}
+
+/// Who says a message, as a template writes it.
+pub const fn role(role: Role) -> &'static str {
+    match role {
+        Role::System => "system",
+        Role::User => "user",
+        Role::Assistant => "assistant",
+    }
+}
+
+/// A message without sensitive values.
+pub fn masked(message: Message, masker: &Masker) -> Message {
+    if masker.is_empty() { message } else { Message { content: masker.text(&message.content), ..message } }
+}

@@ -1,0 +1,158 @@
+//! `new`: one more script or skill in a project. (A scheme is made by `engine::templates::new`, a test by `begin::test`.)
+
+use std::path::{Path, PathBuf};
+
+use crate::scaffold::draft::{Draft, in_the_way, write_all};
+use crate::scaffold::languages::of_prompts;
+use crate::scaffold::names::name as name_of;
+use crate::scaffold::texts::texts;
+use bcc_engine::discovery::names::Names;
+use bcc_engine::discovery::skills::library;
+use bcc_engine::discovery::walk::here;
+use bcc_engine::environment::Environment;
+use bcc_engine::error::EngineError;
+use bcc_engine::portable::differ_in_case_alone;
+use bcc_engine::project::{Project, given_directory, is_marked};
+use bcc_lang::message::language::Language;
+
+/// Words that YAML, in some version of it, takes for something else than text.
+const NO_TEXTS: [&str; 9] = ["true", "false", "null", "yes", "no", "on", "off", "y", "n"];
+
+/// Something that was written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Written {
+    /// Where, from the root.
+    pub path: PathBuf,
+    /// Its name, which is its id too.
+    pub name: String,
+}
+
+/// The project that something new goes to: `given` (`--project`, then `BCC_PROJECT`), else the one around the current directory.
+///
+/// # Errors
+/// `Usage` when there is none.
+pub fn project(given: Option<&Path>, environment: &Environment) -> Result<Project, EngineError> {
+    let here = here()?;
+    let project = Project::of(&here, given, false, environment)?;
+    if given_directory(given, environment)?.is_none() && !is_marked(&project.directory) {
+        return Err(EngineError::usage("this directory belongs to no project")
+            .with_help("`bcc-script init` begins one here; `--project DIR` names one that is elsewhere"));
+    }
+    Ok(project)
+}
+
+/// The language of something new: what was asked for, else that of the project's prompts where it has a scheme of its own,
+/// else `usual`.
+pub fn language(project: &Project, asked: Option<Language>, usual: Language) -> Language {
+    let has_scheme = project.config.project.scheme.is_some();
+    asked.or_else(|| of_prompts(project).filter(|_| has_scheme)).unwrap_or(usual)
+}
+
+/// The scheme of the binary whose prompts are in `language`.
+pub fn built_in_scheme(language: Language) -> &'static str {
+    match language {
+        Language::English => "english",
+        Language::Chinese => "chinese",
+    }
+}
+
+/// Writes `scripts/<name>.yaml`.
+///
+/// # Errors
+/// `Usage` for a name that will not do or is taken, `Failed` when it cannot be written.
+pub fn script(project: &Project, given: &str, language: Language) -> Result<Written, EngineError> {
+    let name = name_of(given)?;
+    let text = filled(texts(language).new_script, name);
+    let text = match of_prompts(project).filter(|prompts| *prompts != language) {
+        // The prompts of the project are in the other language, and those of the binary are always there.
+        Some(_) => {
+            let (id, scheme) = (scalar(name), built_in_scheme(language));
+            let id = format!("  session_id: {id}\n");
+            text.replace(&id, &format!("{id}  template_scheme: {scheme}\n"))
+        }
+        None => text,
+    };
+    let path = one(project, "scripts", name, "script", text)?;
+    Ok(Written { path, name: name.to_owned() })
+}
+
+/// Writes `skills/<name>.yaml`.
+///
+/// # Errors
+/// As [`script`]; also when another file holds a skill of this name.
+pub fn skill(project: &Project, given: &str, language: Language) -> Result<Written, EngineError> {
+    let name = name_of(given)?;
+    let names = Names::seen_from(here()?);
+    if let Some(known) = library(&project.directory, &names).skill(name) {
+        let message = format!("there is a skill `{name}` already: {}", known.file.name());
+        return Err(EngineError::usage(message).with_help("choose another name; scripts call a skill by it"));
+    }
+    let path = one(project, "skills", name, "skill", filled(texts(language).new_skill, name))?;
+    Ok(Written { path, name: name.to_owned() })
+}
+
+/// Writes one file of a project, with the line for editors where the project has the schema that it names. Gives its path.
+///
+/// # Errors
+/// `Usage` when it is there already, `Failed` when it cannot be written.
+pub fn one(project: &Project, folder: &str, name: &str, schema: &str, text: String) -> Result<PathBuf, EngineError> {
+    let base = &project.directory;
+    let schema = format!("schemas/{schema}.schema.json");
+    let text = match base.join(&schema).is_file() {
+        true => format!("# yaml-language-server: $schema=../{schema}\n{text}"),
+        false => text,
+    };
+    let draft = Draft::new(format!("{folder}/{name}.yaml"), text);
+    let drafts = [draft, Draft::new(format!("{folder}/{name}.yml"), "")];
+    let found = in_the_way(base, &drafts)
+        .map_err(|error| EngineError::failed(format!("{folder}/ cannot be looked at: {error}")))?;
+    if let Some(found) = found.first() {
+        let shown = Names::seen_from(here()?).shown(&base.join(found));
+        if drafts.iter().all(|draft| draft.path != *found) {
+            return Err(no_folder(&base.join(found), &shown));
+        }
+        let error = EngineError::usage(format!("{shown} is there already, and nothing was changed"));
+        return Err(error.with_help("choose another name"));
+    }
+    let entries = std::fs::read_dir(base.join(folder)).into_iter().flatten();
+    let beside = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    let alike =
+        |there: &String| ["yaml", "yml"].iter().any(|ending| differ_in_case_alone(there, &format!("{name}.{ending}")));
+    if let Some(there) = beside.into_iter().find(alike) {
+        let message = format!("there is a file {folder}/{there}, whose name differs from `{name}` in case alone");
+        return Err(
+            EngineError::usage(message).with_help("some systems cannot tell the two files apart: choose another name")
+        );
+    }
+    let [draft, _] = drafts;
+    write_all(base, std::slice::from_ref(&draft))?;
+    Ok(base.join(draft.path))
+}
+
+/// What is in the way of a folder.
+fn no_folder(path: &Path, shown: &str) -> EngineError {
+    if !path.is_symlink() {
+        return EngineError::usage(format!("{shown} is a file, and a folder is needed"))
+            .with_help("nothing was changed; move the file away");
+    }
+    let error = match path.exists() {
+        true if path.is_dir() => {
+            EngineError::usage(format!("{shown} is a link that leads out of the project, and nothing is written there"))
+        }
+        true => EngineError::usage(format!("{shown} is a link to a file, and a folder is needed")),
+        false => EngineError::usage(format!("{shown} is a link that leads nowhere, and a folder is needed")),
+    };
+    error.with_help(
+        "nothing was changed; put a folder in the place of the link, or name the other project by `--project`",
+    )
+}
+
+fn filled(text: &str, name: &str) -> String {
+    text.replace("@ID@", &scalar(name)).replace("@NAME@", &scalar(name))
+}
+
+/// A name as YAML reads it as text.
+fn scalar(name: &str) -> String {
+    let plain = name.starts_with(char::is_alphabetic) && !NO_TEXTS.contains(&name.to_lowercase().as_str());
+    if plain { name.to_owned() } else { format!("\"{name}\"") }
+}

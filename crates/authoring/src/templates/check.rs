@@ -1,0 +1,75 @@
+//! What `validate` finds in the templates of a project, and nothing else of it.
+
+use std::path::{Path, PathBuf};
+
+use crate::templates::shelf::{Shelf, Standing};
+use crate::validate::request::{ValidateReport, ValidateRequest};
+use crate::validate::validate::validate;
+use bcc_engine::discovery::names::Names;
+use bcc_engine::discovery::walk::here;
+use bcc_engine::environment::Environment;
+use bcc_engine::error::EngineError;
+use bcc_lang::source::diagnostic::Diagnostic;
+use bcc_lang::template::layers::{Layer, own_scheme};
+
+/// The folders of a project that hold its prompts and what they answer to.
+const FOLDERS: [&str; 2] = ["_system", "schemas/replies"];
+
+/// Checks the templates of the project in this directory with the whole project known, so that a variable of a script is one
+/// here too: those of all schemes, or what a session of one scheme is served of them.
+///
+/// # Errors
+/// `Usage` when there is no such scheme, or the project has no templates of its own; else as [`validate`].
+pub fn check(
+    directory: &Path,
+    scheme: Option<&str>,
+    rules: &[String],
+    environment: &Environment,
+) -> Result<ValidateReport, EngineError> {
+    let shelf = Shelf::of(directory);
+    if let Some(scheme) = scheme {
+        shelf.known(scheme)?;
+    }
+    let names = Names::seen_from(here()?);
+    let own: Vec<&Standing> = shelf.files().iter().filter(|file| !file.is_built_in()).collect();
+    let nothing = || {
+        EngineError::usage("there is nothing to check: this project has no templates of its own").with_help(
+            "all are the binary's; `bcc-script templates new SCHEME` copies them into the project, where they can be changed",
+        )
+    };
+    if !directory.join("_system").is_dir() {
+        return Err(nothing());
+    }
+    let request = ValidateRequest {
+        paths: Vec::new(),
+        project: Some(directory.to_path_buf()),
+        scheme: None,
+        rules: rules.to_vec(),
+    };
+    let ValidateReport { mut diagnostics, .. } = validate(&request, environment)?;
+    let folders = FOLDERS.map(|folder| directory.join(folder));
+    let others = |file: &&Standing| {
+        let layer = Layer::of(&file.place);
+        layer == Some(Layer::Scheme) && own_scheme(scheme).is_none_or(|one| file.place != format!("custom/{one}"))
+    };
+    let left_out: Vec<String> = match scheme {
+        Some(_) => own.iter().copied().filter(others).map(Standing::shown).collect(),
+        None => Vec::new(),
+    };
+    let inside = |found: &Diagnostic| {
+        let path = absolute_of(&names, found.file.name());
+        let in_folders = path.as_deref().is_some_and(|path| folders.iter().any(|folder| path.starts_with(folder)));
+        let in_project = path.as_deref().and_then(|path| path.strip_prefix(directory).ok());
+        in_folders && !in_project.is_some_and(|path| left_out.iter().any(|out| Path::new(out) == path))
+    };
+    diagnostics.retain(inside);
+    if own.is_empty() && diagnostics.is_empty() {
+        return Err(nothing());
+    }
+    Ok(ValidateReport { files: own.len() - left_out.len(), passed_over: 0, diagnostics })
+}
+
+/// Where the file of a finding lies.
+fn absolute_of(names: &Names, name: &str) -> Option<PathBuf> {
+    Some(names.folder(name)?.join(Path::new(name).file_name()?))
+}

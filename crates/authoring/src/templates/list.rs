@@ -1,0 +1,202 @@
+//! Every template of a project in every scheme: which file serves it, what that overrides, and what is of no use.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use crate::templates::asked::Asked;
+use crate::templates::pulls::Pulls;
+use crate::templates::shelf::{Fault, Shelf, Standing};
+use crate::validate::templates::examine;
+use bcc_check::templates::examine::LATER_TEMPLATES;
+use bcc_check::templates::unused::name_and_version;
+use bcc_engine::discovery::names::Names;
+use bcc_engine::error::EngineError;
+use bcc_lang::template::front::cut_all;
+use bcc_lang::template::layers::{DEFAULT_SCHEME, Layer, shown};
+use bcc_runtime::actions::KINDS;
+use bcc_runtime::program::monitor::Monitor;
+use bcc_runtime::program::orchestration::ORCHESTRATOR;
+use bcc_runtime::program::persona::PERSONA;
+
+/// All that `templates list` tells.
+#[derive(Clone, Debug)]
+pub struct Listing {
+    /// The schemes that were asked for, the default one first.
+    pub schemes: Vec<SchemeListed>,
+    /// Files of the project that are of no use, with the reason.
+    pub unused: Vec<Fault>,
+    /// What is wrong with files and folders.
+    pub faults: Vec<Fault>,
+}
+
+/// A scheme.
+#[derive(Clone, Debug)]
+pub struct SchemeListed {
+    /// Its name.
+    pub name: String,
+    /// Whether the project has files of it.
+    pub of_project: bool,
+    /// Whether `bcc-script.toml` or a script names it; none where not every script could be read. The default one is named by
+    /// whoever names none.
+    pub named: Option<bool>,
+    /// Its templates, by file.
+    pub templates: Vec<TemplateListed>,
+}
+
+/// A template as a scheme has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TemplateListed {
+    /// `ai_ask_v1.md`
+    pub file: String,
+    /// `ai_ask`; the name of the file without its end where it is a part of others.
+    pub name: String,
+    /// Its version; none for a part of others.
+    pub version: Option<u32>,
+    /// The layer that serves it.
+    pub layer: Layer,
+    /// The file, as people are shown it.
+    pub path: String,
+    /// The files that it stands before, the nearest first.
+    pub overrides: Vec<String>,
+    /// What its front matter says for people.
+    pub description: Option<String>,
+    /// The names that it pulls in.
+    pub pulls: Vec<String>,
+    /// The files that pull it in.
+    pub pulled_by: Vec<String>,
+    /// Why nothing in this scheme needs it.
+    pub unused: Option<String>,
+    /// Why it cannot be read.
+    pub fault: Option<String>,
+}
+
+/// The names with which the names of templates begin that this release asks for.
+pub fn kinds() -> Vec<&'static str> {
+    let own = KINDS.iter().filter(|kind| kind.prompt().is_some()).map(|kind| kind.name());
+    let other = KINDS.iter().flat_map(|kind| kind.prompts()).map(|(name, _)| *name);
+    let watching = KINDS.iter().filter_map(|kind| kind.monitor().map(Monitor::name));
+    own.chain(other).chain(watching).chain([ORCHESTRATOR, PERSONA]).collect()
+}
+
+/// Lists the templates of the project in this directory: of one scheme, or of all. `chosen` is the scheme that its
+/// configuration names.
+///
+/// # Errors
+/// `Usage` when there is no such scheme, or its files are more than a session can have.
+pub fn list(directory: &Path, only: Option<&str>, chosen: Option<&str>) -> Result<Listing, EngineError> {
+    let shelf = Shelf::of(directory);
+    if let Some(only) = only {
+        shelf.known(only)?;
+    }
+    let asked = Asked::by(directory);
+    let all = shelf.schemes();
+    let mut pulls: BTreeMap<&str, Pulls> = BTreeMap::new();
+    for scheme in &all {
+        pulls.insert(scheme, Pulls::of(&shelf, scheme)?);
+    }
+    let named = |scheme: &str| match scheme {
+        DEFAULT_SCHEME => Some(true),
+        _ if asked.schemes.contains(scheme) || chosen == Some(scheme) => Some(true),
+        _ => asked.whole.then_some(false),
+    };
+    let listed = |scheme: &String| SchemeListed {
+        name: scheme.clone(),
+        of_project: shelf.is_of_project(scheme),
+        named: named(scheme),
+        templates: match pulls.get(scheme.as_str()) {
+            Some(pulls) => shelf.served(scheme).values().filter_map(|files| template(files, pulls, &asked)).collect(),
+            None => Vec::new(),
+        },
+    };
+    let schemes = all.iter().map(listed).collect::<Vec<_>>();
+    let unused = unused(directory, &shelf, &schemes, pulls.values());
+    let mut faults = shelf.faults().to_vec();
+    let mistakes = pulls.values().flat_map(|pulls| &pulls.mistakes);
+    faults.extend(mistakes.filter(|((place, _), _)| !place.starts_with("builtin/")).map(|((place, name), mistake)| {
+        let why = format!("{mistake} (`bcc-script templates check` tells more)");
+        Fault { path: shown(place, name), why, fatal: false }
+    }));
+    faults.sort();
+    faults.dedup();
+    let schemes = schemes.into_iter().filter(|scheme| only.is_none_or(|only| only == scheme.name)).collect();
+    Ok(Listing { schemes, unused, faults })
+}
+
+fn template(files: &[&Standing], pulls: &Pulls, asked: &Asked) -> Option<TemplateListed> {
+    let (file, overrides) = files.split_first()?;
+    let parsed = name_and_version(&file.name);
+    let stem = file.name.strip_suffix(".md").unwrap_or(&file.name);
+    let (name, version) = parsed.map_or((stem, None), |(name, version)| (name, Some(version)));
+    let by = pulls.into.get(&(file.place.clone(), file.name.clone()));
+    let text = file.text.as_deref().unwrap_or_default();
+    let description = cut_all(text).0.front.description;
+    Some(TemplateListed {
+        file: file.name.clone(),
+        name: name.to_owned(),
+        version,
+        layer: Layer::of(&file.place)?,
+        path: file.shown(),
+        overrides: overrides.iter().map(|file| file.shown()).collect(),
+        description: description.map(|text| text.split_whitespace().collect::<Vec<_>>().join(" ")),
+        pulls: pulls.by.get(&file.name).into_iter().flatten().cloned().collect(),
+        pulled_by: by.into_iter().flatten().cloned().collect(),
+        unused: needless(&file.name, asked).filter(|_| by.is_none() && !(version.is_none() && pulls.unsure)),
+        fault: file.text.as_ref().err().cloned(),
+    })
+}
+
+/// Why nothing needs a file of this name that no other pulls in.
+fn needless(file: &str, asked: &Asked) -> Option<String> {
+    let Some((name, version)) = name_and_version(file) else {
+        return Some("no other template pulls it in".to_owned());
+    };
+    if LATER_TEMPLATES.contains(&name) {
+        return Some(format!("`{name}` comes with a later release"));
+    }
+    if !kinds().contains(&name) {
+        return Some(format!("nothing asks for a template `{name}`, and no other pulls it in"));
+    }
+    // Version 1 is what every action without `version` gets; only the kinds themselves can ask for another.
+    let never = version > 1 && asked.asks(name, version) == Some(false);
+    never.then(|| format!("no script of this project asks for version {version} of `{name}`"))
+}
+
+/// The files of the project that no scheme needs, and those that no look-up finds.
+fn unused<'p>(
+    directory: &Path,
+    shelf: &Shelf,
+    schemes: &[SchemeListed],
+    pulls: impl Iterator<Item = &'p Pulls>,
+) -> Vec<Fault> {
+    // What some scheme pulls in is needed, though in another nothing does.
+    let mut needed: BTreeSet<String> =
+        pulls.flat_map(|pulls| pulls.into.keys()).map(|(place, name)| shown(place, name)).collect();
+    let mut reasons: BTreeMap<&str, &str> = BTreeMap::new();
+    for template in schemes.iter().flat_map(|scheme| &scheme.templates) {
+        match &template.unused {
+            Some(why) => drop(reasons.insert(&template.path, why)),
+            None => drop(needed.insert(template.path.clone())),
+        }
+    }
+    let own: BTreeSet<String> = shelf.files().iter().filter(|file| !file.is_built_in()).map(Standing::shown).collect();
+    let idle = |(path, why): (&str, &str)| {
+        let fault = || Fault { path: path.to_owned(), why: why.to_owned(), fatal: false };
+        (own.contains(path) && !needed.contains(path)).then(fault)
+    };
+    let mut unused: Vec<Fault> = reasons.into_iter().filter_map(idle).collect();
+    // What only looks like a template is told by the rule of `validate`, which knows what was meant.
+    for found in examine(directory, &Names::seen_from(directory.to_path_buf()), None, &|_| None) {
+        if found.rule != "unused-template" {
+            continue;
+        }
+        let path = found.file.name().to_owned();
+        let why = match found.help {
+            Some(help) => format!("{}; {help}", found.message),
+            None => found.message,
+        };
+        unused.retain(|fault| fault.path != path);
+        unused.push(Fault { path, why, fatal: false });
+    }
+    unused.sort();
+    unused
+}

@@ -1,0 +1,246 @@
+//! A new scheme: templates copied into `_system/config/custom/<scheme>/`, where they can be changed. Nothing that is there is
+//! ever overwritten.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use crate::scaffold::languages::of_prompts;
+use crate::scaffold::new::built_in_scheme;
+use crate::templates::find::find;
+use crate::templates::pulls::Pulls;
+use crate::templates::scheme::may_be_made;
+use crate::templates::shelf::{Shelf, Standing};
+use bcc_check::templates::unused::name_and_version;
+use bcc_engine::error::EngineError;
+use bcc_engine::files::TemplateFolders;
+use bcc_engine::files::create::create_all;
+use bcc_engine::portable::differ_in_case_alone;
+use bcc_engine::project::{Project, absolute};
+use bcc_lang::message::language::Language;
+use bcc_lang::template::layers::{DEFAULT_SCHEME, Place, is_template_name};
+
+/// What is asked for.
+#[derive(Clone, Copy, Debug)]
+pub struct NewScheme<'r> {
+    /// The project's directory.
+    pub project: &'r Path,
+    /// The name of the new scheme.
+    pub scheme: &'r str,
+    /// The scheme whose templates are copied, as they are served there; `None` for the default one.
+    pub from: Option<&'r str>,
+    /// The templates to copy, as people name them; none for all.
+    pub names: &'r [String],
+}
+
+/// What became of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MadeScheme {
+    /// The folder of the scheme, absolute.
+    pub folder: PathBuf,
+    /// The same in the project: `_system/config/custom/gentle`.
+    pub shown: String,
+    /// The names of the files that were written.
+    pub written: Vec<String>,
+    /// The names of those that were there before, and stay as they were.
+    pub kept: Vec<String>,
+}
+
+/// The scheme whose templates are copied when nobody says: the project's own one, else the one of the binary that has the language
+/// of the project's prompts, so that a model is not asked in two languages at once.
+pub fn usual_source(project: &Project, scheme: &str) -> String {
+    let shelf = Shelf::of(&project.directory);
+    let own = project.config.project.scheme.clone().filter(|own| own != scheme && shelf.known(own).is_ok());
+    own.unwrap_or_else(|| match of_prompts(project) {
+        Some(Language::English) => built_in_scheme(Language::English).to_owned(),
+        Some(Language::Chinese) | None => DEFAULT_SCHEME.to_owned(),
+    })
+}
+
+/// Copies templates into the folder of a scheme: all that its source serves, or those that are named with the parts that they
+/// pull in from the source's own folder. The folder comes into being with all of its files at once; in one that is there
+/// already, what has the name of a template stays. When something fails, nothing is left.
+///
+/// # Errors
+/// `Usage` for a name that no new scheme may have, a source or a template that there is not, one that cannot be read, and a
+/// folder that a link leads out of the project; `Failed` when the files cannot be written.
+pub fn new_scheme(request: &NewScheme<'_>) -> Result<MadeScheme, EngineError> {
+    let NewScheme { project, scheme, from, names } = *request;
+    may_be_made(scheme)?;
+    let shelf = Shelf::of(project);
+    if let Some(known) = shelf.schemes().into_iter().find(|known| differ_in_case_alone(known, scheme)) {
+        let message = format!("there is a scheme `{known}`, whose name differs from `{scheme}` in case alone");
+        return Err(EngineError::usage(message).with_help(
+            "some systems cannot tell the two folders apart: choose another name, or write it the same way",
+        ));
+    }
+    let from = from.unwrap_or(DEFAULT_SCHEME);
+    shelf.known(from)?;
+    let mut files = Vec::new();
+    for file in wanted(&shelf, from, names)? {
+        files.push((file.name.clone(), file.readable()?.as_bytes().to_vec()));
+    }
+    let folder = TemplateFolders::of(&absolute(project)).folder(Place::Scheme(scheme));
+    let shown = format!("_system/config/custom/{scheme}");
+    stays_inside(&absolute(project), &folder, &shown)?;
+    let created = create_all(&folder, &files)
+        .map_err(|error| EngineError::failed(format!("{shown} cannot be written: {error}; nothing was changed")))?;
+    Ok(MadeScheme { folder, shown, written: created.written, kept: created.kept })
+}
+
+/// The files to copy.
+fn wanted<'s>(shelf: &'s Shelf, from: &str, names: &[String]) -> Result<Vec<&'s Standing>, EngineError> {
+    let served = shelf.served(from);
+    let pulls = Pulls::of(shelf, from)?;
+    let mut next: Vec<&str> = Vec::new();
+    for name in names {
+        next.push(find(shelf, from, name, None)?.name);
+    }
+    if names.is_empty() {
+        next = served.keys().copied().filter(|name| name_and_version(name).is_some()).collect();
+    }
+    let asked: BTreeSet<&str> = next.iter().copied().collect();
+    let mut wanted: BTreeSet<&str> = BTreeSet::new();
+    while let Some(name) = next.pop() {
+        let Some((name, [file, ..])) = served.get_key_value(name).map(|(name, files)| (*name, files.as_slice())) else {
+            continue;
+        };
+        // What lies in the layers of all schemes is found from the new one too.
+        let is_shared = matches!(file.place.as_str(), "default" | "builtin/default");
+        if (!names.is_empty() && is_shared && !asked.contains(name)) || !wanted.insert(name) {
+            continue;
+        }
+        // A name that skips the scheme is none of these, and is found from the new one too.
+        let parts = pulls.by.get(name).into_iter().flatten();
+        next.extend(parts.filter_map(|part| served.get_key_value(part.as_str()).map(|(part, _)| *part)));
+    }
+    // Which parts a computed name means is known when it runs only.
+    let all = served.iter().filter(|(name, _)| wanted.contains(*name) || pulls.unsure && names.is_empty());
+    Ok(all.filter_map(|(_, files)| files.first().copied()).filter(|file| is_template_name(&file.name)).collect())
+}
+
+/// That nothing is written outside of the project, wherever links lead.
+fn stays_inside(project: &Path, folder: &Path, shown: &str) -> Result<(), EngineError> {
+    let there = folder.ancestors().find(|one| one.symlink_metadata().is_ok()).unwrap_or(project);
+    if there.exists() && !there.is_dir() {
+        let name = there.strip_prefix(project).unwrap_or(there).display();
+        return Err(EngineError::usage(format!("{shown} cannot be made: `{name}` is a file, and a folder is needed")));
+    }
+    let leads_to = std::fs::canonicalize(there);
+    if leads_to.is_ok_and(|real| real.starts_with(project)) {
+        return Ok(());
+    }
+    Err(EngineError::usage(format!("{shown} would lie outside of the project: a link leads there"))
+        .with_help("nothing was written; make the folder in the project, or give the other project by `--project`"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    fn put(root: &Path, path: &str, text: impl AsRef<[u8]>) {
+        let path = root.join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    fn entries(folder: &Path) -> Vec<String> {
+        let mut names: Vec<String> =
+            fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
+    fn made(root: &Path, scheme: &str, from: Option<&str>, names: &[&str]) -> Result<MadeScheme, EngineError> {
+        let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+        new_scheme(&NewScheme { project: root, scheme, from, names: &names })
+    }
+
+    #[test]
+    fn an_empty_directory_gets_a_scheme_of_all_templates_of_the_binary() {
+        let root = tempfile::tempdir().unwrap();
+        let first = made(root.path(), "gentle", Some("english"), &[]).unwrap();
+        assert_eq!(first.written.len(), 10);
+        assert_eq!(first.shown, "_system/config/custom/gentle");
+        assert_eq!(entries(&root.path().join("_system/config/custom")), ["gentle"]);
+        let text = fs::read_to_string(first.folder.join("ai_ask_v1.md")).unwrap();
+        assert_eq!(text, include_str!("../../../../_system/config/custom/english/ai_ask_v1.md"));
+        let chinese = made(root.path(), "温和", None, &["ai_say"]).unwrap();
+        assert_eq!(chinese.written, ["ai_say_v1.md"]);
+        let text = fs::read_to_string(chinese.folder.join("ai_say_v1.md")).unwrap();
+        assert_eq!(text, include_str!("../../../../_system/config/default/ai_say_v1.md"));
+    }
+
+    #[test]
+    fn what_is_there_stays_and_is_told() {
+        let root = tempfile::tempdir().unwrap();
+        put(root.path(), "_system/config/custom/gentle/ai_ask_v1.md", "mine");
+        let second = made(root.path(), "gentle", None, &["ai_ask", "ai_say"]).unwrap();
+        assert_eq!(
+            (second.written.as_slice(), second.kept.as_slice()),
+            (&["ai_say_v1.md".to_owned()][..], &["ai_ask_v1.md".to_owned()][..])
+        );
+        assert_eq!(fs::read_to_string(second.folder.join("ai_ask_v1.md")).unwrap(), "mine");
+        let third = made(root.path(), "gentle", None, &["ai_ask", "ai_say"]).unwrap();
+        assert!(third.written.is_empty() && third.kept.len() == 2);
+    }
+
+    #[test]
+    fn parts_come_along_where_the_new_scheme_would_not_find_them() {
+        let root = tempfile::tempdir().unwrap();
+        let gentle = "_system/config/custom/gentle";
+        put(root.path(), &format!("{gentle}/ai_ask_v1.md"), "{% include 'own.md' %}{% include 'shared.md' %}");
+        put(root.path(), &format!("{gentle}/ai_ask_v3.md"), "three");
+        put(root.path(), &format!("{gentle}/own.md"), "{% include 'deep.md' %}");
+        put(root.path(), &format!("{gentle}/deep.md"), "deep");
+        put(root.path(), &format!("{gentle}/README.md"), "for people");
+        put(root.path(), "_system/config/default/shared.md", "shared");
+        let one = made(root.path(), "one", Some("gentle"), &["ai_ask"]).unwrap();
+        assert_eq!(one.written, ["ai_ask_v1.md", "deep.md", "own.md"]);
+        let all = made(root.path(), "all", Some("gentle"), &[]).unwrap();
+        assert!(
+            ["ai_ask_v3.md", "own.md", "shared.md", "persona_v1.md"]
+                .iter()
+                .all(|name| all.written.iter().any(|w| w == name))
+        );
+        assert!(!all.written.contains(&"README.md".to_owned()));
+    }
+
+    #[test]
+    fn nothing_is_written_when_something_is_wrong() {
+        let root = tempfile::tempdir().unwrap();
+        put(root.path(), "_system/config/custom/torn/ai_ask_v1.md", [0xff, 0xfe]);
+        put(root.path(), "_system/config/custom/Gentle/ai_ask_v1.md", "x");
+        put(root.path(), "_system/config/custom/file", "");
+        let table = [
+            ("file", None, vec![], "`_system/config/custom/file` is a file"),
+            ("../x", None, vec![], "is a path"),
+            ("x", Some("english2"), vec![], "there is no template scheme `english2`"),
+            ("x", Some("../x"), vec![], "is no name of a template scheme"),
+            ("x", None, vec!["ai_aks"], "there is no template `ai_aks`"),
+            ("x", Some("torn"), vec![], "is not UTF-8"),
+            ("gentle", None, vec![], "in case alone"),
+        ];
+        for (scheme, from, names, why) in table {
+            let error = made(root.path(), scheme, from, &names).unwrap_err();
+            assert!(error.to_string().contains(why), "{error}");
+            assert_eq!(entries(&root.path().join("_system/config/custom")), ["Gentle", "file", "torn"]);
+        }
+    }
+
+    #[test]
+    fn no_link_leads_a_new_scheme_out_of_the_project() {
+        let (root, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        fs::create_dir_all(root.path().join("_system/config")).unwrap();
+        symlink(other.path(), root.path().join("_system/config/custom")).unwrap();
+        let error = made(root.path(), "gentle", None, &[]).unwrap_err();
+        assert!(error.to_string().contains("outside of the project"), "{error}");
+        assert!(entries(other.path()).is_empty());
+        fs::remove_file(root.path().join("_system/config/custom")).unwrap();
+        fs::create_dir(root.path().join("inside")).unwrap();
+        symlink("../../inside", root.path().join("_system/config/custom")).unwrap();
+        made(root.path(), "gentle", None, &["ai_ask"]).unwrap();
+        assert_eq!(entries(&root.path().join("inside/gentle")), ["ai_ask_v1.md"]);
+    }
+}

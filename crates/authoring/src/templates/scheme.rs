@@ -1,0 +1,89 @@
+//! The names of template schemes (LANGUAGE.md section 7): which a new one may have, and why another may not.
+
+use bcc_engine::error::EngineError;
+use bcc_engine::portable::is_device;
+use bcc_lang::template::layers::{DEFAULT_SCHEME, MAX_SCHEME_BYTES, is_scheme_name};
+
+/// What a scheme may be called.
+const RULE: &str = "a scheme is named by letters, digits, `_` and `-`, as in `gentle` or `访谈_2`";
+
+/// Whether a new scheme may have this name.
+///
+/// # Errors
+/// `Usage`, with what is wrong: it is empty, a path, too long, holds other characters, or is kept for something else.
+pub fn may_be_made(name: &str) -> Result<(), EngineError> {
+    let refused = |why: String| Err(EngineError::usage(why).with_help(RULE));
+    let shown = name.escape_debug();
+    if name.is_empty() {
+        return refused("a scheme needs a name, and this one is empty".to_owned());
+    }
+    if name.contains(['/', '\\']) || name == "." || name.contains("..") {
+        return refused(format!(
+            "`{shown}` is a path: a scheme is one folder below _system/config/custom, named alone"
+        ));
+    }
+    if name.len() > MAX_SCHEME_BYTES {
+        return refused(format!(
+            "the name of a scheme is at most {MAX_SCHEME_BYTES} bytes long, and this one is longer"
+        ));
+    }
+    if !is_scheme_name(name) {
+        let strange = |c: &char| !(c.is_alphanumeric() || matches!(c, '_' | '-'));
+        let strange = name.chars().find(strange).map(|c| c.escape_debug().to_string()).unwrap_or_default();
+        return refused(format!("`{shown}` cannot be the name of a scheme: `{strange}` may not stand in it"));
+    }
+    if name.starts_with('-') {
+        return refused(format!("`{shown}` cannot be the name of a scheme: a command would take it for an option"));
+    }
+    if name.to_lowercase() == DEFAULT_SCHEME {
+        return Err(EngineError::usage(format!(
+            "`{shown}` is what the templates of `_system/config/default` are called, and no other scheme can be"
+        ))
+        .with_help("choose another name; to change those templates for all schemes, put files into that folder"));
+    }
+    if is_device(name) {
+        return refused(format!("`{shown}` cannot be the name of a scheme: Windows keeps it for a device"));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_that_is_no_single_plain_component_is_refused_with_the_reason() {
+        let table = [
+            ("", "is empty"),
+            ("..", "is a path"),
+            ("../x", "is a path"),
+            ("/etc", "is a path"),
+            ("a/b", "is a path"),
+            ("a\\b", "is a path"),
+            (".", "is a path"),
+            ("a b", "` ` may not stand"),
+            (".hidden", "`.` may not stand"),
+            ("c:", "`:` may not stand"),
+            ("a\0b", "`\\0` may not stand"),
+            ("a\u{1b}[31m", "`\\u{1b}` may not stand"),
+            ("-x", "for an option"),
+            ("default", "`_system/config/default`"),
+            ("Default", "`_system/config/default`"),
+            ("NUL", "Windows"),
+            ("com1", "Windows"),
+            (&"长".repeat(40), "at most 100 bytes"),
+        ];
+        for (name, why) in table {
+            let error = may_be_made(name).unwrap_err();
+            assert!(error.to_string().contains(why), "{name:?}: {error}");
+            assert!(error.help().is_some(), "{name:?}");
+        }
+    }
+
+    #[test]
+    fn letters_of_any_script_digits_and_two_signs_make_a_name() {
+        for name in ["gentle", "焦虑-2_b", "english", "custom", "com", "lpt10", "defaults", "2"] {
+            may_be_made(name).unwrap();
+        }
+    }
+}

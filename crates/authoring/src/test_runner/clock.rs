@@ -1,0 +1,63 @@
+//! The clock of a test: it begins where the test says, moves a millisecond an event, and with the test's own time.
+
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+
+use bcc_engine::clock::FixedClock;
+use bcc_llm::providers::scripted::time::VirtualTime;
+use bcc_runtime::program::clock::Clock;
+
+/// When the clock of a test begins that says nothing about it.
+const USUAL_START: Timestamp = Timestamp::constant(1_767_258_000, 0);
+
+/// The clock of one conversation.
+#[derive(Debug)]
+pub struct TrialClock {
+    start: Timestamp,
+    time: Arc<VirtualTime>,
+}
+
+impl TrialClock {
+    /// A clock that begins at `start`, else on 2026-01-01 at nine in the morning.
+    pub fn new(start: Option<Timestamp>, time: Arc<VirtualTime>) -> Self {
+        Self { start: start.unwrap_or(USUAL_START), time }
+    }
+
+    fn fixed(&self) -> FixedClock {
+        let passed = SignedDuration::try_from(self.time.now()).unwrap_or(SignedDuration::ZERO);
+        FixedClock::new(self.start.checked_add(passed).unwrap_or(self.start))
+    }
+}
+
+impl Clock for TrialClock {
+    fn at(&self, seq: u64) -> String {
+        self.fixed().at(seq)
+    }
+
+    fn elapsed_ms(&self) -> u64 {
+        u64::try_from(self.time.now().as_millis()).unwrap_or(u64::MAX)
+    }
+
+    fn words(&self, seq: u64) -> String {
+        self.fixed().words(seq)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn the_clock_moves_with_events_and_with_what_a_test_lets_pass() {
+        let time = Arc::new(VirtualTime::default());
+        let clock = TrialClock::new(None, Arc::clone(&time));
+        assert_eq!(clock.at(0), "2026-01-01T09:00:00.000000Z");
+        time.move_to(Duration::from_secs(90));
+        assert_eq!(clock.at(2), "2026-01-01T09:01:30.002000Z");
+        assert_eq!(clock.elapsed_ms(), 90_000);
+        let own = TrialClock::new(Some("2026-11-21T20:00:00Z".parse().unwrap()), time);
+        assert_eq!(own.words(0), "2026-11-21 20:01 (Saturday)");
+    }
+}

@@ -1,0 +1,196 @@
+//! The coverage of a test run: what there is, what of it ran, and the figures of both.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::test_runner::coverage::count::{Counts, Tally, count};
+use crate::test_runner::coverage::item::{Item, What};
+use crate::test_runner::coverage::outline::{Outline, outlines};
+use bcc_lang::source::text::SourceFile;
+use bcc_runtime::program::program::Program;
+
+/// What ran of some scripts and of the skills that they reach, by file.
+#[derive(Clone, Debug, Default)]
+pub struct Coverage {
+    files: BTreeMap<String, Covered>,
+}
+
+/// What ran of one file.
+#[derive(Clone, Debug)]
+pub struct Covered {
+    /// What there is.
+    pub outline: Outline,
+    /// What ran.
+    pub counts: Counts,
+    /// How many sessions of scripts that have this file were counted.
+    pub sessions: u64,
+}
+
+/// How much of something ran.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Figure {
+    /// How many ran.
+    pub covered: u64,
+    /// How many there are.
+    pub total: u64,
+}
+
+impl Figure {
+    /// The share that ran, in tenths of a percent and never rounded up to the whole; `None` of nothing.
+    pub fn permille(self) -> Option<u64> {
+        (self.covered * 1000).checked_div(self.total)
+    }
+
+    /// The share in percent, for people: `66.6%`; a dash of nothing.
+    pub fn percent(self) -> String {
+        match self.permille() {
+            Some(1000) => "100%".to_owned(),
+            Some(permille) => format!("{}.{}%", permille / 10, permille % 10),
+            None => "–".to_owned(),
+        }
+    }
+
+    /// Whether it is at least so many percent. Of nothing, everything ran.
+    pub const fn reaches(self, percent: u64) -> bool {
+        self.covered * 100 >= percent * self.total
+    }
+
+    /// Both together.
+    #[must_use]
+    pub const fn plus(self, other: Self) -> Self {
+        Self { covered: self.covered + other.covered, total: self.total + other.total }
+    }
+}
+
+impl Coverage {
+    /// Counts a program in of which nothing may have run: its parts are there to be covered.
+    pub fn know(&mut self, program: &Program) {
+        let files = program.skills.values().filter_map(|skill| skill.file.as_ref());
+        if std::iter::once(&program.file).chain(files).all(|file| self.files.contains_key(file.name())) {
+            return;
+        }
+        for outline in outlines(program) {
+            let covered = |outline| Covered { outline, counts: Counts::default(), sessions: 0 };
+            self.files.entry(outline.file.name().to_owned()).or_insert_with(|| covered(outline));
+        }
+    }
+
+    /// Adds a session of a program, given the events of its whole journal.
+    pub fn add(&mut self, program: &Program, events: &[Value]) {
+        self.know(program);
+        for (file, counts) in count(program, events) {
+            if let Some(covered) = self.files.get_mut(&file) {
+                covered.counts.add(&counts);
+            }
+        }
+        let skills = program.skills.values().filter_map(|skill| skill.file.as_ref());
+        for file in std::iter::once(&program.file).chain(skills) {
+            if let Some(covered) = self.files.get_mut(file.name()) {
+                covered.sessions += 1;
+            }
+        }
+    }
+
+    /// Adds what ran elsewhere: the same as if all had been added here.
+    pub fn merge(&mut self, other: Self) {
+        for (name, covered) in other.files {
+            match self.files.entry(name) {
+                Entry::Vacant(place) => {
+                    place.insert(covered);
+                }
+                Entry::Occupied(mut known) => {
+                    known.get_mut().counts.add(&covered.counts);
+                    known.get_mut().sessions += covered.sessions;
+                }
+            }
+        }
+    }
+
+    /// The files, by their names.
+    pub fn files(&self) -> impl Iterator<Item = &Covered> {
+        self.files.values()
+    }
+
+    /// Whether there is nothing to tell.
+    pub fn is_empty(&self) -> bool {
+        self.files.is_empty()
+    }
+
+    /// How much of everything ran.
+    pub fn total(&self) -> Figure {
+        self.files().fold(Figure::default(), |sum, file| sum.plus(file.total()))
+    }
+
+    /// How many of the exit reasons of all actions were met.
+    pub fn endings(&self) -> Figure {
+        self.files().fold(Figure::default(), |sum, file| sum.plus(file.endings()))
+    }
+
+    /// The same with other names of files.
+    #[must_use]
+    pub fn renamed(self, name: impl Fn(&str) -> String) -> Self {
+        let renamed = |(old, mut covered): (String, Covered)| {
+            let new = name(&old);
+            covered.outline.file = Arc::new(SourceFile::new(new.clone(), covered.outline.file.text()));
+            (new, covered)
+        };
+        Self { files: self.files.into_iter().map(renamed).collect() }
+    }
+
+    /// How much of one sort ran, in all files.
+    pub fn figure(&self, what: What) -> Figure {
+        self.files().fold(Figure::default(), |sum, file| sum.plus(file.figure(what)))
+    }
+}
+
+impl Covered {
+    /// Every part of the file, in its order.
+    pub fn items(&self) -> Vec<&Item> {
+        self.outline.items.iter().flat_map(Item::all).collect()
+    }
+
+    /// How often a part ran and was passed over.
+    pub fn tally(&self, item: &Item) -> Tally {
+        self.counts.tallies.get(&item.key).copied().unwrap_or_default()
+    }
+
+    /// How often an action ended for a reason.
+    pub fn exits(&self, action: &str, reason: &str) -> u64 {
+        self.counts.exits.get(&(action.to_owned(), reason.to_owned())).copied().unwrap_or(0)
+    }
+
+    /// How much of these parts ran.
+    pub fn figure_of<'i>(&self, items: impl IntoIterator<Item = &'i Item>) -> Figure {
+        items.into_iter().fold(Figure::default(), |sum, item| {
+            sum.plus(Figure { covered: u64::from(self.tally(item).ran > 0), total: 1 })
+        })
+    }
+
+    /// How much of one sort ran.
+    pub fn figure(&self, what: What) -> Figure {
+        self.figure_of(self.items().into_iter().filter(|item| item.key.what() == what))
+    }
+
+    /// How much of everything that its author wrote ran.
+    pub fn total(&self) -> Figure {
+        self.figure_of(self.items())
+    }
+
+    /// How many of the exit reasons that its actions have were met. They are nothing that an author writes, so they are told
+    /// apart from the total.
+    pub fn endings(&self) -> Figure {
+        let reasons =
+            |item: &Item| item.exits.iter().map(|reason| (item.key.id().to_owned(), *reason)).collect::<Vec<_>>();
+        self.items().into_iter().flat_map(reasons).fold(Figure::default(), |sum, (action, reason)| {
+            sum.plus(Figure { covered: u64::from(self.exits(&action, reason) > 0), total: 1 })
+        })
+    }
+
+    /// What never ran, in the order of the file.
+    pub fn missed(&self) -> Vec<&Item> {
+        self.items().into_iter().filter(|item| self.tally(item).ran == 0).collect()
+    }
+}

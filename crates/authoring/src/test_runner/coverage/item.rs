@@ -1,0 +1,144 @@
+//! What is counted: the parts of a script that an author wrote, each with its place in a file.
+
+use bcc_runtime::program::routes::Level;
+
+/// A part of a file by what it is and its id, which is unique in the file.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Key {
+    /// A phase.
+    Phase(String),
+    /// A topic.
+    Topic(String),
+    /// The body of the `for_each` of this topic.
+    ForEach(String),
+    /// An action.
+    Action(String),
+    /// A branch of this action, by the name that the action gives it.
+    Branch(String, String),
+    /// A route: in the table of this level, of this id, for this reason.
+    Route(Level, String, &'static str),
+    /// A trigger.
+    Trigger(String),
+    /// A skill.
+    Skill(String),
+}
+
+/// What a part of a file is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum What {
+    /// A phase.
+    Phase,
+    /// A topic.
+    Topic,
+    /// The body of a `for_each`.
+    ForEach,
+    /// An action.
+    Action,
+    /// A case or the `else` of an action that chooses.
+    Branch,
+    /// A route of an `on_exit`.
+    Route,
+    /// A trigger.
+    Trigger,
+    /// A skill.
+    Skill,
+}
+
+impl What {
+    /// Everything that is counted, in the order of reports.
+    pub const ALL: [Self; 8] =
+        [Self::Phase, Self::Topic, Self::ForEach, Self::Action, Self::Branch, Self::Route, Self::Trigger, Self::Skill];
+
+    /// The word for one of them.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Phase => "phase",
+            Self::Topic => "topic",
+            Self::ForEach => "for_each",
+            Self::Action => "action",
+            Self::Branch => "branch",
+            Self::Route => "route",
+            Self::Trigger => "trigger",
+            Self::Skill => "skill",
+        }
+    }
+
+    /// The word for several of them: a key of the JSON report.
+    pub const fn plural(self) -> &'static str {
+        match self {
+            Self::Phase => "phases",
+            Self::Topic => "topics",
+            Self::ForEach => "for_each",
+            Self::Action => "actions",
+            Self::Branch => "branches",
+            Self::Route => "routes",
+            Self::Trigger => "triggers",
+            Self::Skill => "skills",
+        }
+    }
+}
+
+impl Key {
+    /// What it is.
+    pub const fn what(&self) -> What {
+        match self {
+            Self::Phase(_) => What::Phase,
+            Self::Topic(_) => What::Topic,
+            Self::ForEach(_) => What::ForEach,
+            Self::Action(_) => What::Action,
+            Self::Branch(..) => What::Branch,
+            Self::Route(..) => What::Route,
+            Self::Trigger(_) => What::Trigger,
+            Self::Skill(_) => What::Skill,
+        }
+    }
+
+    /// What authors call it: its id; of a branch its name, of a route its reason.
+    pub fn id(&self) -> &str {
+        match self {
+            Self::Phase(id)
+            | Self::Topic(id)
+            | Self::ForEach(id)
+            | Self::Action(id)
+            | Self::Trigger(id)
+            | Self::Skill(id) => id,
+            Self::Branch(_, name) => name,
+            Self::Route(_, _, reason) => reason,
+        }
+    }
+
+    /// What it is and what it is called, in words that need no other place: `route off_topic of topic family`.
+    pub fn words(&self) -> String {
+        match self {
+            Self::ForEach(topic) => format!("for_each of topic {topic}"),
+            Self::Branch(action, name) => format!("{name} of {action}"),
+            Self::Route(level, id, reason) => format!("route {reason} of {} {id}", level.name()),
+            _ => format!("{} {}", self.what().name(), self.id()),
+        }
+    }
+}
+
+/// One part of a file, with what stands inside of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Item {
+    /// Which.
+    pub key: Key,
+    /// More for people: the name of a phase or topic, the kind of an action, the condition of a branch, where a route leads.
+    pub about: Option<String>,
+    /// Its first line, from 1.
+    pub line: usize,
+    /// Its last line.
+    pub last_line: usize,
+    /// Of an action: the exit reasons with which it can end, besides `error`.
+    pub exits: &'static [&'static str],
+    /// What stands inside of it, in the order of the file.
+    pub children: Vec<Item>,
+}
+
+impl Item {
+    /// This part and all that stand inside of it, in the order of the file.
+    pub fn all(&self) -> Vec<&Self> {
+        let inside = self.children.iter().flat_map(Self::all);
+        std::iter::once(self).chain(inside).collect()
+    }
+}

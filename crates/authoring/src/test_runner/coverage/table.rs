@@ -1,0 +1,237 @@
+//! Coverage at the terminal: a row of figures for each file, then what never ran, with its place.
+
+use unicode_width::UnicodeWidthStr;
+
+use crate::test_runner::coverage::coverage::{Coverage, Covered, Figure};
+use crate::test_runner::coverage::item::{Item, What};
+use bcc_lang::message::language::Language;
+use bcc_lang::source::render::visible::visible_line;
+
+const BOLD: &str = "\u{1b}[1m";
+const DIM: &str = "\u{1b}[2m";
+const RED: &str = "\u{1b}[31m";
+const GREEN: &str = "\u{1b}[32m";
+const YELLOW: &str = "\u{1b}[33m";
+const PLAIN: &str = "\u{1b}[0m";
+
+/// Shares from here on are good, and below the second one bad; a colour says no more than the number beside it.
+const GOOD: u64 = 900;
+const POOR: u64 = 600;
+
+/// The coverage as text for a terminal of any width, with a line end at its end; empty when no script was run. `color` is for a
+/// terminal only.
+/// `language` is that of its words; names of what did not run stay.
+pub fn table(coverage: &Coverage, color: bool, language: Language) -> String {
+    if coverage.is_empty() {
+        return String::new();
+    }
+    let paint = Paint { color, language };
+    let shown: Vec<What> = What::ALL.into_iter().filter(|what| coverage.figure(*what).total > 0).collect();
+    let mut rows = vec![header(&shown, language)];
+    rows.extend(coverage.files().map(|covered| row(covered, &shown)));
+    if coverage.files().count() > 1 {
+        rows.push(sum(coverage, &shown, language));
+    }
+    format!("{}{}", grid(&rows, &paint), missed(coverage, &paint))
+}
+
+/// A cell: its text, and the share that it shows, which colours it.
+struct Cell {
+    text: String,
+    permille: Option<u64>,
+}
+
+impl Cell {
+    fn words(text: impl Into<String>) -> Self {
+        Self { text: text.into(), permille: None }
+    }
+
+    fn figure(figure: Figure) -> Self {
+        match figure.permille() {
+            Some(permille) => Self { text: format!("{}/{}", figure.covered, figure.total), permille: Some(permille) },
+            None => Self::words("–"),
+        }
+    }
+
+    fn percent(figure: Figure) -> Self {
+        Self { text: figure.percent(), permille: figure.permille() }
+    }
+}
+
+fn header(shown: &[What], language: Language) -> Vec<Cell> {
+    let words = shown.iter().map(|what| Cell::words(language.said(what.plural())));
+    let last = ["all", "", "endings"].into_iter().map(|word| Cell::words(language.said(word)));
+    std::iter::once(Cell::words(language.said("Coverage"))).chain(words).chain(last).collect()
+}
+
+fn row(covered: &Covered, shown: &[What]) -> Vec<Cell> {
+    let name = Cell::words(visible_line(covered.outline.file.name()));
+    let figures = shown.iter().map(|what| Cell::figure(covered.figure(*what)));
+    let last = [Cell::figure(covered.total()), Cell::percent(covered.total()), Cell::figure(covered.endings())];
+    std::iter::once(name).chain(figures).chain(last).collect()
+}
+
+fn sum(coverage: &Coverage, shown: &[What], language: Language) -> Vec<Cell> {
+    let figures = shown.iter().map(|what| Cell::figure(coverage.figure(*what)));
+    let (total, endings) = (coverage.total(), coverage.endings());
+    let last = [Cell::figure(total), Cell::percent(total), Cell::figure(endings)];
+    std::iter::once(Cell::words(language.said("all files"))).chain(figures).chain(last).collect()
+}
+
+/// The rows with columns of one width; the first column stands left, the others right.
+fn grid(rows: &[Vec<Cell>], paint: &Paint) -> String {
+    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let width = |column: usize| rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.text.width()).max();
+    let widths: Vec<usize> = (0..columns).map(|column| width(column).unwrap_or(0)).collect();
+    let mut text = String::new();
+    for (number, row) in rows.iter().enumerate() {
+        let mut line = String::new();
+        for (column, (cell, width)) in row.iter().zip(&widths).enumerate() {
+            let space = " ".repeat(width.saturating_sub(cell.text.width()));
+            let shown = if number == 0 { paint.with(BOLD, &cell.text) } else { paint.share(cell) };
+            match column {
+                0 => line += &format!("{shown}{space}"),
+                _ => line += &format!("  {space}{shown}"),
+            }
+        }
+        text += line.trim_end();
+        text.push('\n');
+    }
+    text
+}
+
+/// What never ran: of things inside one another the outermost, with how many stand in it.
+fn missed(coverage: &Coverage, paint: &Paint) -> String {
+    let language = paint.language;
+    let mut lines: Vec<(String, String)> = Vec::new();
+    for covered in coverage.files() {
+        for item in &covered.outline.items {
+            list(covered, item, language, &mut lines);
+        }
+    }
+    if lines.is_empty() {
+        return format!("\n{}\n", paint.with(GREEN, &language.said("Everything that was written ran.")));
+    }
+    let width = lines.iter().map(|(place, _)| place.width()).max().unwrap_or(0);
+    let mut text = format!("\n{}\n", paint.with(BOLD, &language.said("Never ran")));
+    for (place, words) in lines {
+        let space = " ".repeat(width.saturating_sub(place.width()));
+        text += &format!("  {}{space}  {words}\n", paint.with(DIM, &place));
+    }
+    text
+}
+
+fn list(covered: &Covered, item: &Item, language: Language, lines: &mut Vec<(String, String)>) {
+    let tally = covered.tally(item);
+    if tally.ran > 0 {
+        item.children.iter().for_each(|child| list(covered, child, language, lines));
+        return;
+    }
+    let mut words = language.said(&item.key.words()).into_owned();
+    if let Some(about) = &item.about {
+        words += &format!(" ({})", visible_line(about));
+    }
+    let inside = item.all().len() - 1;
+    // What stands in something that never ran may have run where it was inserted.
+    let ran = item.all().iter().filter(|inner| covered.tally(inner).ran > 0).count();
+    match (inside - ran.min(inside), ran) {
+        (0, 0) => {}
+        (1, 0) => words += &language.said(", and what is in it"),
+        (more, 0) => words += &language.said(&format!(", and the {more} parts in it")),
+        (more, _) => words += &language.said(&format!(", and {more} of the {inside} parts in it")),
+    }
+    if tally.skipped > 0 {
+        words += &language.said(&format!(" – passed over {}", times(tally.skipped)));
+    }
+    lines.push((format!("{}:{}", visible_line(covered.outline.file.name()), item.line), words));
+}
+
+/// `once`, `twice`, `5 times`.
+pub(crate) fn times(count: u64) -> String {
+    match count {
+        1 => "once".to_owned(),
+        2 => "twice".to_owned(),
+        more => format!("{more} times"),
+    }
+}
+
+struct Paint {
+    color: bool,
+    language: Language,
+}
+
+impl Paint {
+    fn with(&self, style: &str, text: &str) -> String {
+        if self.color && !text.is_empty() { format!("{style}{text}{PLAIN}") } else { text.to_owned() }
+    }
+
+    fn share(&self, cell: &Cell) -> String {
+        match cell.permille {
+            Some(GOOD..) => self.with(GREEN, &cell.text),
+            Some(POOR..) => self.with(YELLOW, &cell.text),
+            Some(_) => self.with(RED, &cell.text),
+            None => cell.text.clone(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_runner::played::play;
+
+    fn example() -> Coverage {
+        let script = "session:
+  session_id: 初谈
+  phases:
+    - phase_id: 开场
+      phase_name: 开场
+      topics:
+        - topic_id: 问候
+          actions:
+            - { action_type: set, action_id: 记下, config: { values: { x: 1 } } }
+            - action_type: condition
+              action_id: 选择
+              config: { cases: [{ when: x == 2, set: { y: 1 } }], else: { set: { y: 2 } } }
+            - { action_type: use_skill, action_id: 呼吸, condition: x == 2, config: { skill: breathe } }
+    - phase_id: 收尾
+      condition: x == 2
+      topics: [{ topic_id: 道别, actions: [{ action_type: set, action_id: 结束, config: { values: { y: 3 } } }] }]
+";
+        let skill = "skill:\n  skill_id: breathe\n  actions:\n    - { action_type: set, action_id: 吸气, config: { values: { z: 1 } } }\n";
+        let played = play(&[("script.yaml", script), ("skills/呼吸练习.yaml", skill)], "", &[]);
+        let mut coverage = Coverage::default();
+        coverage.add(&played.program, &played.events);
+        coverage
+    }
+
+    /// The table without the folder of the test.
+    fn shown(color: bool) -> String {
+        let coverage = example();
+        let name = coverage.files().next().unwrap().outline.file.name().to_owned();
+        let folder = name.strip_suffix("script.yaml").unwrap().to_owned();
+        // A folder's name has a width that the columns have, so the example is put into a folder of no name.
+        table(&coverage.renamed(|name| name.replace(&folder, "")), color, Language::English)
+    }
+
+    #[test]
+    fn columns_stand_under_one_another_whatever_script_they_are_in() {
+        let text = shown(false);
+        insta::assert_snapshot!(text);
+        let widths: Vec<usize> = text.lines().take(3).map(|line| line.trim_end().width()).collect();
+        assert!(widths.windows(2).all(|pair| pair[0] == pair[1]), "{widths:?}\n{text}");
+    }
+
+    #[test]
+    fn colours_are_for_a_terminal_and_change_no_word() {
+        let colored = shown(true);
+        assert!([RED, BOLD, DIM].iter().all(|style| colored.contains(style)));
+        let plain = [BOLD, DIM, RED, GREEN, YELLOW, PLAIN].iter().fold(colored, |text, style| text.replace(style, ""));
+        assert_eq!(plain, shown(false));
+    }
+
+    #[test]
+    fn nothing_run_is_nothing_told() {
+        assert_eq!(table(&Coverage::default(), false, Language::English), "");
+    }
+}

@@ -1,0 +1,156 @@
+//! Which tests: the files that are named, those below the folders that are named, else those in `tests/` of the project.
+
+use std::collections::HashSet;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use crate::test_runner::request::TrialRequest;
+use crate::validate::read::{Reading, document};
+use crate::validate::request::ValidateRequest;
+use crate::validate::roots::OwnFolders;
+use crate::validate::validate::validate_again;
+use bcc_engine::discovery::names::Names;
+use bcc_engine::discovery::walk::{Role, here, walk};
+use bcc_engine::environment::Environment;
+use bcc_engine::error::EngineError;
+use bcc_engine::project::{absolute, given_directory, nearest};
+use bcc_lang::script::findings::Findings;
+use bcc_lang::script::read::root_key;
+use bcc_lang::script::test::cases::{CaseValues, cases};
+use bcc_lang::source::diagnostic::{Diagnostic, sort};
+use bcc_lang::source::text::SourceFile;
+use bcc_lang::source::yaml::{Node, parse};
+
+/// The folder of a project whose tests are run when nothing is named.
+pub const USUAL_FOLDER: &str = "tests";
+
+/// A file that holds a test.
+#[derive(Clone, Debug)]
+pub struct TestFile {
+    /// Its text, under the name that messages use.
+    pub file: Arc<SourceFile>,
+    /// Where it really is.
+    pub real: PathBuf,
+    /// `test`: what it shows, as a sentence.
+    pub name: String,
+    /// What is written in it.
+    pub root: Arc<Node>,
+    /// Its cases; none for a test without `for`.
+    pub cases: Option<Vec<CaseValues>>,
+    /// How many errors the check found in it.
+    pub errors: usize,
+}
+
+/// The tests that there are.
+#[derive(Debug, Default)]
+pub struct Tests {
+    /// The files, by their names.
+    pub files: Vec<TestFile>,
+    /// What is wrong with them.
+    pub diagnostics: Vec<Diagnostic>,
+    /// How many other YAML files were passed over.
+    pub passed_over: usize,
+}
+
+/// Finds and checks the tests.
+///
+/// # Errors
+/// `Usage` when there is nothing to test, `Failed` when a check breaks off.
+pub fn find(request: &TrialRequest, environment: &Environment) -> Result<Tests, EngineError> {
+    let here = here()?;
+    let names = Names::seen_from(here.clone());
+    let given = given_directory(request.project.as_deref(), environment)?;
+    let project = given.clone().unwrap_or_else(|| nearest(&absolute(&here)));
+    let roots = if request.paths.is_empty() { vec![project.join(USUAL_FOLDER)] } else { request.paths.clone() };
+    if request.paths.is_empty() && !roots.iter().any(|root| root.is_dir()) {
+        let message =
+            format!("there is nothing to test: {path} has no folder {USUAL_FOLDER}/", path = names.shown(&project));
+        let help = "name the files or folders, as in `bcc-script test my_test.yaml`";
+        return Err(EngineError::usage(message).with_help(help));
+    }
+    // Read as `validate` reads what is named: a file that was found below a folder may be anything.
+    let asked =
+        ValidateRequest { paths: roots.clone(), project: request.project.clone(), ..ValidateRequest::default() };
+    let own = OwnFolders::of(&asked, given.as_deref(), &here);
+    let found = walk(&roots, &names);
+    let mut tests = Tests { diagnostics: found.diagnostics, ..Tests::default() };
+    let mut checked = Vec::new();
+    for found in found.found {
+        if found.role != Role::Document {
+            continue;
+        }
+        let file = match document(&found, &own) {
+            Reading::PassedOver => {
+                tests.passed_over += 1;
+                continue;
+            }
+            Reading::Wrong(diagnostic) => {
+                tests.diagnostics.push(*diagnostic);
+                continue;
+            }
+            Reading::Text(file) => file,
+        };
+        let root = parse(&file).root;
+        match root {
+            Some(root) if root_key(&root) == Some("test") => {
+                checked.push(found.path.clone());
+                tests.files.push(test_file(file, found.real, root));
+            }
+            // Broken, or something else: when it was named, the check says what it is.
+            Some(root) if found.named && root_key(&root).is_some() => {
+                let message = format!("{} holds no test", found.shown);
+                let help = "a test begins with a line `test:`; `bcc-script validate` checks other files";
+                return Err(EngineError::usage(message).with_help(help));
+            }
+            None if found.named || seems_a_test(&file) => checked.push(found.path.clone()),
+            _ if found.named => checked.push(found.path.clone()),
+            _ => tests.passed_over += 1,
+        }
+    }
+    if !checked.is_empty() {
+        let request =
+            ValidateRequest { paths: checked, project: request.project.clone(), ..ValidateRequest::default() };
+        tests.diagnostics.extend(validate_again(&request, environment, None)?.diagnostics);
+    }
+    sort(&mut tests.diagnostics);
+    for test in &mut tests.files {
+        let own = |diagnostic: &&Diagnostic| diagnostic.is_error() && diagnostic.file.name() == test.file.name();
+        test.errors = tests.diagnostics.iter().filter(own).count();
+    }
+    if tests.files.is_empty() && tests.diagnostics.is_empty() {
+        let shown: Vec<String> = roots.iter().map(|root| names.shown(root)).collect();
+        let others = match tests.passed_over {
+            0 => String::new(),
+            1 => "; 1 other YAML file was passed over".to_owned(),
+            more => format!("; {more} other YAML files were passed over"),
+        };
+        let message = format!("there is nothing to test below {}{others}", shown.join(", "));
+        return Err(EngineError::usage(message).with_help("a test is a YAML file that begins with a line `test:`"));
+    }
+    Ok(tests)
+}
+
+/// Whether a text that is no YAML was meant as a test.
+fn seems_a_test(file: &SourceFile) -> bool {
+    file.text().lines().any(|line| line.starts_with("test:"))
+}
+
+fn test_file(file: Arc<SourceFile>, real: PathBuf, root: Arc<Node>) -> TestFile {
+    let name = root.get("test").and_then(|name| name.as_scalar()).map(|name| name.text.trim().to_owned());
+    let cases = cases(&root, &file, &Findings::new());
+    let name = name.filter(|name| !name.is_empty()).unwrap_or_else(|| "(a test without a name)".to_owned());
+    TestFile { file, real, name, root, cases, errors: 0 }
+}
+
+impl Tests {
+    /// The names of files that are wrong and hold no test that could be run.
+    pub fn unreadable(&self) -> usize {
+        let known: HashSet<&str> = self.files.iter().map(|test| test.file.name()).collect();
+        let wrong = self.diagnostics.iter().filter(|diagnostic| diagnostic.is_error());
+        wrong
+            .map(|diagnostic| diagnostic.file.name())
+            .filter(|name| !known.contains(name))
+            .collect::<HashSet<_>>()
+            .len()
+    }
+}

@@ -1,0 +1,437 @@
+//! Whether things stand as an `expect` says, and what is otherwise.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::test_runner::log::Log;
+use crate::test_runner::models::Watch;
+use crate::test_runner::ran::{Failure, Line};
+use bcc_lang::message::told::Told;
+use bcc_lang::script::test::counted::Counts;
+use bcc_lang::script::test::expect::{Codes, Expect, WantedEvent, WantedFeedback};
+use bcc_lang::script::test::wanted::{Wanted, shown};
+use bcc_lang::script::test::wording::Wording;
+use bcc_lang::source::span::{Span, Spanned};
+use bcc_lang::source::text::SourceFile;
+use bcc_lang::value::mask::MASK;
+use bcc_lang::value::scopes::Scope;
+use bcc_llm::model::request::Purpose;
+use bcc_runtime::program::event::Speaker;
+use bcc_runtime::run::session::Session;
+
+/// Kinds of actions that no conversation is about: why they ended is asked for by their ids only.
+const SILENT: [&str; 2] = ["set", "condition"];
+
+/// What an `expect` is held against.
+pub struct Judge<'j> {
+    /// The file of the test.
+    pub file: &'j Arc<SourceFile>,
+    /// The session.
+    pub session: &'j Session,
+    /// Its events.
+    pub log: &'j Log,
+    /// What was said.
+    pub lines: &'j [Line],
+    /// What models were asked.
+    pub watch: &'j Watch,
+    /// The first event that counts for what is about events: the person's newest words, or the beginning.
+    pub since: usize,
+}
+
+/// Everything that is not as `expect` says.
+pub fn judge(expect: &Expect, judge: &Judge<'_>) -> Vec<Failure> {
+    let mut failures = Vec::new();
+    judge.variables(expect, &mut failures);
+    judge.outcomes(expect, &mut failures);
+    judge.standing(expect, &mut failures);
+    judge.events(expect, &mut failures);
+    judge.calls(expect, &mut failures);
+    judge.prompts(expect, &mut failures);
+    if let Some(wanted) = &expect.monitor_feedback {
+        judge.feedback(wanted, &mut failures);
+    }
+    for (codes, kind) in [(&expect.warnings, "warning"), (&expect.errors, "error")] {
+        if let Some(codes) = codes {
+            judge.codes(codes, kind, &mut failures);
+        }
+    }
+    judge.routes(expect, &mut failures);
+    if let Some(said) = &expect.said {
+        judge.said(said, &mut failures);
+    }
+    failures.sort_by_key(|failure| failure.span.start);
+    failures
+}
+
+impl Judge<'_> {
+    fn failure(&self, span: Span, message: String, expected: impl Into<Told>, found: impl Into<Told>) -> Failure {
+        let (line, said) = (self.file.line(span.start), self.lines.len());
+        let (expected, found) = (expected.into(), found.into());
+        Failure { span, line, message, expected, exact: None, found, help: None, said }
+    }
+
+    /// A value that is another than the one that was wanted; texts can then be compared character by character.
+    fn compared(&self, wanted: &Wanted, message: String, value: &Value) -> Failure {
+        match (wanted.exact_text(), value.as_str()) {
+            (Some(exact), Some(text)) => Failure {
+                exact: Some(exact.to_owned()),
+                ..self.failure(wanted.span, message, wanted.told(), text.to_owned())
+            },
+            _ => self.failure(wanted.span, message, wanted.told(), shown(value)),
+        }
+    }
+
+    fn variables(&self, expect: &Expect, failures: &mut Vec<Failure>) {
+        for (name, wanted) in &expect.variables {
+            let (scope, own) = match name.value.split_once('.') {
+                Some((scope, own)) if Scope::parse(scope).is_some() => (Scope::parse(scope), own),
+                _ => (None, name.value.as_str()),
+            };
+            let found = match scope {
+                None => self.session.all_scopes().find_map(|scopes| scopes.get(own)),
+                Some(scope) => self.session.all_scopes().find_map(|scopes| {
+                    let layer = scopes.layers().filter(|layer| layer.scope == scope).last()?;
+                    layer.get(own)
+                }),
+            };
+            let value = found.map(|stored| &stored.value);
+            if !wanted.fits_there(value) {
+                let message = absent_or_other("variable", "has no value", &name.value, value);
+                let mut failure = self.compared(wanted, message, value.unwrap_or(&Value::Null));
+                // A value may be too short to be found in texts, as an age is: it is hidden here.
+                if value.is_some_and(|value| !value.is_null()) && self.is_sensitive(own) {
+                    failure.found = Told::theirs(MASK);
+                }
+                failures.push(failure);
+            }
+        }
+    }
+
+    fn is_sensitive(&self, name: &str) -> bool {
+        let mut layers = self.session.all_scopes().flat_map(|scopes| scopes.layers());
+        layers.any(|layer| layer.declaration(name).is_some_and(|declaration| declaration.sensitive))
+    }
+
+    /// The newest outcome: of the action of this id, else of any that a conversation is about.
+    fn outcome(&self, action: Option<&Spanned<String>>, wanted: impl Fn(&Value) -> bool) -> Option<Value> {
+        let at = |event: &Value, pointer: &str| event.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
+        self.log.newest("outcome", |event| {
+            let fits = match action {
+                Some(action) => at(event, "/location/action_id").as_deref() == Some(&action.value),
+                None => !at(event, "/action_type").is_some_and(|kind| SILENT.contains(&kind.as_str())),
+            };
+            fits && wanted(event)
+        })
+    }
+
+    fn outcomes(&self, expect: &Expect, failures: &mut Vec<Failure>) {
+        let of = |action: &Option<Spanned<String>>| match action {
+            Some(action) => format!("`{}`", action.value),
+            None => "the last action".to_owned(),
+        };
+        for (action, reason) in &expect.exit_reason {
+            let outcome = self.outcome(action.as_ref(), |event| text(event, "exit_reason").is_some());
+            let found = outcome.as_ref().and_then(|event| text(event, "exit_reason"));
+            if found != Some(reason.value.as_str()) {
+                let ended = outcome.as_ref().and_then(|event| event.pointer("/location/action_id")?.as_str());
+                let ended = ended.filter(|_| action.is_none()).map(|id| format!(" (`{id}`)")).unwrap_or_default();
+                let message = format!("{}{ended} ended for another reason", of(action));
+                failures.push(self.failure(
+                    reason.span,
+                    message,
+                    reason.value.clone(),
+                    theirs_or(found, "(it goes on)"),
+                ));
+            }
+        }
+        for (action, suggestion) in &expect.progress_suggestion {
+            let outcome = self.outcome(action.as_ref(), |event| text(event, "progress_suggestion").is_some());
+            let found = outcome.as_ref().and_then(|event| text(event, "progress_suggestion"));
+            if found != Some(suggestion.value.as_str()) {
+                let message = format!("{} suggests another progress", of(action));
+                let found = theirs_or(found, "(none)");
+                failures.push(self.failure(suggestion.span, message, suggestion.value.clone(), found));
+            }
+        }
+        if expect.metrics.is_empty() {
+            return;
+        }
+        let metrics = self.outcome(None, |event| {
+            event.get("metrics").and_then(Value::as_object).is_some_and(|metrics| !metrics.is_empty())
+        });
+        let metrics = metrics.and_then(|event| event.get("metrics").cloned()).unwrap_or_default();
+        for (name, wanted) in &expect.metrics {
+            let value = metrics.get(&name.value);
+            if !wanted.fits_there(value) {
+                let message = absent_or_other("metric", "is not there", &name.value, value);
+                failures.push(self.compared(wanted, message, value.unwrap_or(&Value::Null)));
+            }
+        }
+    }
+
+    fn standing(&self, expect: &Expect, failures: &mut Vec<Failure>) {
+        if let Some(status) = &expect.status {
+            let found = self.session.status().name();
+            if found != status.value {
+                let error = self.log.newest("error", |_| true);
+                let error = error.as_ref().and_then(|error| text(error, "message")).unwrap_or_default();
+                let why = if matches!(found, "failed" | "stopped") { format!(" ({error})") } else { String::new() };
+                let message = "the session stands otherwise".to_owned();
+                failures.push(self.failure(status.span, message, status.value.clone(), format!("{found}{why}")));
+            }
+        }
+        if expect.location.is_empty() {
+            return;
+        }
+        let place = self.session.place();
+        let here: Vec<&str> =
+            [&place.phase_id, &place.topic_id, &place.action_id].into_iter().flatten().map(String::as_str).collect();
+        for id in &expect.location {
+            if !here.contains(&id.value.as_str()) {
+                let found = match here.as_slice() {
+                    [] => Told::around("nowhere: the session is {}", Told::own(self.session.status().name())),
+                    here => Told::theirs(here.join(" / ")),
+                };
+                let message = "the conversation is at another place".to_owned();
+                failures.push(self.failure(id.span, message, id.value.clone(), found));
+            }
+        }
+    }
+
+    fn events(&self, expect: &Expect, failures: &mut Vec<Failure>) {
+        if let Some(counts) = &expect.event_counts {
+            let kinds = self.log.kinds(self.since);
+            let count = |name: &str| kinds.iter().filter(|kind| *kind == name).count();
+            self.counted(counts, "events of the type", kinds.len(), &count, failures);
+        }
+        if expect.events.is_empty() {
+            return;
+        }
+        let kinds = self.log.kinds(self.since);
+        let mut at = 0;
+        for wanted in &expect.events {
+            let found = kinds.iter().enumerate().skip(at).find(|(index, kind)| {
+                **kind == wanted.kind.value
+                    && (wanted.fields.is_empty()
+                        || self.log.event(self.since + index).is_some_and(|event| fits(wanted, &event)))
+            });
+            let Some((index, _)) = found else {
+                let after = if at == 0 { String::new() } else { " any more".to_owned() };
+                let message = format!("there is no such event{after}");
+                failures.push(self.failure(
+                    wanted.kind.span,
+                    message,
+                    told(wanted),
+                    kinds.get(at..).unwrap_or_default().join(", "),
+                ));
+                return;
+            };
+            at = index + 1;
+        }
+    }
+
+    fn calls(&self, expect: &Expect, failures: &mut Vec<Failure>) {
+        if expect.model_calls.is_none() && expect.attempts.is_none() {
+            return;
+        }
+        let calls = self.log.of("model_call", self.since);
+        let by = |asker: &str, call: &Value| {
+            let (purpose, id) = asker.split_once(':').unwrap_or(("action", asker));
+            let of = call.pointer("/location/action_id").and_then(Value::as_str).unwrap_or_default();
+            text(call, "purpose") == Some(purpose) && of == id
+        };
+        if let Some(counts) = &expect.model_calls {
+            let count = |asker: &str| calls.iter().filter(|call| by(asker, call)).count();
+            self.counted(counts, "calls of the model by", calls.len(), &count, failures);
+        }
+        if let Some(counts) = &expect.attempts {
+            let sum = |of: &mut dyn Iterator<Item = &Value>| {
+                of.filter_map(|call| call.get("attempts")?.as_u64()).sum::<u64>() as usize
+            };
+            let count = |asker: &str| sum(&mut calls.iter().filter(|call| by(asker, call)));
+            self.counted(counts, "requests by", sum(&mut calls.iter()), &count, failures);
+        }
+    }
+
+    fn counted(
+        &self,
+        counts: &Counts,
+        what: &str,
+        total: usize,
+        count: &dyn Fn(&str) -> usize,
+        failures: &mut Vec<Failure>,
+    ) {
+        let mut hold = |wanted: &Wanted, of: String, found: usize| {
+            if !wanted.fits(&Value::from(found)) {
+                failures.push(self.failure(wanted.span, of, wanted.told(), found.to_string()));
+            }
+        };
+        if let Some(wanted) = &counts.total {
+            let of = what.split(' ').next().unwrap_or_default();
+            hold(wanted, format!("another number of {of}"), total);
+        }
+        for (name, wanted) in &counts.by {
+            hold(wanted, format!("another number of {what} `{}`", name.value), count(&name.value));
+        }
+    }
+
+    fn prompts(&self, expect: &Expect, failures: &mut Vec<Failure>) {
+        for (asker, wording) in &expect.prompt {
+            let (purpose, id) = match asker.as_ref().map(|asker| asker.value.as_str()) {
+                None => (Purpose::Action, None),
+                Some(asker) => match asker.split_once(':') {
+                    Some((purpose, id)) => (Purpose::parse(purpose).unwrap_or(Purpose::Action), Some(id)),
+                    None => (Purpose::Action, Some(asker)),
+                },
+            };
+            let name = asker.as_ref().map_or("the last one".to_owned(), |asker| format!("`{}`", asker.value));
+            let Some(asked) = self.watch.newest(purpose, id) else {
+                let message = format!("no model was asked by {name}");
+                failures.push(self.failure(wording.span, message, wording.told(), String::new()));
+                continue;
+            };
+            let text = asked.messages.iter().map(|message| message.content.as_str()).collect::<Vec<_>>().join("\n\n");
+            if let Some(fault) = wording.fault(&text) {
+                let message = format!("the prompt of {name} is otherwise: {fault}");
+                failures.push(self.failure(wording.span, message, wording.told(), text));
+            }
+        }
+    }
+
+    fn feedback(&self, wanted: &WantedFeedback, failures: &mut Vec<Failure>) {
+        let said = self.log.of("monitor_feedback", self.since);
+        let of = |event: &&Value| {
+            wanted.action.as_ref().is_none_or(|action| text(event, "action_id") == Some(action.value.as_str()))
+                && wanted.used.is_none_or(|used| event.get("used") == Some(&Value::Bool(used)))
+        };
+        let of: Vec<&Value> = said.iter().filter(of).collect();
+        let shown_all = |events: &[&Value]| events.iter().map(|event| analysis(event)).collect::<Vec<_>>().join("\n");
+        if wanted.none {
+            if !of.is_empty() {
+                let message = "a monitor said something".to_owned();
+                failures.push(self.failure(wanted.span, message, Told::own("nothing"), shown_all(&of)));
+            }
+            return;
+        }
+        let fits = |event: &&Value| wanted.wording.fault(&analysis(event)).is_none();
+        // Words that must not be there are in none of them; where there is none at all, nothing was shown.
+        let forbids = wanted.wording.only_forbids() && !wanted.wording.not_contains.is_empty();
+        if of.iter().any(fits) && (!forbids || of.iter().all(fits)) {
+            return;
+        }
+        let (message, found) = if forbids && !of.is_empty() {
+            ("a monitor said what it must not say".to_owned(), shown_all(&of))
+        } else if of.is_empty() {
+            let used = if wanted.used == Some(true) { " that a turn used" } else { "" };
+            let all: Vec<&Value> = said.iter().collect();
+            (format!("no monitor said anything{used}"), shown_all(&all))
+        } else {
+            ("no monitor said such a thing".to_owned(), shown_all(&of))
+        };
+        failures.push(self.failure(wanted.span, message, wanted.wording.told(), found));
+    }
+
+    fn codes(&self, codes: &Codes, kind: &str, failures: &mut Vec<Failure>) {
+        let events = self.log.of(kind, self.since);
+        let found: Vec<&str> = events.iter().filter_map(|event| text(event, "code")).collect();
+        if codes.codes.is_empty() && !found.is_empty() {
+            let told = events
+                .iter()
+                .filter_map(|event| Some(format!("{}: {}", text(event, "code")?, text(event, "message")?)));
+            let told = told.collect::<Vec<_>>().join("\n");
+            failures.push(self.failure(codes.span, format!("there are {kind}s"), Told::own("none"), told));
+        }
+        for code in &codes.codes {
+            if !found.contains(&code.value.as_str()) {
+                let message = format!("there is no {kind} of this code");
+                let found = or_none(&found.join(", "));
+                failures.push(self.failure(code.span, message, code.value.clone(), found));
+            }
+        }
+    }
+
+    fn routes(&self, expect: &Expect, failures: &mut Vec<Failure>) {
+        if expect.routes.is_empty() {
+            return;
+        }
+        let mut taken: Vec<(String, String)> = Vec::new();
+        for kind in ["routed", "triggered"] {
+            let pair = |event: &Value| Some((text(event, "reason")?.to_owned(), text(event, "route")?.to_owned()));
+            taken.extend(self.log.of(kind, self.since).iter().filter_map(pair));
+        }
+        let words = |route: &str| -> Vec<String> {
+            let plain = route.replace([':', ',', '{', '}', '`'], " ");
+            plain.split_whitespace().map(str::to_owned).collect()
+        };
+        for (reason, route) in &expect.routes {
+            // What is not written of a route, as its `then`, is not looked at; a word that is written is the whole word.
+            let wanted = words(&route.value);
+            let fits = |(of, to): &(String, String)| *of == reason.value && words(to).starts_with(&wanted);
+            if !taken.iter().any(fits) {
+                let message = format!("no such route was taken for `{}`", reason.value);
+                let found = taken.iter().map(|(reason, route)| format!("{reason}: {route}")).collect::<Vec<_>>();
+                let found = or_none(&found.join("\n"));
+                failures.push(self.failure(route.span, message, route.value.clone(), found));
+            }
+        }
+    }
+
+    fn said(&self, wording: &Wording, failures: &mut Vec<Failure>) {
+        let after = if self.since == 0 {
+            0
+        } else {
+            self.lines.iter().rposition(|line| line.speaker == Speaker::User).map_or(0, |at| at + 1)
+        };
+        let lines: Vec<&Line> = self.lines.iter().skip(after).filter(|line| line.speaker == Speaker::Ai).collect();
+        let fits = |line: &&&Line| wording.fault_said(&line.text, &line.action_id).is_none();
+        let holds = if wording.only_forbids() {
+            lines.iter().all(|line| fits(&line))
+        } else {
+            lines.iter().any(|line| fits(&line))
+        };
+        if !holds {
+            let message =
+                if wording.only_forbids() { "the AI said what it must not say" } else { "the AI said no such thing" };
+            let found = lines.iter().map(|line| line.text.as_str()).collect::<Vec<_>>().join("\n");
+            failures.push(self.failure(wording.span, message.to_owned(), wording.told(), found));
+        }
+    }
+}
+
+fn text<'v>(event: &'v Value, field: &str) -> Option<&'v str> {
+    event.get(field).and_then(Value::as_str)
+}
+
+/// That a variable or a metric is not as wanted.
+fn absent_or_other(what: &str, absent: &str, name: &str, value: Option<&Value>) -> String {
+    let how = if value.is_some() { "is another" } else { absent };
+    format!("the {what} `{name}` {how}")
+}
+
+fn analysis(event: &Value) -> String {
+    event.get("analysis").map(Value::to_string).unwrap_or_default()
+}
+
+fn fits(wanted: &WantedEvent, event: &Value) -> bool {
+    wanted.fields.iter().all(|(name, wanted)| {
+        let value = event.get(&name.value).or_else(|| event.pointer("/location")?.get(&name.value));
+        wanted.fits_there(value)
+    })
+}
+
+fn told(wanted: &WantedEvent) -> Told {
+    let field = |(name, wanted): &(Spanned<String>, Wanted)| {
+        Told::Filled("{name}: {value}", vec![("name", Told::theirs(&name.value)), ("value", wanted.told())])
+    };
+    Told::row(", ", [Told::theirs(&wanted.kind.value)].into_iter().chain(wanted.fields.iter().map(field)))
+}
+
+/// What was found, or our word for that nothing was.
+fn theirs_or(found: Option<&str>, nothing: &'static str) -> Told {
+    found.map_or(Told::own(nothing), Told::theirs)
+}
+
+fn or_none(found: &str) -> Told {
+    if found.is_empty() { Told::own("none at all") } else { Told::theirs(found) }
+}

@@ -1,0 +1,340 @@
+//! The report: a suite for each file, a case for each conversation.
+
+use std::time::Duration;
+
+use crate::test_runner::junit::xml::Xml;
+use crate::test_runner::ran::{Line, Ran, Status};
+use bcc_runtime::program::event::Speaker;
+
+/// The most characters of a `message`, which readers show in one line; the whole stands in the text of the element.
+const LONGEST_MESSAGE: usize = 300;
+
+/// What came of these cases, which stand in the order of their files. `told` gives the readable text of a failure.
+///
+/// Elements and attributes are those that GitHub's, GitLab's and Jenkins' readers have in common: `testsuites`, `testsuite`
+/// (`name`, `tests`, `failures`, `errors`, `skipped`, `time`), `testcase` (`name`, `classname`, `file`, `time`) with at most one of
+/// `failure` (not as expected), `error` (it could not be run) and `skipped`, each with its `message`, then `system-out`
+/// (what was said) and `system-err` (notes).
+pub fn junit(ran: &[Ran], told: &dyn Fn(&Ran) -> String) -> String {
+    let mut xml = Xml::new();
+    let sum = Sum::of(ran);
+    xml.open("testsuites", &sum.attributes("bcc-script test").each());
+    for suite in ran.chunk_by(|one, other| one.file.name() == other.file.name()) {
+        let Some(first) = suite.first() else { continue };
+        xml.open("testsuite", &Sum::of(suite).attributes(first.file.name()).each());
+        suite.iter().for_each(|ran| case(&mut xml, ran, told));
+        xml.close();
+    }
+    xml.finish()
+}
+
+fn case(xml: &mut Xml, ran: &Ran, told: &dyn Fn(&Ran) -> String) {
+    let (title, file, time) = (ran.title(), ran.file.name(), seconds(ran.took));
+    let attributes = [("name", title.as_str()), ("classname", &class(file)), ("file", file), ("time", &time)];
+    xml.open("testcase", &attributes);
+    let why = ran.why.clone().unwrap_or_default();
+    match ran.status {
+        Status::Passed => {}
+        Status::Failed => {
+            let message = match ran.failures.as_slice() {
+                [] => why,
+                [only] => only.message.clone(),
+                [first, others @ ..] => format!("{} (and {} more)", first.message, others.len()),
+            };
+            xml.leaf("failure", &[("message", &shortened(&message)), ("type", "failed")], &told(ran));
+        }
+        Status::Broken => xml.leaf("error", &[("message", &shortened(&why)), ("type", "broken")], &told(ran)),
+        Status::Skipped => xml.leaf("skipped", &[("message", &shortened(&why))], ""),
+    }
+    if !ran.transcript.is_empty() {
+        xml.leaf("system-out", &[], &transcript(&ran.transcript));
+    }
+    if !ran.notes.is_empty() {
+        xml.leaf("system-err", &[], &ran.notes.join("\n"));
+    }
+    xml.close();
+}
+
+/// What was said, a line each; further lines of one message are indented.
+pub fn transcript(lines: &[Line]) -> String {
+    let line = |line: &Line| {
+        let who = match line.speaker {
+            Speaker::Ai => "ai",
+            Speaker::User => "user",
+        };
+        format!("{who}: {}\n", line.text.replace('\n', "\n    "))
+    };
+    lines.iter().map(line).collect()
+}
+
+/// `tests/intake/greets.yaml` as readers group by it: `tests.intake.greets`.
+fn class(file: &str) -> String {
+    let name = file.rsplit_once('.').map_or(file, |(name, _)| name);
+    let parts = name.split(['/', '\\']).filter(|part| !matches!(*part, "" | "." | ".."));
+    parts.map(|part| part.replace('.', "_")).collect::<Vec<_>>().join(".")
+}
+
+fn shortened(text: &str) -> String {
+    let line = text.lines().collect::<Vec<_>>().join(" ");
+    match line.char_indices().nth(LONGEST_MESSAGE) {
+        Some((end, _)) => format!("{}…", line.get(..end).unwrap_or_default()),
+        None => line,
+    }
+}
+
+fn seconds(took: Duration) -> String {
+    format!("{:.3}", took.as_secs_f64())
+}
+
+/// What came of several cases.
+#[derive(Default)]
+struct Sum {
+    tests: usize,
+    failures: usize,
+    errors: usize,
+    skipped: usize,
+    took: Duration,
+}
+
+impl Sum {
+    fn of(ran: &[Ran]) -> Self {
+        let count = |status| ran.iter().filter(|ran| ran.status == status).count();
+        Self {
+            tests: ran.len(),
+            failures: count(Status::Failed),
+            errors: count(Status::Broken),
+            skipped: count(Status::Skipped),
+            took: ran.iter().map(|ran| ran.took).sum(),
+        }
+    }
+
+    fn attributes(&self, name: &str) -> Attributes {
+        let number = |count: usize| count.to_string();
+        Attributes([
+            ("name", name.to_owned()),
+            ("tests", number(self.tests)),
+            ("failures", number(self.failures)),
+            ("errors", number(self.errors)),
+            ("skipped", number(self.skipped)),
+            ("time", seconds(self.took)),
+        ])
+    }
+}
+
+struct Attributes([(&'static str, String); 6]);
+
+impl Attributes {
+    fn each(&self) -> [(&str, &str); 6] {
+        self.0.each_ref().map(|(name, value)| (*name, value.as_str()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::path::PathBuf;
+    use std::sync::Arc;
+
+    use proptest::prelude::*;
+    use quick_xml::events::{BytesStart, Event};
+    use quick_xml::{Reader, XmlVersion};
+
+    use super::*;
+    use crate::test_runner::ran::Failure;
+    use bcc_lang::message::told::Told;
+    use bcc_lang::source::span::Span;
+    use bcc_lang::source::text::SourceFile;
+
+    fn ran(file: &str, test: &str, case: Option<&str>, status: Status, why: Option<&str>) -> Ran {
+        Ran {
+            file: Arc::new(SourceFile::new(file, "")),
+            real: PathBuf::from(file),
+            test: test.to_owned(),
+            case: case.map(str::to_owned),
+            number: 0,
+            status,
+            why: why.map(str::to_owned),
+            failures: vec![],
+            notes: vec![],
+            snapshot: None,
+            transcript: vec![],
+            journal: vec![],
+            program: None,
+            script: None,
+            turns: 0,
+            model_calls: 0,
+            sessions: 0,
+            took: Duration::from_millis(12),
+        }
+    }
+
+    fn failure(message: &str) -> Failure {
+        let (expected, found) = (Told::theirs("称呼"), Told::theirs("名字"));
+        Failure {
+            span: Span::default(),
+            line: 3,
+            message: message.to_owned(),
+            expected,
+            found,
+            help: None,
+            said: 0,
+            exact: None,
+        }
+    }
+
+    fn said(speaker: Speaker, text: &str) -> Line {
+        Line { speaker, text: text.to_owned(), action_id: "a".to_owned(), seq: 1 }
+    }
+
+    fn four() -> Vec<Ran> {
+        let passed = Ran {
+            transcript: vec![said(Speaker::Ai, "您好。\n怎么称呼您？"), said(Speaker::User, "小林 <3")],
+            notes: vec!["a reply was not asked for".to_owned()],
+            ..ran("tests/a.yaml", "greets", Some("小林"), Status::Passed, None)
+        };
+        let failed = Ran {
+            failures: vec![failure("the AI said something else"), failure("another")],
+            ..ran("tests/a.yaml", "greets", Some("小李"), Status::Failed, None)
+        };
+        let broken = ran("tests/b c.yaml", "其他", None, Status::Broken, Some("the script has an error"));
+        let skipped = ran("tests/b c.yaml", "a person", None, Status::Skipped, Some("it needs a configured model"));
+        vec![passed, failed, broken, skipped]
+    }
+
+    fn told(ran: &Ran) -> String {
+        ran.failures.iter().map(|failure| format!("{}\n]]>", failure.message)).collect()
+    }
+
+    #[test]
+    fn a_report_has_a_suite_for_each_file_and_a_case_for_each_conversation() {
+        insta::assert_snapshot!(junit(&four(), &told));
+    }
+
+    #[derive(Debug)]
+    struct Element {
+        name: String,
+        attributes: BTreeMap<String, String>,
+        text: String,
+        children: Vec<Element>,
+    }
+
+    fn element(start: &BytesStart<'_>) -> Element {
+        let attribute = |attribute: Result<quick_xml::events::attributes::Attribute<'_>, _>| {
+            let attribute = attribute.unwrap();
+            let value = attribute.normalized_value(XmlVersion::Explicit1_0).unwrap().into_owned();
+            (attribute.key.as_ref().to_owned(), value)
+        };
+        Element {
+            name: start.name().as_ref().to_owned(),
+            attributes: start.attributes().map(attribute).collect(),
+            text: String::new(),
+            children: vec![],
+        }
+    }
+
+    /// Reads a document with another program than the one that wrote it.
+    fn read(text: &str) -> Element {
+        let mut reader = Reader::from_str(text);
+        reader.config_mut().check_end_names = true;
+        let mut open = vec![];
+        loop {
+            match reader.read_event().unwrap() {
+                Event::Start(start) => open.push(element(&start)),
+                Event::Empty(start) => {
+                    open.last_mut().map(|above: &mut Element| above.children.push(element(&start))).unwrap()
+                }
+                Event::Text(text) => {
+                    if let Some(here) = open.last_mut() {
+                        here.text += &text.xml10_content();
+                    }
+                }
+                Event::GeneralRef(reference) => {
+                    let c = reference.resolve_char_ref().unwrap().map(String::from);
+                    let name = reference.into_inner();
+                    let c = c.or_else(|| quick_xml::escape::resolve_xml_entity(&name).map(str::to_owned));
+                    open.last_mut().unwrap().text += &c.unwrap();
+                }
+                Event::End(_) => {
+                    let done = open.pop().unwrap();
+                    match open.last_mut() {
+                        Some(above) => above.children.push(done),
+                        None => return done,
+                    }
+                }
+                Event::Eof => panic!("the document has no end"),
+                _ => {}
+            }
+        }
+    }
+
+    /// What the schemas of Jenkins, GitLab and the testing tools have in common.
+    fn check(suites: &Element) {
+        let number = |element: &Element, name: &str| element.attributes[name].parse::<usize>().unwrap();
+        assert_eq!(suites.name, "testsuites");
+        let mut all = 0;
+        for suite in &suites.children {
+            assert_eq!(suite.name, "testsuite");
+            assert!(!suite.attributes["name"].is_empty());
+            assert!(suite.attributes["time"].parse::<f64>().unwrap() >= 0.0);
+            assert_eq!(number(suite, "tests"), suite.children.len());
+            let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+            for case in &suite.children {
+                assert_eq!(case.name, "testcase");
+                let known = ["name", "classname", "file", "time"];
+                assert!(case.attributes.keys().all(|key| known.contains(&key.as_str())), "{case:?}");
+                assert!(!case.attributes["classname"].is_empty());
+                let parts: Vec<&str> = case.children.iter().map(|child| child.name.as_str()).collect();
+                let order = ["skipped", "error", "failure", "system-out", "system-err"];
+                let places: Vec<usize> =
+                    parts.iter().map(|part| order.iter().position(|known| known == part).unwrap()).collect();
+                assert!(places.windows(2).all(|pair| pair[0] < pair[1]), "{parts:?}");
+                assert!(places.iter().filter(|place| **place < 3).count() <= 1, "{parts:?}");
+                parts.iter().for_each(|part| *counts.entry(part).or_default() += 1);
+            }
+            for (attribute, part) in [("failures", "failure"), ("errors", "error"), ("skipped", "skipped")] {
+                assert_eq!(number(suite, attribute), counts.get(part).copied().unwrap_or(0), "{attribute}");
+            }
+            all += suite.children.len();
+        }
+        assert_eq!(number(suites, "tests"), all);
+    }
+
+    #[test]
+    fn a_report_is_what_readers_of_junit_expect() {
+        let suites = read(&junit(&four(), &told));
+        check(&suites);
+        let failure = &suites.children[0].children[1].children[0];
+        assert_eq!(failure.attributes["message"], "the AI said something else (and 1 more)");
+        assert_eq!(failure.text, "the AI said something else\n]]>another\n]]>");
+        assert_eq!(suites.children[0].children[0].children[0].text, "ai: 您好。\n    怎么称呼您？\nuser: 小林 <3\n");
+        check(&read(&junit(&[], &told)));
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_was_said_comes_back_from_the_report_as_it_was(text in any::<String>(), message in any::<String>()) {
+            let ran = Ran {
+                failures: vec![failure(&message)],
+                transcript: vec![said(Speaker::Ai, &text)],
+                ..ran("t.yaml", &message, None, Status::Failed, None)
+            };
+            let report = junit(&[ran], &|_| text.clone());
+            prop_assert!(!report.contains("]]>"));
+            let suites = read(&report);
+            check(&suites);
+            let case = &suites.children[0].children[0];
+            let visible = |text: &str| -> String {
+                let holds = |c: char| matches!(c, '\t' | '\n' | '\r' | ' '..='~' | '\u{a0}'..='\u{fffd}' | '\u{10000}'..);
+                text.chars().map(|c| if holds(c) { c } else { '?' }).collect()
+            };
+            let shown = |text: &str| -> String {
+                text.chars().map(|c| if matches!(c, '\u{2400}'..='\u{241f}' | '\u{fffd}') { '?' } else { c }).collect()
+            };
+            let same = |one: &str, other: &str| shown(&visible(one)) == shown(other);
+            prop_assert!(same(&message, &case.attributes["name"]));
+            if !text.is_empty() {
+                prop_assert!(same(&text, &case.children[0].text));
+            }
+        }
+    }
+}

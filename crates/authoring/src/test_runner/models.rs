@@ -1,0 +1,280 @@
+//! The models of a test: written replies, the offline responder or a configured one; and what they were asked.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use async_trait::async_trait;
+
+use crate::test_runner::scripts::Tried;
+use bcc_engine::environment::Environment;
+use bcc_engine::error::EngineError;
+use bcc_engine::models::choose::{Wanted, choose};
+use bcc_engine::models::shared::Shared;
+use bcc_lang::script::test::fault::{Fault, Slow};
+use bcc_lang::script::test::replies::{Asker, Model, Replies, Sent, WrittenReply};
+use bcc_lang::script::test::test::WrittenTest;
+use bcc_llm::model::error::{ModelError, Waited};
+use bcc_llm::model::message::Message;
+use bcc_llm::model::provider::{Live, Manners, Provider};
+use bcc_llm::model::reply::ModelReply;
+use bcc_llm::model::request::{ModelRequest, Purpose};
+use bcc_llm::providers::offline::Offline;
+use bcc_llm::providers::scripted::Scripted;
+use bcc_llm::providers::scripted::entries::{Come, Entry, Key, List};
+use bcc_llm::providers::scripted::time::VirtualTime;
+use bcc_runtime::program::services::Models;
+
+/// The name of the offline responder.
+const OFFLINE: &str = "offline";
+
+/// The most calls of a model for each turn that a test allows: a loop that never waits for the person ends with it.
+const CALLS_PER_TURN: u64 = 10;
+
+/// What a model was asked.
+#[derive(Clone, Debug)]
+pub struct Asked {
+    /// What for.
+    pub purpose: Purpose,
+    /// By which action.
+    pub action_id: String,
+    /// The prompt.
+    pub messages: Vec<Message>,
+}
+
+/// What was asked so far.
+#[derive(Debug, Default)]
+struct SoFar {
+    calls: u64,
+    /// Of each asker the newest, with its number; a conversation may be long, and nobody looks at the others.
+    newest: HashMap<(Purpose, String), (u64, Asked)>,
+}
+
+/// What the models of one conversation were asked, and how long that may go on.
+#[derive(Debug)]
+pub struct Watch {
+    asked: Mutex<SoFar>,
+    remember: bool,
+    most: u64,
+    until: Instant,
+}
+
+impl Watch {
+    /// Watches a conversation of so many turns, for so long; prompts are remembered where somebody will look at them.
+    pub fn new(turns: u32, limit: Duration, remember: bool) -> Self {
+        let most = u64::from(turns).saturating_mul(CALLS_PER_TURN);
+        Self { asked: Mutex::default(), remember, most, until: Instant::now() + limit }
+    }
+
+    /// The newest prompt of this purpose and action; of any action without one.
+    pub fn newest(&self, purpose: Purpose, action_id: Option<&str>) -> Option<Asked> {
+        let asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        let fits = |asked: &Asked| asked.purpose == purpose && action_id.is_none_or(|id| id == asked.action_id);
+        let newest = asked.newest.values().filter(|(_, asked)| fits(asked)).max_by_key(|(number, _)| *number);
+        newest.map(|(_, asked)| asked.clone())
+    }
+
+    /// Why the conversation does not come to an end, when it does not.
+    pub fn endless(&self) -> Option<String> {
+        let calls = self.asked.lock().unwrap_or_else(PoisonError::into_inner).calls;
+        if calls > self.most {
+            return Some(format!("the models were asked more than {} times", self.most));
+        }
+        (Instant::now() > self.until).then(|| "it takes too long".to_owned())
+    }
+
+    fn note(&self, request: &ModelRequest) -> Result<(), ModelError> {
+        {
+            let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+            asked.calls += 1;
+            if self.remember {
+                let task = &request.task;
+                let (purpose, action_id) = (task.purpose, task.action_id.clone());
+                let (number, key) = (asked.calls, (purpose, action_id.clone()));
+                asked.newest.insert(key, (number, Asked { purpose, action_id, messages: request.messages.clone() }));
+            }
+        }
+        match self.endless() {
+            Some(why) => Err(ModelError::Config { message: format!("the conversation comes to no end: {why}") }),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The models of one conversation.
+pub struct TrialModels {
+    inner: Inner,
+    monitors: bool,
+    watch: Arc<Watch>,
+    /// The model as events name it.
+    pub name: String,
+    /// The written replies, when they are.
+    pub scripted: Option<Arc<Scripted>>,
+}
+
+enum Inner {
+    One(Arc<dyn Provider>),
+    Configured(Box<dyn Models>),
+}
+
+impl TrialModels {
+    /// The models of `test`, with what is shared with other conversations. `asked` (`--model`) stands in the place of a model that is not written out.
+    ///
+    /// # Errors
+    /// When a configured model does not exist or cannot be used.
+    pub fn of(
+        test: &WrittenTest,
+        tried: &Tried,
+        asked: Option<&str>,
+        (environment, shared): (&Environment, &Arc<Shared>),
+        time: &Arc<VirtualTime>,
+        watch: Arc<Watch>,
+    ) -> Result<Self, EngineError> {
+        let scripted = || Arc::new(Scripted::new(test.replies().map(list).collect(), Arc::clone(time)));
+        let named = match &test.model {
+            Some(Model::Scripted(_)) => {
+                let scripted = scripted();
+                let inner = Inner::One(Arc::clone(&scripted) as Arc<dyn Provider>);
+                let name = scripted.name().to_owned();
+                return Ok(Self { inner, monitors: test.monitors, watch, name, scripted: Some(scripted) });
+            }
+            Some(Model::Named(name)) => asked.unwrap_or(&name.value),
+            None => asked.unwrap_or(OFFLINE),
+        };
+        let (inner, name) = if named == OFFLINE {
+            (Inner::One(Arc::new(Offline) as Arc<dyn Provider>), OFFLINE.to_owned())
+        } else {
+            let wanted = Wanted { asked: Some(named), stored: None, script: tried.program.model.as_deref() };
+            let chosen = choose(&tried.project, environment, shared, wanted)?;
+            (Inner::Configured(Box::new(chosen.models)), chosen.name)
+        };
+        // Monitors may be written out where the model is not.
+        let scripted = (!test.monitor.is_empty()).then(scripted);
+        Ok(Self { inner, monitors: test.monitors, watch, name, scripted })
+    }
+
+    fn watched(&self, provider: Arc<dyn Provider>) -> Arc<dyn Provider> {
+        Arc::new(Watched { provider, watch: Arc::clone(&self.watch) })
+    }
+}
+
+impl Models for TrialModels {
+    fn provider(&self, name: Option<&str>) -> Result<Arc<dyn Provider>, ModelError> {
+        let provider = match &self.inner {
+            Inner::One(provider) => Arc::clone(provider),
+            Inner::Configured(models) => models.provider(name)?,
+        };
+        Ok(self.watched(provider))
+    }
+
+    fn monitor(&self, action_id: &str) -> Option<Arc<dyn Provider>> {
+        let provider = match (&self.scripted, &self.inner) {
+            (Some(scripted), _) => Some(Arc::clone(scripted) as Arc<dyn Provider>),
+            (None, Inner::One(provider)) => Some(Arc::clone(provider)),
+            (None, Inner::Configured(models)) => models.monitor(action_id),
+        };
+        let provider = provider.filter(|provider| self.monitors && provider.answers(Purpose::Monitor, action_id))?;
+        Some(self.watched(provider))
+    }
+}
+
+struct Watched {
+    provider: Arc<dyn Provider>,
+    watch: Arc<Watch>,
+}
+
+#[async_trait]
+impl Provider for Watched {
+    fn name(&self) -> &str {
+        self.provider.name()
+    }
+
+    fn answers(&self, purpose: Purpose, action_id: &str) -> bool {
+        self.provider.answers(purpose, action_id)
+    }
+
+    fn manners(&self) -> Manners {
+        self.provider.manners()
+    }
+
+    async fn complete(&self, request: &ModelRequest, live: &mut dyn Live) -> Result<ModelReply, ModelError> {
+        self.watch.note(request)?;
+        self.provider.complete(request, live).await
+    }
+}
+
+/// Written replies as a scripted model has them; the numbers of its lists are those of [`WrittenTest::replies`].
+fn list(replies: &Replies) -> List {
+    let key = match &replies.asker {
+        Asker::Anyone => Key::Anyone,
+        Asker::One { purpose, action } => match (Purpose::parse(purpose).unwrap_or(Purpose::Action), action.as_str()) {
+            (Purpose::Action, "*") => Key::Anyone,
+            (purpose, "*") => Key::Every(purpose),
+            (purpose, action) => Key::One(purpose, action.to_owned()),
+        },
+    };
+    List { key, entries: replies.entries.iter().map(entry).collect() }
+}
+
+fn entry(written: &WrittenReply) -> Entry {
+    Entry {
+        round: written.round,
+        answered: written.answered,
+        after: Duration::from_millis(written.after_ms),
+        come: come(&written.sent),
+    }
+}
+
+fn come(sent: &Sent) -> Come {
+    match sent {
+        Sent::Value(value) => Come::Value(value.clone()),
+        Sent::Text(text) => Come::Text(text.clone()),
+        Sent::Cut(characters, whole) => {
+            Come::Cut(usize::try_from(*characters).unwrap_or(usize::MAX), Box::new(come(whole)))
+        }
+        Sent::Fault(Fault::Http { status, retry_after, message }) => {
+            Come::Http { status: *status, retry_after: *retry_after, message: message.clone() }
+        }
+        Sent::Fault(Fault::Timeout(slow)) => Come::Timeout(match slow {
+            Slow::FirstToken => Waited::FirstToken,
+            Slow::Idle => Waited::Idle,
+            Slow::Total => Waited::Total,
+        }),
+        Sent::Fault(Fault::Unreachable) => Come::Unreachable,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bcc_llm::model::message::Role;
+    use bcc_llm::model::request::Task;
+
+    #[test]
+    fn the_prompt_of_an_asker_is_the_newest_however_many_there_were() {
+        let watch = Watch::new(10_000, Duration::from_secs(600), true);
+        for call in 0..5_000 {
+            let task = Task {
+                purpose: Purpose::Action,
+                kind: "ai_ask".into(),
+                action_id: format!("ask_{}", call % 2),
+                path: String::new(),
+                content: String::new(),
+                wanted: vec![],
+                answer: None,
+                inputs: vec![],
+                round: 1,
+                call,
+                opening: false,
+            };
+            let messages = vec![Message { role: Role::User, content: format!("prompt {call}") }];
+            watch.note(&ModelRequest { messages, schema: None, temperature: None, max_tokens: None, task }).unwrap();
+        }
+        let newest = |id| watch.newest(Purpose::Action, id).unwrap().messages[0].content.clone();
+        assert_eq!(
+            [newest(None), newest(Some("ask_0")), newest(Some("ask_1"))],
+            ["prompt 4999", "prompt 4998", "prompt 4999"]
+        );
+        assert!(watch.newest(Purpose::Monitor, None).is_none());
+    }
+}

@@ -1,0 +1,268 @@
+//! Runs tests: each case a conversation of its own, several at the same time, reported in the order of the files.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::test_runner::find::{TestFile, Tests};
+use crate::test_runner::masked::mask;
+use crate::test_runner::models::{TrialModels, Watch};
+use crate::test_runner::persona::{self, Unplayed};
+use crate::test_runner::ran::{Ran, Status};
+use crate::test_runner::request::{LIMIT_OF_REAL_MODELS, TrialRequest, USUAL_LIMIT};
+use crate::test_runner::scripts::{Scripts, Tried, Untried};
+use crate::test_runner::snapshots::held::{snapshot, stale};
+use crate::test_runner::talk::{End, Setting, Talk};
+use bcc_engine::discovery::written_path::place;
+use bcc_engine::environment::Environment;
+use bcc_engine::error::EngineError;
+use bcc_engine::project::given_directory;
+use bcc_lang::script::findings::Findings;
+use bcc_lang::script::test::cases::CaseValues;
+use bcc_lang::script::test::dialogue::Step;
+use bcc_lang::script::test::replies::Model;
+use bcc_lang::script::test::test::{WrittenTest, one};
+use bcc_llm::providers::scripted::time::VirtualTime;
+
+/// As deep as `validate` may go: a plan is checked like a script.
+const STACK_BYTES: usize = 8 * 1024 * 1024;
+
+/// What came of all tests.
+pub struct Report {
+    /// Every case, in the order of the files and of their cases.
+    pub ran: Vec<Ran>,
+    /// Scripts that could not be read or are not sound, each once.
+    pub untried: Vec<Untried>,
+    /// Files of snapshots that no test asks for any more, by the names that messages use; none are looked for where only some
+    /// tests were run.
+    pub stale: Vec<String>,
+}
+
+/// Runs the tests that were found. `told` is given each case as soon as it and all before it are done.
+///
+/// # Errors
+/// `Usage` when the given project does not exist; `Failed` when threads cannot be started.
+pub fn run(tests: &Tests, request: &TrialRequest, environment: &Environment) -> Result<Report, EngineError> {
+    let given = given_directory(request.project.as_deref(), environment)?;
+    let scripts = Scripts::new(given, request.trust, environment.clone());
+    let wanted = request.filter.as_ref().map(|filter| filter.to_lowercase());
+    let jobs: Vec<(&TestFile, usize, Option<&CaseValues>)> = tests
+        .files
+        .iter()
+        .flat_map(|test| match &test.cases {
+            Some(cases) if test.errors == 0 => {
+                cases.iter().enumerate().map(|(number, case)| (test, number, Some(case))).collect()
+            }
+            _ => vec![(test, 0, None)],
+        })
+        .filter(|(test, _, case)| {
+            let case = case.map(|case| case.name.as_str()).unwrap_or_default();
+            let title = format!("{} [{case}] {}", test.name, test.file.name()).to_lowercase();
+            wanted.as_ref().is_none_or(|wanted| title.contains(wanted.as_str()))
+        })
+        .collect();
+    let runner = Runner { request, scripts: &scripts, stop: AtomicBool::new(false) };
+    let available = || thread::available_parallelism().map_or(1, usize::from);
+    let workers = request.jobs.unwrap_or_else(available).clamp(1, 64).min(jobs.len().max(1));
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let mut done = Vec::new();
+        while let Some((index, job)) =
+            Some(next.fetch_add(1, Ordering::Relaxed)).and_then(|index| Some((index, jobs.get(index)?)))
+        {
+            done.push((index, runner.case(job.0, job.1, job.2)));
+        }
+        done
+    };
+    let mut results = thread::scope(|scope| {
+        let spawn = |_| thread::Builder::new().stack_size(STACK_BYTES).spawn_scoped(scope, work);
+        let threads = (0..workers).map(spawn).collect::<Result<Vec<_>, _>>();
+        let threads = threads.map_err(|error| EngineError::failed(format!("no thread can be started: {error}")))?;
+        let mut results = Vec::with_capacity(jobs.len());
+        for thread in threads {
+            results.extend(thread.join().map_err(|_| EngineError::failed("a test broke off"))?);
+        }
+        Ok::<_, EngineError>(results)
+    })?;
+    results.sort_unstable_by_key(|(index, _)| *index);
+    let ran: Vec<Ran> = results.into_iter().map(|(_, ran)| ran).collect();
+    let stale = if wanted.is_none() { stale(tests, &ran) } else { vec![] };
+    Ok(Report { ran, untried: scripts.untried(), stale })
+}
+
+struct Runner<'r> {
+    request: &'r TrialRequest,
+    scripts: &'r Scripts,
+    stop: AtomicBool,
+}
+
+impl Runner<'_> {
+    fn case(&self, test: &TestFile, number: usize, case: Option<&CaseValues>) -> Ran {
+        let began = Instant::now();
+        let blank = Ran {
+            file: Arc::clone(&test.file),
+            real: test.real.clone(),
+            test: test.name.clone(),
+            case: case.map(|case| case.name.clone()),
+            number,
+            status: Status::Broken,
+            why: None,
+            failures: vec![],
+            notes: vec![],
+            snapshot: None,
+            transcript: vec![],
+            journal: vec![],
+            program: None,
+            script: None,
+            turns: 0,
+            model_calls: 0,
+            sessions: 0,
+            took: Duration::ZERO,
+        };
+        if self.request.fail_fast && self.stop.load(Ordering::Relaxed) {
+            let why = Some("not run: another test failed before (--fail-fast)".to_owned());
+            return Ran { status: Status::Skipped, why, ..blank };
+        }
+        let mut ran = blank.clone();
+        // What goes wrong inside of the interpreter is one test's misfortune.
+        let caught = catch_unwind(AssertUnwindSafe(|| self.converse(test, case, &mut ran)));
+        let ran = match caught {
+            Ok(()) => ran,
+            Err(panic) => Ran { why: Some(broke_off(panic.as_ref())), ..blank },
+        };
+        if ran.failed() {
+            self.stop.store(true, Ordering::Relaxed);
+        }
+        Ran { took: began.elapsed(), ..ran }
+    }
+
+    fn converse(&self, test: &TestFile, case: Option<&CaseValues>, ran: &mut Ran) {
+        if test.errors > 0 {
+            let many = if test.errors == 1 { "an error".to_owned() } else { format!("{} errors", test.errors) };
+            ran.why = Some(format!("the test has {many}"));
+            return;
+        }
+        let findings = Findings::new();
+        let written = one(&test.root, case, &test.file, &findings).filter(|_| !findings.has_errors());
+        let Some(written) = written else {
+            let first = findings.into_vec().into_iter().find(|found| found.is_error());
+            ran.why = Some(first.map_or("the test cannot be read".to_owned(), |found| found.message));
+            return;
+        };
+        let path = written.script.as_ref().map(|path| place(&path.value, &test.real));
+        let Some(Ok(path)) = path else {
+            ran.why = Some("its script is not there".to_owned());
+            return;
+        };
+        let scheme = written.scheme.as_ref().map(|scheme| scheme.value.as_str());
+        let tried = match self.scripts.get(&path, scheme) {
+            Ok(tried) => tried,
+            Err(untried) => {
+                ran.why = Some(untried.why);
+                return;
+            }
+        };
+        ran.program = Some(Arc::clone(&tried.program));
+        ran.script = Some(tried.path.clone());
+        self.hold(test, case, &written, &tried, ran);
+    }
+
+    fn hold(&self, test: &TestFile, case: Option<&CaseValues>, written: &WrittenTest, tried: &Tried, ran: &mut Ran) {
+        let persona = |step: &Step| matches!(step, Step::Persona(_));
+        let real = is_real(written, self.request.model.as_deref()) || written.dialogue.iter().any(persona);
+        let limit = if real { LIMIT_OF_REAL_MODELS } else { USUAL_LIMIT };
+        let remember = written.expects().any(|expect| !expect.prompt.is_empty());
+        let watch = Arc::new(Watch::new(written.turns, limit, remember));
+        let time = Arc::new(VirtualTime::default());
+        let asked = self.request.model.as_deref();
+        let shared = self.scripts.shared();
+        let around = (self.scripts.environment(), &shared);
+        let models = TrialModels::of(written, tried, asked, around, &time, Arc::clone(&watch));
+        let models = match models {
+            Ok(models) => Arc::new(models),
+            Err(error) => {
+                let help = error.help().map(|help| format!(" ({help})")).unwrap_or_default();
+                ran.why = Some(format!("{error}{help}"));
+                return;
+            }
+        };
+        let personas = match persona::models(written, &models, tried, asked, around) {
+            Ok(personas) => personas,
+            Err(unplayed) => {
+                (ran.status, ran.why) = match unplayed {
+                    Unplayed::Nobody(why) => (Status::Skipped, Some(why)),
+                    Unplayed::Wrong(why) => (Status::Broken, Some(why)),
+                };
+                return;
+            }
+        };
+        fastrand::seed(u64::from(written.seed.unwrap_or(0)));
+        let mut builder = tokio::runtime::Builder::new_current_thread();
+        // Programs that the script runs need more than time, too.
+        let outside = !tried.outside.permits.allowed.is_empty();
+        let runtime = if real || outside { builder.enable_all().build() } else { builder.enable_time().build() };
+        let runtime = match runtime {
+            Ok(runtime) => runtime,
+            Err(error) => {
+                ran.why = Some(format!("the runtime cannot be started: {error}"));
+                return;
+            }
+        };
+        let mut talk = Talk::new(Setting {
+            test: written,
+            file: &test.file,
+            tried,
+            models,
+            watch,
+            time,
+            one_of_several: case.is_some(),
+            personas,
+        });
+        let held = runtime.block_on(async {
+            match tokio::time::timeout(limit, talk.hold()).await {
+                Ok(held) => held,
+                Err(_) => Err(End::Broken(format!("it was not over after {} s", limit.as_secs()))),
+            }
+        });
+        let (status, why) = match held {
+            Ok(()) => (Status::Passed, None),
+            Err(End::Failed) => (Status::Failed, None),
+            Err(End::Broken(why)) => (Status::Broken, Some(why)),
+        };
+        (ran.status, ran.why) = (status, why);
+        ran.turns = talk.turns();
+        ran.model_calls = talk.model_calls();
+        ran.sessions = talk.sessions;
+        ran.failures = std::mem::take(&mut talk.failures);
+        ran.notes = std::mem::take(&mut talk.notes);
+        ran.notes.extend(talk.troubles(ran.status));
+        ran.transcript = std::mem::take(&mut talk.lines);
+        ran.journal = talk.log.journal();
+        if ran.status == Status::Passed
+            && let Some(session) = &talk.session
+        {
+            snapshot(test, written, session, self.request.update, ran);
+        }
+        mask(ran, talk.masker());
+        // Monitors that are still under way end here, inside of their runtime.
+        runtime.block_on(async { drop(talk) });
+    }
+}
+
+/// Whether a real model may answer in this test.
+fn is_real(test: &WrittenTest, asked: Option<&str>) -> bool {
+    let named = match &test.model {
+        Some(Model::Scripted(_)) => return false,
+        Some(Model::Named(name)) => Some(name.value.as_str()),
+        None => None,
+    };
+    asked.or(named).is_some_and(|name| name != "offline")
+}
+
+fn broke_off(panic: &(dyn std::any::Any + Send)) -> String {
+    let said = panic.downcast_ref::<&str>().map(|said| (*said).to_owned());
+    let said = said.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
+    format!("the interpreter broke off, which is a fault of its own: {said}")
+}

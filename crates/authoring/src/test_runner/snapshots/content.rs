@@ -1,0 +1,177 @@
+//! What a snapshot holds. Nothing in it depends on when, where or how often a test is run: no times, no ids of sessions,
+//! messages or calls, no durations, tokens or prices. Sensitive values are masked, in the talk too.
+
+use serde_json::{Map, Value, json};
+
+use bcc_engine::error::EngineError;
+use bcc_lang::script::test::snapshot::Kept;
+use bcc_lang::value::mask::{MASK, Masker};
+use bcc_runtime::run::session::Session;
+
+/// Fields of events that tell when, by which process or at what cost something happened.
+const PASSING: [&str; 23] = [
+    "seq",
+    "at",
+    "session_id",
+    "timestamp",
+    "message_id",
+    "call_id",
+    "answer_id",
+    "feedback",
+    "ms",
+    "first_token_ms",
+    "active_ms",
+    "tokens_in",
+    "tokens_out",
+    "cost",
+    "currency",
+    "model",
+    "attempts",
+    "answered_by",
+    "passed_over",
+    "debug_info",
+    "plan_ms",
+    "location",
+    "summary",
+];
+
+/// Fields whose words are the engine's own: a sensitive value that is one of them by chance leaves them as they are.
+const OWN: [&str; 8] = ["type", "at", "action_type", "exit_reason", "progress_suggestion", "reason", "scope", "code"];
+
+/// What is looked at for a snapshot.
+pub struct Seen<'s> {
+    /// The events of the session's journal.
+    pub events: &'s [Value],
+    /// The variables at the end, as [`variables`] gives them.
+    pub variables: &'s Value,
+    /// The sensitive values.
+    pub masker: &'s Masker,
+}
+
+/// The snapshot as a YAML text.
+///
+/// # Errors
+/// When it cannot be written as YAML.
+pub fn content(kept: &[Kept], seen: &Seen<'_>) -> Result<String, EngineError> {
+    let mut snapshot = Map::new();
+    for kept in kept {
+        let part = match kept {
+            Kept::Transcript => transcript(seen.events),
+            Kept::Variables => seen.variables.clone(),
+            Kept::Outcomes => of_type(seen.events, "outcome").map(outcome).collect(),
+            Kept::Events => seen.events.iter().map(event).collect(),
+            Kept::Prompts => of_type(seen.events, "outcome").filter_map(prompt).collect(),
+        };
+        snapshot.insert(kept.name().to_owned(), part);
+    }
+    let mut snapshot = Value::Object(snapshot);
+    seen.masker.value(&mut snapshot, &OWN);
+    serde_yaml::to_string(&snapshot)
+        .map_err(|error| EngineError::failed(format!("a snapshot cannot be written: {error}")))
+}
+
+/// The variables that a session has, by scope: what is sensitive is masked.
+pub fn variables(session: &Session) -> Value {
+    let mut scopes = Map::new();
+    for layer in session.all_scopes().flat_map(|scopes| scopes.layers()) {
+        let scope = scopes.entry(layer.scope.name()).or_insert_with(|| json!({}));
+        for (name, stored) in layer.values().filter(|(_, stored)| !stored.value.is_null()) {
+            let sensitive = layer.declaration(name).is_some_and(|declaration| declaration.sensitive);
+            let value = if sensitive { Value::from(MASK) } else { stored.value.clone() };
+            // The innermost of several is the one that is seen.
+            if let Some(scope) = scope.as_object_mut() {
+                scope.entry(name.to_owned()).or_insert(value);
+            }
+        }
+    }
+    scopes.retain(|_, scope| scope.as_object().is_some_and(|scope| !scope.is_empty()));
+    let mut scopes = Value::Object(scopes);
+    scopes.sort_all_objects();
+    scopes
+}
+
+fn of_type<'e>(events: &'e [Value], kind: &'static str) -> impl Iterator<Item = &'e Value> {
+    events.iter().filter(move |event| event.get("type").and_then(Value::as_str) == Some(kind))
+}
+
+/// As in a `dialogue`: `- ai: …`, `- user: …`.
+fn transcript(events: &[Value]) -> Value {
+    let line = |event: &Value| {
+        let role = event.get("role").and_then(Value::as_str).unwrap_or_default();
+        json!({ role: event.get("text") })
+    };
+    of_type(events, "message").map(line).collect()
+}
+
+/// The instance path and the round, where there is one: `topic_a#2/ask_1, round 2`.
+fn place(event: &Value) -> Value {
+    let of = |name: &str| event.get("location").and_then(|location| location.get(name));
+    let path = of("path").or_else(|| of("phase_id")).and_then(Value::as_str).unwrap_or_default();
+    match of("round").and_then(Value::as_u64) {
+        Some(round) => format!("{path}, round {round}").into(),
+        None => path.into(),
+    }
+}
+
+fn outcome(event: &Value) -> Value {
+    let mut shown = Map::from_iter([("at".to_owned(), place(event))]);
+    let fields = [
+        "action_type",
+        "completed",
+        "exit_reason",
+        "progress_suggestion",
+        "ai_message",
+        "extracted_variables",
+        "metrics",
+    ];
+    shown.extend(fields.iter().filter_map(|name| Some(((*name).to_owned(), event.get(*name)?.clone()))));
+    shown.retain(|_, value| !is_nothing(value));
+    Value::Object(shown)
+}
+
+fn event(event: &Value) -> Value {
+    let mut shown = Map::new();
+    for (name, value) in event.as_object().into_iter().flatten() {
+        if name == "type" {
+            shown.insert(name.clone(), value.clone());
+            shown.insert("at".to_owned(), place(event));
+        }
+    }
+    let rest = event.as_object().into_iter().flatten().filter(|(name, _)| *name != "type");
+    shown.extend(
+        rest.filter(|(name, _)| !PASSING.contains(&name.as_str())).map(|(name, value)| (name.clone(), lasting(value))),
+    );
+    shown.retain(|_, value| !is_nothing(value));
+    Value::Object(shown)
+}
+
+/// A value without what passes, however deep it lies.
+fn lasting(value: &Value) -> Value {
+    match value {
+        Value::Object(fields) => {
+            let kept = fields.iter().filter(|(name, _)| !PASSING.contains(&name.as_str()));
+            Value::Object(kept.map(|(name, value)| (name.clone(), lasting(value))).collect())
+        }
+        Value::Array(items) => items.iter().map(lasting).collect(),
+        other => other.clone(),
+    }
+}
+
+fn prompt(event: &Value) -> Option<Value> {
+    let messages = event.pointer("/debug_info/llm_prompt")?.as_array()?;
+    let message = |message: &Value| {
+        let text = |name: &str| message.get(name).and_then(Value::as_str).unwrap_or_default();
+        json!({ text("role"): text("content") })
+    };
+    Some(json!({ "at": place(event), "messages": messages.iter().map(message).collect::<Value>() }))
+}
+
+fn is_nothing(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::String(text) => text.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        Value::Object(fields) => fields.is_empty(),
+        _ => false,
+    }
+}

@@ -1,0 +1,102 @@
+//! The projects of the files that are checked, each loaded once and shared between files and threads.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::validate::home::Home;
+use crate::validate::memory::stamp;
+use bcc_engine::discovery::names::Names;
+use bcc_engine::project::nearest;
+
+/// The projects.
+#[derive(Debug)]
+pub struct Homes {
+    /// The one project of all files, when it was given.
+    given: Option<PathBuf>,
+    names: Names,
+    /// What the command line sets rules to.
+    rules: Vec<(String, String)>,
+    /// Whether each is stamped.
+    stamped: bool,
+    loaded: Mutex<Loaded>,
+}
+
+#[derive(Debug, Default)]
+struct Loaded {
+    /// By the folder that a file lies in.
+    folders: HashMap<PathBuf, Arc<Home>>,
+    /// By their own directories.
+    projects: HashMap<PathBuf, Arc<Home>>,
+}
+
+impl Homes {
+    /// No projects yet. All files belong to `given`, when there is one; `rules` count in each.
+    pub fn new(given: Option<PathBuf>, names: Names, rules: Vec<(String, String)>) -> Self {
+        Self { given, names, rules, stamped: false, loaded: Mutex::default() }
+    }
+
+    /// The same, which give their projects a stamp ([`Home::stamp`]) or do not.
+    pub fn stamped(self, stamped: bool) -> Self {
+        Self { stamped, ..self }
+    }
+
+    /// What files are called.
+    pub fn names(&self) -> &Names {
+        &self.names
+    }
+
+    /// The project of a file, whose path is absolute.
+    pub fn of_file(&self, real: &Path) -> Arc<Home> {
+        let folder = real.parent().unwrap_or(real);
+        let mut loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(home) = loaded.folders.get(folder) {
+            return Arc::clone(home);
+        }
+        let directory = self.given.clone().unwrap_or_else(|| nearest(folder));
+        let home = self.load(&mut loaded, directory);
+        loaded.folders.insert(folder.to_path_buf(), Arc::clone(&home));
+        home
+    }
+
+    /// The project in exactly this directory.
+    pub fn of_directory(&self, directory: &Path) -> Arc<Home> {
+        let mut loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
+        self.load(&mut loaded, directory.to_path_buf())
+    }
+
+    /// All that were asked for, by their directories.
+    pub fn all(&self) -> Vec<Arc<Home>> {
+        let loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut homes: Vec<Arc<Home>> = loaded.projects.values().map(Arc::clone).collect();
+        homes.sort_by(|a, b| a.directory.cmp(&b.directory));
+        homes
+    }
+
+    fn load(&self, loaded: &mut Loaded, directory: PathBuf) -> Arc<Home> {
+        let made = loaded.projects.entry(directory).or_insert_with_key(|directory| {
+            // Before anything of it is read: what changes in between has another stamp the next time.
+            let stamp = self.stamped.then(|| stamp(directory, &self.names));
+            Arc::new(Home::of(directory.clone(), &self.names, &self.rules, stamp))
+        });
+        Arc::clone(made)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_found_in_a_project_bears_the_stamp_of_before_it_was_read() {
+        let project = tempfile::tempdir().unwrap();
+        let names = Names::seen_from(project.path().to_path_buf());
+        let homes = Homes::new(None, names.clone(), vec![]);
+        assert_eq!(homes.of_directory(project.path()).stamp(), None, "nobody needs one");
+        let before = stamp(project.path(), &names);
+        let home = Homes::new(None, names.clone(), vec![]).stamped(true).of_directory(project.path());
+        std::fs::write(project.path().join("bcc-script.toml"), "[project]\n").unwrap();
+        assert_eq!(home.stamp(), Some(before));
+        assert_ne!(before, stamp(project.path(), &names));
+    }
+}

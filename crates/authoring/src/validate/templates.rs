@@ -1,0 +1,65 @@
+//! The files of `_system/`: which they are, and what is wrong with them. This is the one place that calls the examination of
+//! templates.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::Arc;
+
+use bcc_check::templates::examine::{self, Project, SystemFile};
+use bcc_engine::discovery::names::Names;
+use bcc_engine::files::{MOST_TEMPLATE_BYTES, read_bounded, reply_schema_files};
+use bcc_lang::source::diagnostic::Diagnostic;
+use bcc_lang::source::text::SourceFile;
+use bcc_runtime::actions::KINDS;
+
+/// Where the templates of a project are.
+const SYSTEM: &str = "_system";
+
+/// How deep folders may stand in it, and how many files it may hold.
+const MOST_DEPTH: usize = 8;
+const MOST_FILES: usize = 5_000;
+
+/// What is wrong with the templates and the reply schemas of a project. `variables` are the names that its scripts set, where
+/// all of them were read. `instead` gives, by the name that people are told, the text that is to be taken for the one that
+/// a template has.
+pub fn examine(
+    directory: &Path,
+    names: &Names,
+    variables: Option<&BTreeSet<String>>,
+    instead: &dyn Fn(&str) -> Option<String>,
+) -> Vec<Diagnostic> {
+    let mut files = Vec::new();
+    system_files(&directory.join(SYSTEM), SYSTEM, names, 0, &mut files);
+    for file in &mut files {
+        if let Some(text) = instead(file.source.name()).filter(|_| file.readable) {
+            file.source = Arc::new(SourceFile::new(file.source.name(), text));
+        }
+    }
+    files.sort_by(|a, b| a.path.cmp(&b.path));
+    let schemas = reply_schema_files(directory)
+        .into_iter()
+        .filter_map(|(path, name, text)| Some((name, Arc::new(SourceFile::new(names.shown(&path), text.ok()?)))));
+    let schemas: BTreeMap<String, Arc<SourceFile>> = schemas.collect();
+    examine::examine(&Project { files: &files, kinds: KINDS, schemas: &schemas, variables })
+}
+
+/// Every file below `folder`, which is `path` in the project. What cannot be read is told where templates are collected.
+fn system_files(folder: &Path, path: &str, names: &Names, depth: usize, files: &mut Vec<SystemFile>) {
+    let Ok(entries) = std::fs::read_dir(folder) else { return };
+    for entry in entries.filter_map(Result::ok) {
+        let (real, Ok(name)) = (entry.path(), entry.file_name().into_string()) else { continue };
+        let path = format!("{path}/{name}");
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            if depth < MOST_DEPTH {
+                system_files(&real, &path, names, depth + 1, files);
+            }
+        } else if files.len() < MOST_FILES && real.is_file() {
+            let read = read_bounded(&real, MOST_TEMPLATE_BYTES).ok();
+            let text = read.filter(|bytes| bytes.len() as u64 <= MOST_TEMPLATE_BYTES);
+            let text = text.and_then(|bytes| String::from_utf8(bytes).ok());
+            let readable = text.is_some();
+            let source = Arc::new(SourceFile::new(names.shown(&real), text.unwrap_or_default()));
+            files.push(SystemFile { path, source, readable });
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! The scripts that tests are about, each looked at once.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::validate::read::sibling;
+use bcc_check::paths_of_documents::Refused;
+use bcc_check::test::{ScriptOutline, Tested};
+use bcc_engine::discovery::documents::seems_ours;
+use bcc_engine::discovery::names::Names;
+use bcc_engine::discovery::walk::is_yaml;
+use bcc_engine::discovery::written_path::bytes;
+use bcc_lang::script::read::root_key;
+use bcc_lang::source::text::SourceFile;
+use bcc_lang::source::yaml::{Node, parse};
+
+/// The scripts that were looked at, by their real paths.
+#[derive(Debug, Default)]
+pub struct TestedScripts {
+    known: Mutex<HashMap<PathBuf, Tested>>,
+}
+
+impl TestedScripts {
+    /// What stands at `real`. `outline` makes what tests must know of a parsed script.
+    pub fn look(
+        &self,
+        real: &Path,
+        names: &Names,
+        outline: impl FnOnce(&Arc<SourceFile>, &Node) -> Option<ScriptOutline>,
+    ) -> Tested {
+        let known = || self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(tested) = known().get(real) {
+            return tested.clone();
+        }
+        let tested = match read(real, names, outline) {
+            Tested::Refused(Refused::Absent) => Tested::Absent(sibling(real).filter(|near| is_yaml(Path::new(near)))),
+            tested => tested,
+        };
+        known().insert(real.to_path_buf(), tested.clone());
+        tested
+    }
+}
+
+fn read(real: &Path, names: &Names, outline: impl FnOnce(&Arc<SourceFile>, &Node) -> Option<ScriptOutline>) -> Tested {
+    let bytes = match bytes(real) {
+        Ok(bytes) => bytes,
+        Err(refused) => return Tested::Refused(refused),
+    };
+    // What is broken and was meant as a script is told where it stands.
+    let broken = if seems_ours(&bytes) { Tested::Unreadable } else { Tested::Other };
+    let Ok(file) = SourceFile::from_bytes(names.shown(real), bytes) else { return broken };
+    let file = Arc::new(file);
+    let Some(root) = parse(&file).root else { return broken };
+    match root_key(&root) {
+        None => broken,
+        Some("session") => outline(&file, &root).map_or(broken, |outline| Tested::Script(Arc::new(outline))),
+        Some(_) => Tested::Other,
+    }
+}

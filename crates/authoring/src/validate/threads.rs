@@ -1,0 +1,39 @@
+//! One piece of work for each of many things, on all processors, with the depth of stack that documents need.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+use bcc_engine::error::EngineError;
+
+/// Documents may nest 128 deep, and each level is a call or several of the walk: more than a thread gets by itself.
+const STACK_BYTES: usize = 8 * 1024 * 1024;
+
+/// What `work` makes of each of `things`, in their order, on as many threads as there are processors.
+///
+/// # Errors
+/// When threads cannot be started, or one broke off.
+pub fn on_threads<T: Sync, R: Send>(things: &[T], work: impl Fn(&T) -> R + Sync) -> Result<Vec<R>, EngineError> {
+    let workers = thread::available_parallelism().map_or(1, usize::from).min(things.len());
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let mut done = Vec::new();
+        while let Some((index, thing)) =
+            Some(next.fetch_add(1, Ordering::Relaxed)).and_then(|index| Some((index, things.get(index)?)))
+        {
+            done.push((index, work(thing)));
+        }
+        done
+    };
+    let mut results = thread::scope(|scope| {
+        let spawn = |_| thread::Builder::new().stack_size(STACK_BYTES).spawn_scoped(scope, work);
+        let threads = (0..workers).map(spawn).collect::<Result<Vec<_>, _>>();
+        let threads = threads.map_err(|error| EngineError::failed(format!("no thread can be started: {error}")))?;
+        let mut results = Vec::with_capacity(things.len());
+        for thread in threads {
+            results.extend(thread.join().map_err(|_| EngineError::failed("the check of a file broke off"))?);
+        }
+        Ok::<_, EngineError>(results)
+    })?;
+    results.sort_unstable_by_key(|(index, _)| *index);
+    Ok(results.into_iter().map(|(_, result)| result).collect())
+}

@@ -1,0 +1,154 @@
+//! Comments that silence findings: `# bcc: allow(slug)` in a script, `<!-- bcc: allow(slug) -->` in a template.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::allow_comments::{Allow, YAML, meant, of_template, read_all};
+use crate::diagnostics::{near, page};
+use bcc_lang::source::comments::{LongText, comments};
+use bcc_lang::source::diagnostic::{Diagnostic, Edit, sort};
+use bcc_lang::source::span::Span;
+use bcc_lang::source::text::SourceFile;
+
+/// What every comment that silences begins with.
+const SIGN: &[u8] = b"bcc";
+
+/// Takes out of the findings of one file those that its comments silence, and reports comments that silence nothing
+/// (`useless-allow`). Give it all that was found, also by rules that the project switches off (`Levels::apply` comes after).
+///
+/// A comment behind something is about what begins in its line, one on a line of its own about the next line that is neither
+/// empty nor a comment. What begins inside a text of several lines counts as beginning also where that text does, at its `|`
+/// or `>`: inside there is no place for a comment. Only findings that may be switched off can be silenced
+/// (`Page::adjustable`). Findings about other files pass. In a file whose name ends in `.md` the comments of templates count.
+pub fn allow(file: &Arc<SourceFile>, diagnostics: Vec<Diagnostic>) -> Vec<Diagnostic> {
+    if memchr::memmem::find(file.text().as_bytes(), SIGN).is_none() {
+        return diagnostics;
+    }
+    let (allows, texts) = written(file);
+    if allows.is_empty() {
+        return diagnostics;
+    }
+    let mut wanted: BTreeMap<(usize, &str), Vec<(usize, usize)>> = BTreeMap::new();
+    for (index, allow) in allows.iter().enumerate() {
+        for (number, name) in allow.names.iter().enumerate() {
+            let silenced = allow.target.zip(page(file.slice(*name)).filter(|page| page.adjustable));
+            if let Some((line, page)) = silenced {
+                wanted.entry((line, page.slug)).or_default().push((index, number));
+            }
+        }
+    }
+    // A file that cannot run was not looked at to its end: what a comment is about may show once it is mended.
+    let broken =
+        diagnostics.iter().any(|found| found.is_error() && !page(found.rule).is_some_and(|page| page.adjustable));
+    let mut used: Vec<(usize, usize)> = Vec::new();
+    let mut kept = diagnostics;
+    kept.retain(|found| {
+        if found.file.name() != file.name() {
+            return true;
+        }
+        let line = file.line(found.span.start);
+        let text = texts.get(texts.partition_point(|text| text.last < line)).filter(|text| text.first <= line);
+        let lines = [Some(line), text.map(|text| text.line)];
+        let by: Vec<_> = lines.iter().flatten().filter_map(|line| wanted.get(&(*line, found.rule))).flatten().collect();
+        used.extend(by.iter().copied());
+        by.is_empty()
+    });
+    used.sort_unstable();
+    let useless = allows.iter().enumerate().flat_map(|(index, allow)| {
+        let unused = |number: usize| !broken && used.binary_search(&(index, number)).is_err();
+        complaints(file, allow, unused)
+    });
+    kept.extend(useless.collect::<Vec<_>>());
+    sort(&mut kept);
+    kept
+}
+
+fn written(file: &SourceFile) -> (Vec<Allow>, Vec<LongText>) {
+    let is_template = file.name().rsplit_once('.').is_some_and(|(_, extension)| extension.eq_ignore_ascii_case("md"));
+    if is_template {
+        return (read_all(file, of_template(file)), Vec::new());
+    }
+    let found = comments(file);
+    (read_all(file, found.comments.into_iter().map(|span| (span, YAML)).collect()), found.texts)
+}
+
+/// What is wrong with a comment, name by name.
+fn complaints(file: &Arc<SourceFile>, allow: &Allow, unused: impl Fn(usize) -> bool) -> Vec<Diagnostic> {
+    if allow.names.is_empty() {
+        return vec![malformed(file, allow)];
+    }
+    let complaint = |(number, span): (usize, &Span)| {
+        let slug = file.slice(*span);
+        let warn =
+            |message: String, help: &str| Diagnostic::warning("useless-allow", message, file, *span).with_help(help);
+        let diagnostic = match page(slug) {
+            None => {
+                let message = format!("there is no diagnostic `{slug}`");
+                match near(slug) {
+                    Some(near) => warn(message, &format!("did you mean `{near}`?"))
+                        .with_fix(format!("write `{near}`"), vec![Edit::replace(*span, near)]),
+                    None => warn(message, "`bcc-script explain` lists all that there are"),
+                }
+            }
+            Some(page) if !page.adjustable => warn(
+                format!("`{slug}` cannot be silenced: a script in which it is found cannot run"),
+                "mend what is found, and remove this",
+            ),
+            Some(_) if unused(number) => match allow.target {
+                Some(line) => warn(
+                    format!("there is no `{slug}` in line {line}, so nothing is silenced"),
+                    "remove this, or move it to the line that it is about: to its end, or to a line of its own above it",
+                ),
+                None => warn(
+                    format!("nothing stands below this comment, so no `{slug}` is silenced"),
+                    "remove this, or move it above the line that it is about, or to the end of that line",
+                ),
+            },
+            Some(_) => return None,
+        };
+        Some(diagnostic.with_fix(format!("remove `{slug}`"), vec![removed(file, allow, number)]))
+    };
+    allow.names.iter().enumerate().filter_map(complaint).collect()
+}
+
+fn malformed(file: &Arc<SourceFile>, allow: &Allow) -> Diagnostic {
+    let message = "this comment is not written as one that silences something, so it does not";
+    let form = allow.form.written("name");
+    let help = format!("write `{form}`, with a comma between several names");
+    let found = Diagnostic::warning("useless-allow", message, file, allow.comment).with_help(help);
+    let names = meant(file, allow);
+    let known = !names.is_empty() && names.iter().all(|name| page(name).is_some());
+    let found = if known {
+        let text = allow.form.written(&names.join(", "));
+        found.with_fix(format!("write `{text}`"), vec![Edit::replace(allow.comment, text)])
+    } else {
+        found
+    };
+    found.with_fix("remove the comment", vec![without_comment(file, allow)])
+}
+
+/// Takes one name out, and the comment with the last one.
+fn removed(file: &SourceFile, allow: &Allow, number: usize) -> Edit {
+    let name = |number: Option<usize>| number.and_then(|number| allow.names.get(number)).copied();
+    let (before, here, behind) = (name(number.checked_sub(1)), name(Some(number)), name(Some(number + 1)));
+    match (before, here, behind) {
+        (_, Some(here), Some(behind)) => Edit::replace(Span::new(here.start, behind.start), ""),
+        (Some(before), Some(here), None) => Edit::replace(Span::new(before.end, here.end), ""),
+        _ => without_comment(file, allow),
+    }
+}
+
+/// Takes the comment out: with its line where it stands alone, else with the white space in front of it.
+fn without_comment(file: &SourceFile, allow: &Allow) -> Edit {
+    let number = file.line(allow.comment.start);
+    let Some(line) = file.line_span(number) else { return Edit::replace(allow.comment, "") };
+    if allow.alone {
+        let end = file.line_span(number + 1).map_or(line.end, |next| next.start);
+        return Edit::replace(Span::new(line.start, end), "");
+    }
+    let before = file.slice(Span::new(line.start, allow.comment.start));
+    Edit::replace(Span::new(line.start + before.trim_end().len(), allow.comment.end), "")
+}
+
+#[cfg(test)]
+mod tests;

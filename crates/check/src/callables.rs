@@ -1,0 +1,68 @@
+//! What `insert` and `use_skill` may name: the skills of the document and of the project, and actions.
+
+use std::collections::BTreeMap;
+
+use crate::facts::{ActionFact, Body, Facts};
+use crate::library::{Library, Named, SkillOutline};
+use bcc_lang::script::script::Script;
+use bcc_lang::script::skill::SkillItem;
+use bcc_lang::source::span::Spanned;
+
+/// What may be called from a document.
+#[derive(Debug)]
+pub struct Callables<'a> {
+    own: BTreeMap<String, SkillOutline>,
+    actions: BTreeMap<String, usize>,
+    library: &'a Library,
+    whole: bool,
+}
+
+impl<'a> Callables<'a> {
+    /// What may be called from this document.
+    pub fn of(facts: &Facts<'a>) -> Self {
+        let own = facts.skills.iter().map(|skill| SkillOutline::of(facts.file, skill));
+        let actions = facts.seen.actions.iter().enumerate();
+        let found = |path: &Spanned<String>| matches!(facts.library.named(&path.value), Some(Named::Skill(_)));
+        Self {
+            own: own.map(|skill| (skill.id.clone(), skill)).filter(|(id, _)| !id.is_empty()).collect(),
+            actions: actions.map(|(number, action)| (action.id.value.clone(), number)).collect(),
+            library: facts.library,
+            whole: facts.library.whole && facts.script.is_none_or(|script| paths(script).all(found)),
+        }
+    }
+
+    /// Whether a skill that is not here does not exist.
+    pub fn whole(&self) -> bool {
+        self.whole
+    }
+
+    /// The skill with this id; one of the document stands before one of the project.
+    pub fn skill(&self, id: &str) -> Option<&SkillOutline> {
+        self.own.get(id).or_else(|| self.library.skill(id))
+    }
+
+    /// The action with this id, as its number.
+    pub fn action(&self, id: &str) -> Option<usize> {
+        self.actions.get(id).copied()
+    }
+
+    /// The ids of skills.
+    pub fn skills(&self) -> impl Iterator<Item = &str> {
+        let others = self.library.ids().filter(|id| !self.own.contains_key(*id));
+        self.own.keys().map(String::as_str).chain(others)
+    }
+}
+
+/// The paths in `skills` of a script.
+pub fn paths(script: &Script) -> impl Iterator<Item = &Spanned<String>> {
+    script.skills.iter().filter_map(|item| match item {
+        SkillItem::Path(path) => Some(path),
+        SkillItem::Inline(_) => None,
+    })
+}
+
+/// Whether an action can be inserted where `from` stands: a skill knows its own actions only, and nothing else knows them.
+pub fn can_insert(from: Body, action: &ActionFact) -> bool {
+    let skill = |body| matches!(body, Body::Skill(_));
+    from == action.body || !skill(from) && !skill(action.body)
+}

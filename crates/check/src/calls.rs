@@ -1,0 +1,172 @@
+//! Who calls whom: skills and actions that call skills or insert skills and actions.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::callables::can_insert;
+use crate::facts::{Body, CallBy, Facts};
+use crate::library::SkillOutline;
+use crate::reasons::{REASONS, Table, possible};
+use bcc_lang::source::span::Spanned;
+use bcc_lang::source::text::SourceFile;
+
+/// By what one calls another.
+#[derive(Clone, Copy)]
+pub struct By<'f> {
+    /// The callee's id, as written.
+    pub id: &'f Spanned<String>,
+    /// The file in which it stands.
+    pub file: &'f Arc<SourceFile>,
+    /// Whether it stands in this document.
+    pub is_here: bool,
+    /// Whether a route inserts it; else an action calls it.
+    pub inserts: bool,
+}
+
+/// From what calls to what is called.
+#[derive(Clone, Copy)]
+pub struct Way<'f> {
+    /// The node that is called.
+    pub to: usize,
+    /// The exit reason of an insertion.
+    pub reason: Option<&'static str>,
+    /// None where an action merely stands inside of what calls.
+    pub by: Option<By<'f>>,
+    /// Whether nothing but an exit reason decides if it is taken: no `condition`, and no case.
+    pub sure: bool,
+}
+
+/// Who calls whom: the actions of the document by their numbers, then its skills, then those of the project that are called.
+pub struct Calls<'f, 'a> {
+    facts: &'f Facts<'a>,
+    /// By the number of each node, what it calls.
+    pub ways: Vec<Vec<Way<'f>>>,
+    /// The skills of the document by their ids.
+    own: BTreeMap<&'f str, usize>,
+    /// The same of those of the project that were met so far.
+    others: BTreeMap<&'f str, (usize, &'f SkillOutline)>,
+    /// Those of them whose calls were not yet followed.
+    open: Vec<&'f SkillOutline>,
+}
+
+impl<'f, 'a> Calls<'f, 'a> {
+    /// The calls of a document.
+    pub fn of(facts: &'f Facts<'a>) -> Self {
+        let (actions, skills) = (facts.seen.actions.len(), facts.skills.len());
+        let own = facts.skills.iter().enumerate().map(|(number, skill)| (skill.id.value.as_str(), actions + number));
+        let ways = (0..actions + skills).map(|_| Vec::new()).collect();
+        let mut calls = Self { facts, ways, own: own.collect(), others: BTreeMap::new(), open: Vec::new() };
+        for (number, action) in facts.seen.actions.iter().enumerate() {
+            let holder = match (action.parent, action.body) {
+                (Some(parent), _) => Some(parent),
+                (None, Body::Skill(skill)) => Some(actions + skill),
+                (None, _) => None,
+            };
+            if let Some(holder) = holder {
+                // What stands in a case is not always done.
+                let sure = !action.conditional && action.parent.is_none();
+                calls.way(holder, Way { to: number, reason: None, by: None, sure });
+            }
+        }
+        // What may be called when somebody says so need not be: no circle goes through it.
+        for call in facts.seen.calls.iter().filter(|call| !matches!(call.by, CallBy::Maybe(_))) {
+            let by = By { id: &call.skill, file: facts.file, is_here: true, inserts: false };
+            if let (Some(from), Some(to)) = (call.at.action, calls.skill(&call.skill.value)) {
+                calls.way(from, Way { to, reason: None, by: Some(by), sure: true });
+            }
+        }
+        calls.insertions();
+        calls.follow();
+        calls
+    }
+
+    /// What each action inserts by its own routes. Those of the tables around it count only where it stands in its topic, and
+    /// not where it is inserted itself (LANGUAGE.md section 6): no circle goes through them.
+    fn insertions(&mut self) {
+        let facts = self.facts;
+        for (number, action) in facts.seen.actions.iter().enumerate() {
+            let own = Table::of(action.on_exit.as_ref());
+            for reason in possible(facts, action) {
+                let Some(id) = own.route(reason).and_then(|route| route.insert.as_ref()) else { continue };
+                let Some(to) = self.inserted(id, action.body) else { continue };
+                let by = By { id, file: facts.file, is_here: true, inserts: true };
+                self.way(number, Way { to, reason: Some(reason), by: Some(by), sure: true });
+            }
+        }
+    }
+
+    /// The calls of the project's skills, and of those that they call.
+    fn follow(&mut self) {
+        while let Some(skill) = self.open.pop() {
+            let Some((from, _)) = self.others.get(skill.id.as_str()).copied() else { continue };
+            for call in &skill.calls {
+                let id = call.id.value.as_str();
+                // A skill of the script is not known to others; that of a file is the one that the project has.
+                let own = self.own.get(id).filter(|_| self.facts.script.is_none()).copied();
+                let to = own.or_else(|| Some(self.other(self.facts.library.skill(id)?)));
+                let reason = call.reason.as_ref().map(|reason| REASONS.into_iter().find(|known| known == reason));
+                // What happens at a reason that does not exist never happens.
+                if let (Some(to), None | Some(Some(_))) = (to, reason) {
+                    let by = By { id: &call.id, file: &skill.file, is_here: false, inserts: false };
+                    self.way(from, Way { to, reason: reason.flatten(), by: Some(by), sure: call.sure });
+                }
+            }
+        }
+    }
+
+    /// Follows these ids as well, where they are skills.
+    pub fn meet(&mut self, ids: impl Iterator<Item = &'f Spanned<String>>) {
+        for id in ids {
+            let _ = self.skill(&id.value);
+        }
+        self.follow();
+    }
+
+    /// The skills of the project that were met, with their nodes.
+    pub fn others(&self) -> impl Iterator<Item = (usize, &'f SkillOutline)> {
+        self.others.values().map(|(node, skill)| (*node, *skill))
+    }
+
+    /// The node of what is inserted where `from` stands, when it was met.
+    pub fn known(&self, id: &Spanned<String>, from: Body) -> Option<usize> {
+        let id = id.value.as_str();
+        let skill = || self.own.get(id).copied().or_else(|| self.others.get(id).map(|(node, _)| *node));
+        skill().or_else(|| self.action(id, from))
+    }
+
+    fn action(&self, id: &str, from: Body) -> Option<usize> {
+        let number = self.facts.callables().action(id)?;
+        self.facts.seen.actions.get(number).is_some_and(|action| can_insert(from, action)).then_some(number)
+    }
+
+    /// The node of what is inserted where `from` stands.
+    fn inserted(&mut self, id: &Spanned<String>, from: Body) -> Option<usize> {
+        self.skill(&id.value).or_else(|| self.action(&id.value, from))
+    }
+
+    /// The node of a skill.
+    fn skill(&mut self, id: &str) -> Option<usize> {
+        match self.own.get(id) {
+            Some(own) => Some(*own),
+            None => Some(self.other(self.facts.callables().skill(id)?)),
+        }
+    }
+
+    /// The node of a skill of the project.
+    fn other(&mut self, skill: &'f SkillOutline) -> usize {
+        if let Some((number, _)) = self.others.get(skill.id.as_str()) {
+            return *number;
+        }
+        let number = self.ways.len();
+        self.ways.push(Vec::new());
+        self.others.insert(&skill.id, (number, skill));
+        self.open.push(skill);
+        number
+    }
+
+    fn way(&mut self, from: usize, way: Way<'f>) {
+        if let Some(ways) = self.ways.get_mut(from) {
+            ways.push(way);
+        }
+    }
+}

@@ -1,0 +1,395 @@
+//! The checker while it walks a script: what is known where it stands, and what kinds may ask of it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::check::Against;
+use crate::declarations::reserved;
+use crate::facts::{
+    ActionFact, At, Body, By, CallBy, CallFact, Definition, How, OutputFact, Place, PromptFact, Role, Seen, SetFact,
+    UnknownUse, Use,
+};
+use crate::known::Known;
+use crate::placeholders::Modern;
+use bcc_lang::expr::parse::Expr;
+use bcc_lang::script::fields::{Fields, Words, shortened};
+use bcc_lang::script::findings::Findings;
+use bcc_lang::script::read;
+use bcc_lang::script::script::RawAction;
+use bcc_lang::source::diagnostic::Diagnostic;
+use bcc_lang::source::near::near_miss;
+use bcc_lang::source::span::{Span, Spanned};
+use bcc_lang::source::text::SourceFile;
+use bcc_lang::source::yaml::{Entry, Node, NodeKind};
+use bcc_lang::template::templates::Templates;
+use bcc_lang::template::text::{Text, Texts};
+use bcc_lang::value::declared::DeclaredType;
+use bcc_lang::value::scopes::Scope;
+use bcc_llm::reply::shape::Base;
+use bcc_runtime::program::custom::CustomKind;
+use bcc_runtime::program::kind::{Checking, Described, Given, Kind, PromptOf};
+use bcc_runtime::program::output::Output;
+use bcc_runtime::program::program::{Step, Steps};
+use bcc_runtime::program::routes::RouteTable;
+use bcc_runtime::program::turn::ENGINE_NAMES;
+
+/// Kinds of the language that come with later releases.
+pub const LATER_KINDS: [&str; 6] = ["parallel", "approval", "command", "read_file", "write_file", "ai_act"];
+
+/// For so many unknown names a near one is looked for; see [`Findings::may_advise`].
+const MOST_ADVISED: usize = 1_000;
+
+/// Names that a template asks of the author, each with whether it needs it.
+pub type AskedNames = Arc<[(String, bool)]>;
+
+/// One walk over one script.
+pub struct Checker<'a> {
+    /// The script's file.
+    pub file: &'a Arc<SourceFile>,
+    /// Where findings go.
+    pub findings: &'a Findings,
+    /// The kinds that there are.
+    pub kinds: &'a [&'a dyn Kind],
+    /// Those of them that the project makes, by name.
+    pub custom: &'a BTreeMap<String, CustomKind>,
+    /// The pinned schemas of replies, by kind.
+    pub reply_schemas: &'a BTreeMap<String, Value>,
+    /// The author's texts, as they are compiled.
+    pub texts: Texts,
+    /// The templates.
+    pub templates: &'a Templates,
+    /// The names that are known where the walk stands.
+    pub known: Known,
+    /// What was reported about templates: it is said once, at the first action that needs them.
+    pub faults_of_templates: BTreeSet<String>,
+    /// The schemas of replies that were asked for and are sound, by kind and version of its template.
+    pub replies: BTreeMap<(&'static str, u32), Arc<Base>>,
+    /// The names that a template, by name and version, asks of the author, and whether it needs them.
+    pub asked_by_templates: BTreeMap<(&'static str, u32), AskedNames>,
+    /// The actions that could be made, by their numbers in [`Seen::actions`].
+    pub made: BTreeMap<usize, Step>,
+    /// Action ids with their places.
+    pub action_ids: BTreeMap<String, Span>,
+    /// What was seen so far.
+    pub seen: Seen,
+    /// The part of the document where the walk stands.
+    pub body: Body,
+    /// The actions inside of which it stands, outermost first.
+    pub inside: Vec<usize>,
+    /// The number of the list of actions where it stands, and how many there were so far.
+    pub block: usize,
+    /// See `block`.
+    pub blocks: usize,
+}
+
+impl<'a> Checker<'a> {
+    /// A walk that has not begun.
+    pub fn new(file: &'a Arc<SourceFile>, against: &'a Against<'_>, findings: &'a Findings) -> Self {
+        Self {
+            file,
+            findings,
+            kinds: against.kinds,
+            custom: against.custom,
+            reply_schemas: against.reply_schemas,
+            texts: Texts::new(),
+            templates: &against.templates,
+            known: Known::default(),
+            faults_of_templates: BTreeSet::new(),
+            replies: BTreeMap::new(),
+            asked_by_templates: BTreeMap::new(),
+            made: BTreeMap::new(),
+            action_ids: BTreeMap::new(),
+            seen: Seen::default(),
+            body: Body::Session,
+            inside: Vec::new(),
+            block: 0,
+            blocks: 0,
+        }
+    }
+}
+
+impl Checker<'_> {
+    /// Where the walk stands.
+    pub fn here(&self) -> At {
+        At { body: self.body, action: self.inside.last().copied() }
+    }
+
+    /// Checks one action.
+    pub fn step(&mut self, raw: &RawAction) -> Option<Step> {
+        self.unique(&raw.id, "action_id");
+        let number = self.seen.actions.len();
+        let begins = self.seen.tick();
+        self.seen.actions.push(ActionFact {
+            id: raw.id.clone(),
+            kind: raw.kind.clone(),
+            span: raw.span,
+            body: self.body,
+            parent: self.inside.last().copied(),
+            block: self.block,
+            condition: None,
+            conditional: raw.condition.is_some(),
+            on_exit: raw.on_exit.clone(),
+            described: None,
+            sound: false,
+            order: begins..usize::MAX,
+        });
+        self.inside.push(number);
+        let mut step = self.checked(raw, number);
+        let routes = self.routes(raw.on_exit.as_ref());
+        if let Some(step) = &mut step {
+            step.routes = routes;
+            self.made.insert(number, step.clone());
+        }
+        self.inside.pop();
+        let ends = self.seen.tick();
+        if let Some(action) = self.seen.actions.get_mut(number) {
+            action.order.end = ends;
+        }
+        self.seen.whole &= step.is_some() || self.seen.actions.get(number).is_some_and(|action| action.sound);
+        step
+    }
+
+    fn checked(&mut self, raw: &RawAction, number: usize) -> Option<Step> {
+        let before = self.seen.expressions.len();
+        let condition = raw.condition.as_ref().map(|words| self.expression(words));
+        if let Some(action) = self.seen.actions.get_mut(number).filter(|_| matches!(condition, Some(Some(_)))) {
+            action.condition = Some(before);
+        }
+        let Some(kind) = self.kinds.iter().copied().find(|kind| kind.name() == raw.kind.value) else {
+            if !raw.kind.value.is_empty() {
+                self.unknown_kind(&raw.kind);
+            }
+            if let Some(config) = &raw.config {
+                self.learn_what_it_may(config);
+            }
+            return None;
+        };
+        let what = if raw.id.value.is_empty() { "this action".into() } else { format!("`{}`", raw.id.value) };
+        let fields = match &raw.config {
+            Some(config) => Fields::of(config, format!("the config of {what}"), self.file, self.findings)?,
+            None => Fields::none(raw.id.span, format!("the config of {what}"), self.file, self.findings),
+        };
+        let fields = fields.with_beside(&raw.beside);
+        let mistakes = self.findings.mistakes();
+        let action = kind.check(&fields, self);
+        if let Some(fact) = self.seen.actions.get_mut(number) {
+            fact.sound = action.is_some() || self.findings.mistakes() == mistakes;
+        }
+        fields.finish_with(|key| {
+            let outside = ["condition", "action_type", "action_id", "on_exit", "on_interrupted"];
+            outside.contains(&key).then(|| format!("`{key}` stands beside `config`, not inside of it"))
+        });
+        let condition = match condition {
+            Some(None) => return None,
+            Some(Some(condition)) => Some(condition),
+            None => None,
+        };
+        let described = self.seen.actions.get(number).and_then(|fact| fact.described.as_ref());
+        Some(Step {
+            id: raw.id.value.clone(),
+            kind: kind.name(),
+            exits: described.and_then(|described| described.exits).unwrap_or(kind.exits()),
+            condition,
+            action: Arc::from(action?),
+            routes: RouteTable::default(),
+            on_interrupted: raw.on_interrupted,
+        })
+    }
+
+    /// Takes for known what an action of an unknown kind would probably set, so that one mistake is not reported wherever
+    /// its consequences show.
+    fn learn_what_it_may(&mut self, node: &Node) {
+        match &node.kind {
+            NodeKind::Sequence(items) => items.iter().for_each(|item| self.learn_what_it_may(item)),
+            NodeKind::Mapping(entries) => {
+                for Entry { key, value } in entries {
+                    match key.value.as_str() {
+                        "get" | "target_variable" => {
+                            if let Some(name) = value.as_scalar() {
+                                self.known.learn(&name.text, None);
+                            }
+                        }
+                        "values" | "set" => {
+                            for entry in value.as_mapping().unwrap_or_default() {
+                                self.known.learn(&entry.key.value, None);
+                            }
+                        }
+                        _ => self.learn_what_it_may(value),
+                    }
+                }
+            }
+            NodeKind::Scalar(_) => {}
+        }
+    }
+
+    fn unique(&mut self, id: &Spanned<String>, name: &str) {
+        if id.value.is_empty() {
+            return;
+        }
+        match self.action_ids.get(&id.value) {
+            Some(first) if *first == id.span => {
+                let message = format!("the `{name}` `{}` is used twice, because an alias repeats it", id.value);
+                let help = "write the action out where the alias (`*…`) stands, with an id of its own";
+                self.findings.report(Diagnostic::error("duplicate-id", message, self.file, id.span).with_help(help));
+            }
+            Some(first) => {
+                let message = format!("the `{name}` `{}` is used twice", id.value);
+                let help = "give each its own: histories, replies and routes go by it";
+                let diagnostic = Diagnostic::error("duplicate-id", message, self.file, id.span).with_help(help);
+                self.findings.report(diagnostic.with_related("first used here", self.file, *first));
+            }
+            None => {
+                self.action_ids.insert(id.value.clone(), id.span);
+            }
+        }
+    }
+
+    fn unknown_kind(&self, kind: &Spanned<String>) {
+        let names: Vec<&str> = self.kinds.iter().map(|kind| kind.name()).collect();
+        if LATER_KINDS.contains(&kind.value.as_str()) {
+            let message = format!("`{}` is a kind of the language, but this release cannot run it yet", kind.value);
+            let help = format!("this release knows {}", names.join(", "));
+            self.findings.report(Diagnostic::error("not-supported-yet", message, self.file, kind.span).with_help(help));
+            return;
+        }
+        let near = near_miss(&kind.value, names.iter().copied());
+        let help = match near {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => format!("kinds are {}", names.join(", ")),
+        };
+        let message = format!("there is no kind of action `{}`", shortened(&kind.value));
+        let diagnostic = Diagnostic::error("unknown-kind", message, self.file, kind.span).with_help(help);
+        self.findings.report(diagnostic.with_replacement(near));
+    }
+
+    fn is_known(&self, name: &str) -> bool {
+        self.known.knows(name) || ENGINE_NAMES.contains(&name)
+    }
+
+    /// Keeps a use of a name that stands at `place`, and that it is not known there. `alone`: whether nothing but the name
+    /// stands there.
+    pub(crate) fn used(&mut self, name: &str, place: Place, by: By, optional: bool, alone: bool) {
+        if !optional && !self.is_known(name) {
+            let advise = self.findings.may_advise() && self.seen.unknown.len() < MOST_ADVISED;
+            let near = if advise { near_miss(name, self.known.names().chain(ENGINE_NAMES)) } else { None };
+            let near = near.map(str::to_owned);
+            self.seen.unknown.push(UnknownUse { of: self.seen.uses.len(), near, alone });
+        }
+        let (defined_before, at, order) = (self.seen.definitions.len(), self.here(), self.seen.tick());
+        self.seen.uses.push(Use { name: name.to_owned(), place, at, by, optional, defined_before, order });
+    }
+}
+
+impl Checking for Checker<'_> {
+    fn text(&mut self, words: &Words) -> Option<Text> {
+        self.author_text(words)
+    }
+
+    fn code(&mut self, words: &Words) -> Option<Text> {
+        self.compiled(words, &Modern::as_it_is(&words.text))
+    }
+
+    fn expression(&mut self, words: &Words) -> Option<Expr> {
+        self.compile(words, 0..words.text.len(), Role::Condition)
+    }
+
+    fn expression_within(&mut self, words: &Words, within: Range<usize>) -> Option<Expr> {
+        self.compile(words, within, Role::Value)
+    }
+
+    fn steps(&mut self, nodes: &[Arc<Node>]) -> Steps {
+        let raw: Vec<RawAction> =
+            nodes.iter().filter_map(|node| read::action(node, self.file, self.findings)).collect();
+        self.blocks += 1;
+        let outside = std::mem::replace(&mut self.block, self.blocks);
+        let steps = raw.iter().filter_map(|raw| self.step(raw)).collect();
+        self.block = outside;
+        Arc::new(steps)
+    }
+
+    fn learn(&mut self, name: &Spanned<String>, scope: Option<Scope>) {
+        reserved(&name.value, name.span, self.file, self.findings);
+        let to = self.known.learn(&name.value, scope);
+        let (at, order) = (self.here(), self.seen.tick());
+        self.seen.definitions.push(Definition {
+            name: name.value.clone(),
+            span: name.span,
+            at,
+            how: How::Written,
+            scope,
+            to,
+            order,
+            declared: None,
+            has_value: false,
+        });
+    }
+
+    fn extracts(&mut self, name: &Spanned<String>, output: &Output) {
+        let (declared, at) = (self.declared(&name.value), self.here());
+        self.seen.outputs.push(OutputFact { output: output.clone(), span: name.span, declared, at });
+    }
+
+    fn sets(&mut self, name: &Spanned<String>, constant: Option<Value>, span: Span) {
+        let (name, declared, at) = (name.clone(), self.declared(&name.value), self.here());
+        let defined_before = self.seen.definitions.len();
+        self.seen.sets.push(SetFact { name, constant, span, declared, at, defined_before });
+    }
+
+    fn describe(&mut self, described: Described) {
+        if let Some(action) = self.inside.last().and_then(|number| self.seen.actions.get_mut(*number)) {
+            action.described = Some(described);
+        }
+    }
+
+    fn goto(&mut self, id: &Spanned<String>) {
+        let at = self.here();
+        self.seen.gotos.push((id.clone(), at));
+    }
+
+    fn skill(&mut self, skill: &Spanned<String>, inputs: Vec<Given>, outputs: Vec<Spanned<String>>) {
+        let at = self.here();
+        self.seen.calls.push(CallFact { by: CallBy::Author, skill: skill.clone(), inputs, outputs, at });
+    }
+
+    fn runs(&mut self, kind: &CustomKind, given: Vec<Given>, taken: Vec<Spanned<String>>) {
+        self.runs_kind(kind, Some((given, taken)));
+    }
+
+    fn runs_any_kind(&mut self) {
+        self.custom.values().for_each(|kind| self.runs_kind(kind, None));
+    }
+
+    fn declared(&self, name: &str) -> Option<(Option<DeclaredType>, Vec<Value>)> {
+        self.known.declaration(name).map(|declaration| (declaration.declared, declaration.choices.clone()))
+    }
+
+    fn must_know(&mut self, name: &Spanned<String>) {
+        self.used(&name.value, Place::Whole(name.span), By::Field, false, true);
+    }
+
+    fn template(&mut self, name: &'static str, version: u32, prompt: PromptOf, at: &Fields<'_>) {
+        let here = self.here();
+        self.seen.prompts.push(PromptFact { name, version, at: here });
+        self.prompt(name, version, prompt, at);
+    }
+
+    fn has_template(&self, name: &str, version: u32) -> bool {
+        self.templates.number(&format!("{name}_v{version}.md")).is_some()
+    }
+
+    fn template_fallback(&self, name: &'static str, version: u32) -> Option<String> {
+        self.templates.get(name, version).ok().and_then(|template| template.front().fallback.clone())
+    }
+
+    fn reply_schema(&mut self, kind: &'static str, version: u32, at: &Fields<'_>) -> Option<Arc<Base>> {
+        if let Some(base) = self.replies.get(&(kind, version)) {
+            return Some(Arc::clone(base));
+        }
+        let base = Arc::new(Base::new(self.schema_of_reply(kind, version, at)?));
+        self.replies.insert((kind, version), Arc::clone(&base));
+        Some(base)
+    }
+}

@@ -1,0 +1,72 @@
+//! Sorts `declare` lists into their scopes: each declaration goes where its list stands, or to the wider scope it names.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use bcc_lang::script::declare::Declared;
+use bcc_lang::script::findings::Findings;
+use bcc_lang::source::diagnostic::Diagnostic;
+use bcc_lang::source::span::Span;
+use bcc_lang::source::text::SourceFile;
+use bcc_lang::value::scopes::{Declarations, Scope};
+use bcc_runtime::program::turn::ENGINE_NAMES;
+
+/// Declarations of one scope while they are collected, with the places of their names.
+#[derive(Debug, Default)]
+pub struct Collected {
+    /// By name.
+    pub declarations: Declarations,
+    places: HashMap<String, Span>,
+}
+
+impl Collected {
+    fn add(&mut self, declared: &Declared, file: &Arc<SourceFile>, findings: &Findings) {
+        let name = &declared.declaration.name;
+        if let Some(first) = self.places.get(name) {
+            let message = format!("`{name}` is declared twice in the same scope");
+            let diagnostic = Diagnostic::error("duplicate-variable", message, file, declared.span);
+            let help = "keep one of them, or give one another name";
+            findings.report(diagnostic.with_help(help).with_related("first declared here", file, *first));
+            return;
+        }
+        self.places.insert(name.clone(), declared.span);
+        self.declarations.insert(name.clone(), declared.declaration.clone());
+    }
+}
+
+/// Takes those of `list`, which stands at the scope `place`, that belong to the scope `wanted`.
+pub fn collect(
+    into: &mut Collected,
+    list: &[Declared],
+    place: Scope,
+    wanted: Scope,
+    file: &Arc<SourceFile>,
+    findings: &Findings,
+) {
+    for declared in list.iter().filter(|declared| declared.scope.unwrap_or(place) == wanted) {
+        into.add(declared, file, findings);
+    }
+}
+
+/// Reports declarations that could never be read: in a scope narrower than their list, or under a name of the engine.
+pub fn check_list(list: &[Declared], place: Scope, file: &Arc<SourceFile>, findings: &Findings) {
+    for declared in list {
+        let name = &declared.declaration.name;
+        if let Some(scope) = declared.scope.filter(|scope| *scope > place) {
+            let message = format!("`{name}` is declared for a {place}, but asks for the narrower scope `{scope}`");
+            let help = format!("put it into the `declare` of that {scope}, or leave `scope` out");
+            findings.report(Diagnostic::error("scope-too-narrow", message, file, declared.span).with_help(help));
+        }
+        reserved(name, declared.span, file, findings);
+    }
+}
+
+/// Reports a variable under a name that the engine gives everywhere.
+pub fn reserved(name: &str, span: Span, file: &Arc<SourceFile>, findings: &Findings) {
+    if ENGINE_NAMES.contains(&name) {
+        let message =
+            format!("`{name}` is a name that the engine gives, so a variable of that name could never be read");
+        let help = format!("choose another name; the engine gives {}", ENGINE_NAMES.join(", "));
+        findings.report(Diagnostic::error("reserved-name", message, file, span).with_help(help));
+    }
+}

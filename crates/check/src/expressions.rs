@@ -1,0 +1,103 @@
+//! Expressions where they stand in the script: read, their names looked up, kept for the rules.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::checker::Checker;
+use crate::facts::{By, ExpressionFact, Place, Role};
+use crate::repairs::fix;
+use bcc_lang::expr::parse::Expr;
+use bcc_lang::script::fields::Words;
+use bcc_lang::source::diagnostic::Diagnostic;
+use bcc_lang::source::span::Span;
+use bcc_lang::source::text::SourceFile;
+use bcc_lang::source::yaml::locate_bytes;
+use bcc_lang::template::environment::Named;
+
+impl Checker<'_> {
+    /// Compiles the expression in `within` of `words`.
+    pub(crate) fn compile(&mut self, words: &Words, within: Range<usize>, role: Role) -> Option<Expr> {
+        let source = words.text.get(within.clone()).unwrap_or_default();
+        let place = |range: &Range<usize>| {
+            let range = range.start + within.start..range.end + within.start;
+            locate_bytes(self.file, &words.node, range)
+        };
+        match Expr::parse(source) {
+            Ok(expression) => {
+                self.keep(words, within.start, role, &expression);
+                Some(expression)
+            }
+            Err(error) => {
+                // The names in it are used, and nobody knows which they are.
+                self.seen.whole = false;
+                let span = error.range.as_ref().map_or(words.node.span, place);
+                let diagnostic = match error.unknown {
+                    Some(what) => unknown_name_of(what, error.message.clone(), self.file, span),
+                    None => {
+                        let message = format!("this expression cannot be read: {}", error.message);
+                        Diagnostic::error("expression-syntax", message, self.file, span)
+                    }
+                };
+                let advice = || advice(&error.message).map(str::to_owned);
+                let diagnostic = match error.help.clone().or_else(advice) {
+                    Some(help) => diagnostic.with_help(help),
+                    None => diagnostic,
+                };
+                let fix = error.repair.as_deref().and_then(|repair| fix(self.file, &words.node, within.start, repair));
+                self.findings.report(diagnostic.with_fixes(fix));
+                None
+            }
+        }
+    }
+
+    fn keep(&mut self, words: &Words, start: usize, role: Role, expression: &Expr) {
+        let mut declared = BTreeMap::new();
+        for name in expression.names() {
+            let within = name.range.start + start..name.range.end + start;
+            let place = Place::Within(Arc::clone(&words.node), within);
+            self.used(&name.name, place, By::Expression, name.optional, true);
+            if let Some(known) = self.known.declaration(&name.name) {
+                declared.entry(name.name.clone()).or_insert_with(|| (known.declared, known.choices.clone()));
+            }
+        }
+        let (expression, node, at) = (expression.clone(), Arc::clone(&words.node), self.here());
+        self.seen.expressions.push(ExpressionFact { expression, node, start, role, at, declared });
+    }
+}
+
+/// The error about a filter, test or function that does not exist.
+pub(crate) fn unknown_name_of(what: Named, message: String, file: &Arc<SourceFile>, span: Span) -> Diagnostic {
+    match what {
+        Named::Filter => Diagnostic::error("unknown-filter", message, file, span),
+        Named::Test => Diagnostic::error("unknown-test", message, file, span),
+        Named::Function => Diagnostic::error("unknown-function", message, file, span),
+    }
+}
+
+/// The word that an expression has for what other languages, and YAML, call so; and whether nothing else can be meant. `yes`
+/// and `off` may be texts that somebody forgot to quote.
+pub(crate) fn word_meant(name: &str) -> Option<(&'static str, bool)> {
+    Some(match name {
+        "null" | "Null" | "NULL" | "nil" | "undefined" | "NONE" => ("none", true),
+        "TRUE" => ("true", true),
+        "FALSE" => ("false", true),
+        "yes" | "Yes" | "YES" | "on" | "On" | "ON" => ("true", false),
+        "no" | "No" | "NO" | "off" | "Off" | "OFF" => ("false", false),
+        _ => return None,
+    })
+}
+
+/// What to do about an expression that minijinja cannot read, by what it says.
+fn advice(message: &str) -> Option<&'static str> {
+    if message.contains("end of string") {
+        return Some("close the text with the quote that opens it");
+    }
+    if message.contains("is empty") {
+        return Some("write what must hold, as in `age >= 18`, or leave the field out");
+    }
+    if ["<", ">", "<=", ">=", "==", "!="].iter().any(|sign| message.ends_with(&format!("unexpected `{sign}`"))) {
+        return Some("write what is compared on both sides, as in `age > 18 and age < 60`");
+    }
+    message.contains("unexpected end of input").then_some("something is missing at the end")
+}

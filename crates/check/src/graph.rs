@@ -1,0 +1,256 @@
+//! Which way a conversation can take through a document: a graph with the ways between its phases, topics and actions.
+//!
+//! It holds every way that there is, and sometimes one more: what it cannot be sure of counts as possible. So a place that
+//! the graph does not reach is never reached; one that it reaches may still never be.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use crate::facts::{Body, Facts};
+use crate::ways;
+use bcc_lang::source::span::Span;
+
+/// A place of the graph, by its number.
+pub type Node = usize;
+
+/// The nodes of a document, numbered in the order of the file.
+#[derive(Debug, Default)]
+pub struct Nodes {
+    /// The first node of each phase, then those of its topics.
+    phases: Vec<(Node, Vec<Node>)>,
+    skills: Node,
+    actions: Node,
+    count: usize,
+}
+
+impl Nodes {
+    /// Where the session begins.
+    pub const START: Node = 0;
+    /// Where it is completed.
+    pub const END: Node = 1;
+    /// Where it fails.
+    pub const FAIL: Node = 2;
+
+    fn of(facts: &Facts<'_>) -> Self {
+        let mut count = 3;
+        let mut take = |many| {
+            count += many;
+            count - many
+        };
+        let phases = facts.script.map(|script| script.phases.as_slice()).unwrap_or_default();
+        let phases = phases.iter().map(|phase| (take(2), phase.topics.iter().map(|_| take(4)).collect())).collect();
+        let skills = take(2 * facts.skills.len());
+        let actions = take(4 * facts.seen.actions.len());
+        Self { phases, skills, actions, count }
+    }
+
+    /// Where a phase is entered.
+    pub fn phase_in(&self, phase: usize) -> Node {
+        self.phases.get(phase).map_or(Self::END, |(node, _)| *node)
+    }
+
+    /// What stands behind a phase.
+    pub fn phase_out(&self, phase: usize) -> Node {
+        self.phases.get(phase).map_or(Self::END, |(node, _)| node + 1)
+    }
+
+    /// Where a topic is entered.
+    pub fn topic_in(&self, phase: usize, topic: usize) -> Node {
+        self.phases.get(phase).and_then(|(_, topics)| topics.get(topic)).copied().unwrap_or(Self::END)
+    }
+
+    /// What stands behind a topic.
+    pub fn topic_out(&self, phase: usize, topic: usize) -> Node {
+        self.topic_in(phase, topic) + 1
+    }
+
+    /// Before the first action of a topic, for each element of its list.
+    pub fn topic_body(&self, phase: usize, topic: usize) -> Node {
+        self.topic_in(phase, topic) + 2
+    }
+
+    /// Behind the last action of a topic.
+    pub fn topic_last(&self, phase: usize, topic: usize) -> Node {
+        self.topic_in(phase, topic) + 3
+    }
+
+    /// Where a skill begins.
+    pub fn skill_in(&self, skill: usize) -> Node {
+        self.skills + 2 * skill
+    }
+
+    /// Where a skill is done.
+    pub fn skill_out(&self, skill: usize) -> Node {
+        self.skills + 2 * skill + 1
+    }
+
+    /// Before an action, where its condition is asked.
+    pub fn gate(&self, action: usize) -> Node {
+        self.actions + 4 * action
+    }
+
+    /// The action itself.
+    pub fn act(&self, action: usize) -> Node {
+        self.actions + 4 * action + 1
+    }
+
+    /// Where it has ended, and its routes are asked.
+    pub fn exit(&self, action: usize) -> Node {
+        self.actions + 4 * action + 2
+    }
+
+    /// What stands behind it.
+    pub fn after(&self, action: usize) -> Node {
+        self.actions + 4 * action + 3
+    }
+
+    /// Where a part of the document begins.
+    pub fn begin(&self, body: Body) -> Node {
+        match body {
+            Body::Session => Self::START,
+            Body::Phase(phase) => self.phase_in(phase),
+            Body::Topic(phase, topic) => self.topic_in(phase, topic),
+            Body::Skill(skill) => self.skill_in(skill),
+        }
+    }
+}
+
+/// How sure a way is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sure {
+    /// It is taken when no other is.
+    Yes,
+    /// It is there for an error.
+    OnError,
+    /// Something else may come before it is taken, as an answer or an insertion; or it may not be one at all.
+    No,
+}
+
+/// What happens on a way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Work {
+    /// Nothing.
+    Nothing,
+    /// An action does its work.
+    Action(usize),
+    /// A topic begins.
+    Topic(usize, usize),
+}
+
+/// A way from one node to another.
+#[derive(Clone, Copy, Debug)]
+pub struct Way {
+    /// Where it leads.
+    pub to: Node,
+    /// How sure it is.
+    pub sure: Sure,
+    /// What happens on it.
+    pub work: Work,
+    /// The route or `goto` that makes it.
+    pub by: Option<Span>,
+}
+
+/// The graph of a document. The bodies of its skills are graphs of their own: a skill runs in a scope of its own, so a call
+/// of it is a way from before it to behind it.
+#[derive(Debug)]
+pub struct Graph {
+    /// Its nodes.
+    pub nodes: Nodes,
+    first: Vec<usize>,
+    ways: Vec<Way>,
+    reached: Vec<bool>,
+}
+
+impl Graph {
+    /// The graph of a document.
+    pub fn of(facts: &Facts<'_>) -> Self {
+        let nodes = Nodes::of(facts);
+        let ways::Drawn { mut ways, inserted, anytime } = ways::draw(facts, &nodes);
+        ways.sort_by_key(|(from, _)| *from);
+        let mut first = vec![0; nodes.count + 1];
+        ways.iter().for_each(|(from, _)| first.iter_mut().skip(from + 1).take(1).for_each(|count| *count += 1));
+        let mut sum = 0;
+        for count in &mut first {
+            sum += *count;
+            *count = sum;
+        }
+        let ways = ways.into_iter().map(|(_, way)| way).collect();
+        let mut graph = Self { nodes, first, ways, reached: vec![] };
+        let roots = [Nodes::START].into_iter().chain((0..facts.skills.len()).map(|skill| graph.nodes.skill_in(skill)));
+        let roots = roots.chain(anytime).chain(inserted.iter().map(|action| graph.nodes.act(*action)));
+        let roots: Vec<Node> = roots.collect();
+        graph.reached = graph.from(&roots);
+        graph
+    }
+
+    /// The ways that begin at a node.
+    pub fn ways_from(&self, node: Node) -> &[Way] {
+        let (Some(from), Some(to)) = (self.first.get(node), self.first.get(node + 1)) else { return &[] };
+        self.ways.get(*from..*to).unwrap_or_default()
+    }
+
+    /// Whether a conversation could come to this node.
+    pub fn reached(&self, node: Node) -> bool {
+        self.reached.get(node).is_some_and(|reached| *reached)
+    }
+
+    /// Whether a conversation could come to this action.
+    pub fn reached_action(&self, action: usize) -> bool {
+        self.reached(self.nodes.gate(action)) || self.reached(self.nodes.act(action))
+    }
+
+    /// The least that any way from the beginning to the end costs; none when no way leads there.
+    pub fn cheapest(&self, cost: impl Fn(Work) -> u64) -> Option<u64> {
+        let mut best: Vec<Option<u64>> = vec![None; self.nodes.count];
+        let mut open = BinaryHeap::from([Reverse((0_u64, Nodes::START))]);
+        while let Some(Reverse((spent, node))) = open.pop() {
+            let Some(known) = best.get_mut(node).filter(|known| known.is_none()) else { continue };
+            *known = Some(spent);
+            if node == Nodes::END {
+                return Some(spent);
+            }
+            open.extend(self.ways_from(node).iter().map(|way| Reverse((spent.saturating_add(cost(way.work)), way.to))));
+        }
+        None
+    }
+
+    /// The only way on from a node, errors aside; none where there are several, or where it is not sure.
+    pub fn only_way(&self, node: Node) -> Option<&Way> {
+        let mut ways = self.ways_from(node).iter().filter(|way| way.sure != Sure::OnError);
+        let only = ways.next()?;
+        (only.sure == Sure::Yes && ways.all(|way| way.sure == Sure::Yes && way.to == only.to)).then_some(only)
+    }
+
+    /// The loops that nothing leaves: each as the routes and `goto`s that make it.
+    pub fn endless(&self) -> Vec<Vec<Span>> {
+        let mut round: Vec<usize> = vec![0; self.nodes.count];
+        let mut loops = Vec::new();
+        for start in (0..self.nodes.count).filter(|node| self.reached(*node)) {
+            let mut node = start;
+            let mut path: Vec<(Node, Option<Span>)> = Vec::new();
+            // Every node is passed once: whoever comes to one that was passed before stops there.
+            while let Some(mark) = round.get_mut(node).filter(|mark| **mark == 0) {
+                *mark = start + 1;
+                let Some(way) = self.only_way(node) else { break };
+                path.push((node, way.by));
+                node = way.to;
+            }
+            let again = path.iter().position(|(passed, _)| *passed == node);
+            if let Some(again) = again.filter(|_| round.get(node) == Some(&(start + 1))) {
+                loops.push(path.iter().skip(again).filter_map(|(_, by)| *by).collect());
+            }
+        }
+        loops
+    }
+
+    fn from(&self, roots: &[Node]) -> Vec<bool> {
+        let mut reached = vec![false; self.nodes.count];
+        let mut open = roots.to_vec();
+        while let Some(node) = open.pop() {
+            let Some(new) = reached.get_mut(node).filter(|reached| !**reached) else { continue };
+            *new = true;
+            open.extend(self.ways_from(node).iter().map(|way| way.to));
+        }
+        reached
+    }
+}

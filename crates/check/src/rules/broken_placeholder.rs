@@ -1,0 +1,227 @@
+//! `broken-placeholder`: braces around a name that are no placeholder, so that they stay in the text as they stand.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use crate::facts::{Facts, TextFact};
+use crate::placeholders::end_of_tag;
+use crate::repairs::fix;
+use crate::rules::rule::Rule;
+use bcc_lang::script::findings::Findings;
+use bcc_lang::source::diagnostic::Diagnostic;
+use bcc_lang::source::near::near_miss;
+use bcc_lang::source::yaml::locate_bytes;
+use bcc_lang::template::unknown::Repair;
+use bcc_runtime::program::turn::ENGINE_NAMES;
+
+/// For so many names that are not known a near one is looked for.
+const MOST_ADVISED: usize = 200;
+
+/// Shorter names are near to too many others (in characters).
+const SHORTEST_NEAR: usize = 4;
+
+/// The rule.
+pub struct BrokenPlaceholder;
+
+impl Rule for BrokenPlaceholder {
+    fn slugs(&self) -> &'static [&'static str] {
+        &["broken-placeholder"]
+    }
+
+    fn check(&self, facts: &Facts<'_>, findings: &Findings) {
+        let mut near: HashMap<String, Option<String>> = HashMap::new();
+        for fact in &facts.seen.texts {
+            let Some(scalar) = fact.node.as_scalar() else { continue };
+            for braced in braced(&scalar.text) {
+                if let Some(diagnostic) = judge(facts, fact, &scalar.text, &braced, &mut near) {
+                    findings.report(diagnostic);
+                }
+            }
+        }
+    }
+}
+
+fn judge(
+    facts: &Facts<'_>,
+    fact: &TextFact,
+    text: &str,
+    braced: &Braced<'_>,
+    near: &mut HashMap<String, Option<String>>,
+) -> Option<Diagnostic> {
+    let name = braced.name;
+    let written = text.get(braced.range.clone())?;
+    let today = |name: &str| format!("{{{{ {name} }}}}");
+    let report = |message: String, help: String, meant: Option<&str>| {
+        let span = locate_bytes(facts.file, &fact.node, braced.range.clone());
+        let diagnostic = Diagnostic::warning("broken-placeholder", message, facts.file, span).with_help(help);
+        let Some(meant) = meant else { return diagnostic };
+        let repair = Repair::one(format!("write `{}`", today(meant)), braced.range.clone(), today(meant));
+        // Today the braces are a part of the text, and may be meant so.
+        diagnostic.with_fixes(fix(facts.file, &fact.node, 0, &repair))
+    };
+    let stays = "so it stays in the text as it stands";
+    if known(facts, name) {
+        if braced.form == Form::Older {
+            // Where the name is known it was read as a placeholder.
+            let read = fact.text.names().iter().any(|used| used.name == name);
+            let message =
+                || format!("`{written}` is no placeholder here, because `{name}` is not known in this place, {stays}");
+            let help = format!("give `{name}` its value before this place, and write `{}`", today(name));
+            return (!read).then(|| report(message(), help, None));
+        }
+        let message = match braced.form {
+            Form::Unclosed => format!("`{written}` lacks its closing brace, {stays}"),
+            _ => format!("`{written}` looks like a placeholder and is none, {stays}"),
+        };
+        return Some(report(message, format!("write `{}`", today(name)), Some(name)));
+    }
+    if !matches!(braced.form, Form::Older | Form::Odd) || name.chars().nth(SHORTEST_NEAR - 1).is_none() {
+        return None;
+    }
+    if !near.contains_key(name) {
+        if near.len() >= MOST_ADVISED {
+            return None;
+        }
+        let names = facts.names().iter().filter(|(_, places)| !places.definitions.is_empty()).map(|(name, _)| name);
+        let found = near_miss(name, names.chain(ENGINE_NAMES)).map(str::to_owned);
+        near.insert(name.to_owned(), found);
+    }
+    let meant = near.get(name)?.as_deref()?;
+    let message = format!("`{written}` is no placeholder, because `{name}` is not known, {stays}");
+    Some(report(message, format!("did you mean `{}`?", today(meant)), Some(meant)))
+}
+
+fn known(facts: &Facts<'_>, name: &str) -> bool {
+    ENGINE_NAMES.contains(&name) || facts.names().places(name).is_some_and(|places| !places.definitions.is_empty())
+}
+
+/// How a name stands in braces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// `{x}`, which is read as a placeholder where `x` is known.
+    Older,
+    /// `｛x｝`, `{ x }`, `{ { x } }`.
+    Odd,
+    /// `【x】`, which is also how headings are written.
+    Lenticular,
+    /// `{x`, and nothing closes it on its line.
+    Unclosed,
+}
+
+/// A name in braces that are no placeholder of today.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Braced<'t> {
+    /// The name.
+    pub name: &'t str,
+    /// Where it stands with its braces, in bytes.
+    pub range: Range<usize>,
+    /// How.
+    pub form: Form,
+}
+
+/// The names in braces outside of `{{ }}`, `{% %}` and `{# #}`, in their order.
+pub fn braced(text: &str) -> Vec<Braced<'_>> {
+    let mut found = Vec::new();
+    let mut at = 0;
+    while let Some(open) = text.get(at..).and_then(|rest| rest.find(['{', '｛', '【'])).map(|length| at + length) {
+        if let Some(end) = end_of_tag(text, open) {
+            at = end;
+            continue;
+        }
+        match one(text, open) {
+            Some(braced) => {
+                at = braced.range.end;
+                found.push(braced);
+            }
+            None => at = open + text.get(open..).and_then(|rest| rest.chars().next()).map_or(1, char::len_utf8),
+        }
+    }
+    found
+}
+
+fn one(text: &str, open: usize) -> Option<Braced<'_>> {
+    let rest = text.get(open..)?;
+    if let Some(inner) = rest.strip_prefix('【') {
+        let name = name_of(inner);
+        let sure = name.is_ascii() && name.contains('_') && inner.get(name.len()..)?.starts_with('】');
+        let end = open + '【'.len_utf8() + name.len() + '】'.len_utf8();
+        return sure.then_some(Braced { name, range: open..end, form: Form::Lenticular });
+    }
+    let inside = open + run(rest, ['{', '｛']);
+    let gap = blank(text.get(inside..)?);
+    let name = name_of(text.get(inside + gap..)?);
+    if name.is_empty() {
+        return None;
+    }
+    let behind = inside + gap + name.len();
+    let after = text.get(behind..)?;
+    let space = blank(after);
+    let close = run(after.get(space..)?, ['}', '｝']);
+    let opening = text.get(open..inside)?;
+    if close == 0 {
+        let line = after.split('\n').next().unwrap_or_default();
+        let ends = after.chars().next().is_none_or(|c| c.is_whitespace() || "，。！？；、!?".contains(c));
+        let alone = gap == 0 && matches!(opening, "{" | "｛") && ends && !line.contains(['}', '｝']);
+        return alone.then_some(Braced { name, range: open..behind, form: Form::Unclosed });
+    }
+    let end = behind + space + close;
+    let older = opening == "{" && gap == 0 && space == 0 && text.get(behind..end)? == "}";
+    let form = if older { Form::Older } else { Form::Odd };
+    let dollar = text.get(..open)?.ends_with('$');
+    // `${x}` is a placeholder whatever `x` is.
+    if dollar && older {
+        return None;
+    }
+    Some(Braced { name, range: if dollar { open - 1 } else { open }..end, form })
+}
+
+/// How long the one or two braces are with which the text begins, and the spaces between them.
+fn run(text: &str, braces: [char; 2]) -> usize {
+    let Some(first) = text.chars().next().filter(|c| braces.contains(c)).map(char::len_utf8) else { return 0 };
+    let rest = text.get(first..).unwrap_or_default();
+    let gap = blank(rest);
+    let second = rest.get(gap..).and_then(|rest| rest.chars().next()).filter(|c| braces.contains(c));
+    second.map_or(first, |second| first + gap + second.len_utf8())
+}
+
+/// How long the spaces are with which the text begins.
+fn blank(text: &str) -> usize {
+    text.len() - text.trim_start_matches([' ', '\u{3000}']).len()
+}
+
+/// The name with which the text begins; empty when it begins with none.
+fn name_of(text: &str) -> &str {
+    let end = text.find(|c: char| !(c.is_alphanumeric() || c == '_')).unwrap_or(text.len());
+    let name = text.get(..end).unwrap_or_default();
+    if name.starts_with(|c: char| c.is_alphabetic() || c == '_') { name } else { "" }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_in_braces_are_found_with_their_form() {
+        let table: &[(&str, &[(&str, Form)])] = &[
+            (
+                "｛｛ a ｝｝ ｛a｝ { a } { { a } } ｛a}",
+                &[
+                    ("｛｛ a ｝｝", Form::Odd),
+                    ("｛a｝", Form::Odd),
+                    ("{ a }", Form::Odd),
+                    ("{ { a } }", Form::Odd),
+                    ("｛a}", Form::Odd),
+                ],
+            ),
+            ("{a}{{ a }}{% if a %}{# {a} #}${a}", &[("{a}", Form::Older)]),
+            ("【user_name】【年龄】【重点】", &[("【user_name】", Form::Lenticular)]),
+            ("您好，{a，请说\n{a: 1} {a", &[("{a", Form::Unclosed), ("{a", Form::Unclosed)]),
+            ("{\"a\": 1} {} {1} { a, b } { a b } x{2,3}", &[]),
+        ];
+        for (text, expected) in table {
+            let found: Vec<(&str, Form)> =
+                braced(text).into_iter().map(|braced| (&text[braced.range], braced.form)).collect();
+            assert_eq!(&found, expected, "{text}");
+        }
+    }
+}

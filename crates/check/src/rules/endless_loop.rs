@@ -1,0 +1,49 @@
+//! `endless-loop`: routes that lead in a circle in which nobody is listened to.
+
+use crate::facts::Facts;
+use crate::rules::rule::Rule;
+use bcc_lang::script::findings::Findings;
+use bcc_lang::source::diagnostic::Diagnostic;
+use bcc_lang::source::span::Span;
+
+/// The rule.
+pub struct EndlessLoop;
+
+const SLUG: &str = "endless-loop";
+
+impl Rule for EndlessLoop {
+    fn slugs(&self) -> &'static [&'static str] {
+        &[SLUG]
+    }
+
+    fn check(&self, facts: &Facts<'_>, findings: &Findings) {
+        // What is missing might leave the loop.
+        if !facts.whole() || facts.seen.routes.is_empty() && facts.seen.gotos.is_empty() {
+            return;
+        }
+        // Triggers are looked at after every turn, and one that fires leaves the circle (LANGUAGE.md section 10).
+        if facts.seen.triggers.iter().any(|trigger| trigger.ends || trigger.insert.is_some()) {
+            return;
+        }
+        for mut routes in facts.graph().endless() {
+            routes.sort_unstable();
+            routes.dedup();
+            // The one that leads back stands last.
+            let Some((back, others)) = routes.split_last() else { continue };
+            findings.report(report(facts, *back, others));
+        }
+    }
+}
+
+fn report(facts: &Facts<'_>, back: Span, others: &[Span]) -> Diagnostic {
+    const MOST: usize = 8;
+    let message = "from here the conversation goes round in a circle for ever: nothing in it waits for an answer, and nothing \
+                   leaves it";
+    let help = "let an action in the circle ask something, give one a `condition`, or change this route; after 100 routes \
+                without an answer the session fails";
+    let mut diagnostic = Diagnostic::error(SLUG, message, facts.file, back).with_help(help);
+    for other in others.iter().take(MOST) {
+        diagnostic = diagnostic.with_related("the circle goes on here", facts.file, *other);
+    }
+    diagnostic
+}

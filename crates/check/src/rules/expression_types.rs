@@ -1,0 +1,115 @@
+//! `type-mismatch`, `never-equal`, `constant-condition`, `condition-not-boolean`: what can never come right in an expression, by
+//! what its names are declared as (LANGUAGE.md section 4).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::facts::{ExpressionFact, Facts, How, Role};
+use crate::repairs::fix;
+use crate::rules::rule::Rule;
+use crate::typing::analysis::analyse;
+use crate::typing::found::{Fault, Found};
+use bcc_lang::script::findings::Findings;
+use bcc_lang::source::diagnostic::{Diagnostic, Fix};
+
+/// The rule.
+pub struct ExpressionTypes;
+
+impl Rule for ExpressionTypes {
+    fn slugs(&self) -> &'static [&'static str] {
+        &["type-mismatch", "never-equal", "constant-condition", "condition-not-boolean"]
+    }
+
+    fn check(&self, facts: &Facts<'_>, findings: &Findings) {
+        let shadowed = shadowed(facts);
+        // For each `condition` action, the last of its cases.
+        let mut last_case: BTreeMap<usize, usize> = BTreeMap::new();
+        for (number, expression) in facts.seen.expressions.iter().enumerate() {
+            if let Some(action) = case_of(facts, number, expression) {
+                last_case.insert(action, number);
+            }
+        }
+        let inserted: BTreeSet<&str> = facts.inserts().into_iter().map(|(id, _)| id.value.as_str()).collect();
+        for (number, expression) in facts.seen.expressions.iter().enumerate() {
+            let found = if expression.at.action.is_none()
+                && expression.declared.keys().any(|name| shadowed.contains(name.as_str()))
+            {
+                let mut declared = expression.declared.clone();
+                declared.retain(|name, _| !shadowed.contains(name.as_str()));
+                analyse(&expression.expression, expression.role, &declared)
+            } else {
+                analyse(&expression.expression, expression.role, &expression.declared)
+            };
+            let case = case_of(facts, number, expression);
+            for found in found {
+                let mut diagnostic = diagnostic(facts, expression, &found);
+                let all = found.range.len() == expression.expression.source().trim().len();
+                // `condition: false` keeps an action for where it is inserted.
+                if found.fault == Fault::Constant(false) && all && is_of(facts, number, expression, &inserted) {
+                    continue;
+                }
+                if let (Fault::Constant(true), true, Some(action)) = (found.fault, all, case) {
+                    diagnostic = after_it(diagnostic, facts, last_case.get(&action).filter(|last| **last > number));
+                }
+                findings.report(diagnostic);
+            }
+        }
+    }
+}
+
+/// Names that are declared in several places. What stands beside the actions (a trigger, the routes of a phase) is looked at
+/// wherever the session is then, so which of the declarations counts is not known.
+fn shadowed<'a>(facts: &'a Facts<'_>) -> BTreeSet<&'a str> {
+    let mut seen = BTreeSet::new();
+    let declared = facts
+        .seen
+        .definitions
+        .iter()
+        .filter(|definition| definition.how == How::Declared || definition.scope.is_some());
+    declared.map(|definition| definition.name.as_str()).filter(|name| !seen.insert(*name)).collect()
+}
+
+/// Whether the expression is the condition of one of these actions.
+fn is_of(facts: &Facts<'_>, number: usize, expression: &ExpressionFact, ids: &BTreeSet<&str>) -> bool {
+    let action = expression.at.action.and_then(|action| facts.seen.actions.get(action));
+    action.is_some_and(|action| action.condition == Some(number) && ids.contains(action.id.value.as_str()))
+}
+
+/// The action of kind `condition` of which the expression is the `when` of a case.
+fn case_of(facts: &Facts<'_>, number: usize, expression: &ExpressionFact) -> Option<usize> {
+    let index = expression.at.action?;
+    let action = facts.seen.actions.get(index)?;
+    let when =
+        action.kind.value == "condition" && expression.role == Role::Condition && action.condition != Some(number);
+    when.then_some(index)
+}
+
+/// The finding about a case that always holds says what never happens.
+fn after_it(diagnostic: Diagnostic, facts: &Facts<'_>, last: Option<&usize>) -> Diagnostic {
+    let help = "write what it does under `else`, behind all other cases";
+    match last.and_then(|last| facts.seen.expressions.get(*last)) {
+        Some(last) => {
+            let range = 0..last.expression.source().len();
+            let span = last.span(facts.file, &range);
+            let message = format!("{}, so the cases after it are never reached", diagnostic.message);
+            Diagnostic { message, ..diagnostic }.with_help(help).with_related("never reached", facts.file, span)
+        }
+        None => diagnostic.with_help(format!("{help}; an `else` beside it is never reached")),
+    }
+}
+
+fn diagnostic(facts: &Facts<'_>, expression: &ExpressionFact, found: &Found) -> Diagnostic {
+    let span = expression.span(facts.file, &found.range);
+    let message = found.message.as_str();
+    let diagnostic = match found.fault {
+        Fault::Mismatch => Diagnostic::error("type-mismatch", message, facts.file, span),
+        Fault::NeverEqual => Diagnostic::warning("never-equal", message, facts.file, span),
+        Fault::Constant(_) => Diagnostic::warning("constant-condition", message, facts.file, span),
+        Fault::NotBoolean => Diagnostic::error("condition-not-boolean", message, facts.file, span),
+    };
+    let repair = found.repair.as_ref();
+    let fix = repair.and_then(|repair| fix(facts.file, &expression.node, expression.start, repair));
+    // A help that says what the fix does is said once.
+    let fix =
+        fix.map(|fix| if found.help.starts_with(&fix.title) { Fix { title: found.help.clone(), ..fix } } else { fix });
+    diagnostic.with_help(found.help.as_str()).with_fixes(fix)
+}

@@ -1,0 +1,124 @@
+//! `unknown-where-inserted`: an action that is inserted elsewhere uses what only its own topic or phase knows.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::callables::can_insert;
+use crate::facts::{Body, By, Definition, Facts, How, Use};
+use crate::rules::rule::Rule;
+use bcc_lang::script::fields::shortened;
+use bcc_lang::script::findings::Findings;
+use bcc_lang::source::diagnostic::Diagnostic;
+use bcc_lang::source::span::{Span, Spanned};
+
+/// The rule.
+pub struct InsertedElsewhere;
+
+const SLUG: &str = "unknown-where-inserted";
+
+impl Rule for InsertedElsewhere {
+    fn slugs(&self) -> &'static [&'static str] {
+        &[SLUG]
+    }
+
+    fn check(&self, facts: &Facts<'_>, findings: &Findings) {
+        if !facts.whole() {
+            return;
+        }
+        let callables = facts.callables();
+        let triggers = facts.seen.triggers.iter().filter_map(|trigger| trigger.insert.as_ref());
+        let triggers: BTreeSet<Span> = triggers.map(|insert| insert.span).collect();
+        // What was found out is kept: one action may be inserted at thousands of places.
+        let mut needs: BTreeMap<usize, Vec<(&Use, &Definition)>> = BTreeMap::new();
+        let mut others: BTreeMap<Body, Vec<Body>> = BTreeMap::new();
+        let mut holders: BTreeMap<&str, BTreeSet<Body>> = BTreeMap::new();
+        // What the table of a phase or of the session inserts may never come elsewhere; what a trigger inserts does.
+        for (id, from) in facts.inserts().into_iter().filter(|(_, from)| !matches!(from, Body::Phase(_))) {
+            if callables.skill(&id.value).is_some() {
+                continue;
+            }
+            let Some(number) = callables.action(&id.value) else { continue };
+            let Some(action) = facts.seen.actions.get(number) else { continue };
+            if action.body == from || !can_insert(from, action) {
+                continue;
+            }
+            let places = match from {
+                Body::Session if triggers.contains(&id.span) => {
+                    others.entry(action.body).or_insert_with(|| listening(facts, action.body)).clone()
+                }
+                Body::Topic(..) => vec![from],
+                _ => continue,
+            };
+            let needs = needs.entry(number).or_insert_with(|| needed(facts, number));
+            for (used, _) in needs.iter() {
+                holders.entry(&used.name).or_insert_with(|| {
+                    let places = facts.names().places(&used.name);
+                    places.into_iter().flat_map(|places| places.defined(&facts.seen)).map(Definition::holder).collect()
+                });
+            }
+            let missing = needs.iter().find_map(|(used, definition)| {
+                let holders = holders.get(used.name.as_str())?;
+                let known = |place: Body| {
+                    let around = [Some(Body::Session), place.phase().map(Body::Phase), Some(place)];
+                    around.into_iter().flatten().any(|holder| holders.contains(&holder))
+                };
+                places.iter().find(|place| !known(**place)).map(|place| (*used, *definition, *place))
+            });
+            if let Some((used, definition, place)) = missing {
+                findings.report(report(facts, id, used, definition, place));
+            }
+        }
+    }
+}
+
+/// The first topic of each phase, besides this one, in which an answer is waited for: there a trigger may fire.
+fn listening(facts: &Facts<'_>, own: Body) -> Vec<Body> {
+    let listens = facts.seen.actions.iter().filter(|action| {
+        action.body != own
+            && matches!(action.body, Body::Topic(..))
+            && action.described.as_ref().is_some_and(|described| described.listens)
+    });
+    let mut bodies: Vec<Body> = listens.map(|action| action.body).collect();
+    bodies.dedup_by_key(|body| body.phase());
+    bodies
+}
+
+/// The names that an action needs, does not give a value itself, and only its topic or its phase knows.
+fn needed<'f>(facts: &'f Facts<'_>, number: usize) -> Vec<(&'f Use, &'f Definition)> {
+    let seen = &facts.seen;
+    let Some(action) = seen.actions.get(number) else { return vec![] };
+    let first = seen.uses.partition_point(|used| used.order < action.order.start);
+    let uses = seen.uses.iter().skip(first).take_while(|used| used.order < action.order.end);
+    let mut found: BTreeMap<&str, (&Use, &Definition)> = BTreeMap::new();
+    for used in uses.filter(|used| !used.optional && used.by != By::Prompt) {
+        if found.contains_key(used.name.as_str()) {
+            continue;
+        }
+        let Some(places) = facts.names().places(&used.name) else { continue };
+        let visible = || places.defined(seen).filter(|definition| definition.seen_from(action.body));
+        let wide = visible().any(|definition| definition.holder() == Body::Session);
+        let own = visible().any(|definition| action.order.contains(&definition.order));
+        if let Some(definition) = visible().next().filter(|_| !wide && !own) {
+            found.insert(&used.name, (used, definition));
+        }
+    }
+    found.into_values().collect()
+}
+
+fn report(facts: &Facts<'_>, id: &Spanned<String>, used: &Use, definition: &Definition, place: Body) -> Diagnostic {
+    let name = shortened(&used.name);
+    let message = format!(
+        "`{}` needs `{name}`, which is not known in {}: it belongs to {}",
+        shortened(&id.value),
+        facts.part_name(place),
+        facts.part_name(definition.holder())
+    );
+    let help = match definition.how {
+        How::Element => "an element is known in its topic alone: insert another action here, or a skill".to_owned(),
+        _ => format!(
+            "declare `{name}` in the session, so that it is known wherever the action is inserted; or insert another action here"
+        ),
+    };
+    let diagnostic = Diagnostic::warning(SLUG, message, facts.file, id.span).with_help(help);
+    let diagnostic = diagnostic.with_related("it is needed here", facts.file, used.place.span(facts.file));
+    diagnostic.with_related("it is known from here on", facts.file, definition.span)
+}

@@ -1,0 +1,156 @@
+//! Calls of skills by actions: `unknown-skill`, `missing-input`, `unknown-input`, `input-type`, `unknown-output`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use crate::callables::Callables;
+use crate::facts::{CallBy, CallFact, Facts};
+use crate::library::{Input, SkillOutline};
+use crate::listing::and;
+use crate::rules::rule::Rule;
+use bcc_lang::script::fields::shortened;
+use bcc_lang::script::findings::Findings;
+use bcc_lang::source::diagnostic::{Diagnostic, Edit};
+use bcc_lang::source::near::near_miss;
+use bcc_lang::source::span::Spanned;
+use bcc_lang::source::text::SourceFile;
+use bcc_lang::source::yaml::Node;
+use bcc_lang::value::declared::DeclaredType;
+
+/// The rule.
+pub struct SkillCalls;
+
+impl Rule for SkillCalls {
+    fn slugs(&self) -> &'static [&'static str] {
+        &["unknown-skill", "missing-input", "unknown-input", "input-type", "unknown-output"]
+    }
+
+    fn essential(&self) -> bool {
+        true
+    }
+
+    fn check(&self, facts: &Facts<'_>, findings: &Findings) {
+        if facts.seen.calls.is_empty() {
+            return;
+        }
+        let callables = facts.callables();
+        for call in &facts.seen.calls {
+            match (callables.skill(&call.skill.value), &call.by) {
+                (Some(skill), CallBy::Author | CallBy::Kind(_)) => one(call, skill, facts.file, findings),
+                // What a hook is given is known when it runs.
+                (Some(_), CallBy::Hook(_) | CallBy::Maybe(_)) => {}
+                (None, _) if !callables.whole() => {}
+                (None, CallBy::Author) => {
+                    findings.report(unknown(&call.skill, callables, facts, findings.may_advise()));
+                }
+                (None, CallBy::Kind(kind) | CallBy::Hook(kind) | CallBy::Maybe(kind)) => {
+                    findings.report(unknown_of_kind(&call.skill, kind, callables, facts));
+                }
+            }
+        }
+    }
+}
+
+fn unknown(id: &Spanned<String>, callables: &Callables<'_>, facts: &Facts<'_>, advise: bool) -> Diagnostic {
+    let message = format!("there is no skill `{}`", shortened(&id.value));
+    let diagnostic = Diagnostic::error("unknown-skill", message, facts.file, id.span);
+    if let Some(action) = callables.action(&id.value).and_then(|number| facts.seen.actions.get(number)) {
+        let help = "that is the id of an action; `use_skill` calls skills: write it as one under `skills:`";
+        return diagnostic.with_help(help).with_related("the action", facts.file, action.id.span);
+    }
+    match advise.then(|| near_miss(&id.value, callables.skills())).flatten() {
+        Some(near) => diagnostic
+            .with_help(format!("did you mean `{near}`?"))
+            .with_fix(format!("write `{near}`"), vec![Edit::replace(id.span, near)]),
+        None if callables.skills().next().is_none() => diagnostic
+            .with_help("there are no skills yet: write it under `skills:` of the script, or as a file in skills/"),
+        None => diagnostic.with_help(format!("there are the skills {}", and(callables.skills()))),
+    }
+}
+
+/// A skill that bcc-script.toml names: what is wrong stands there.
+fn unknown_of_kind(id: &Spanned<String>, kind: &str, callables: &Callables<'_>, facts: &Facts<'_>) -> Diagnostic {
+    let message =
+        format!("the kind `{}` runs the skill `{}`, which is not there", shortened(kind), shortened(&id.value));
+    let help = match near_miss(&id.value, callables.skills()) {
+        Some(near) => format!("did you mean `{near}`? It stands in bcc-script.toml"),
+        None => "write the skill as a file in skills/, or name another one in bcc-script.toml".to_owned(),
+    };
+    Diagnostic::error("unknown-skill", message, facts.file, id.span).with_help(help)
+}
+
+fn one<'s>(call: &CallFact, skill: &'s SkillOutline, file: &Arc<SourceFile>, findings: &Findings) {
+    let id = shortened(&skill.id);
+    let near = |name: &str, known: &mut dyn Iterator<Item = &'s str>| {
+        findings.may_advise().then(|| near_miss(name, known)).flatten()
+    };
+    let named: BTreeSet<&str> = call.inputs.iter().map(|input| input.name.value.as_str()).collect();
+    let given = |name: &str| named.contains(name);
+    let inputs = || skill.inputs.iter().map(|input| input.name.as_str());
+    let known: BTreeMap<&str, &Input> = skill.inputs.iter().map(|input| (input.name.as_str(), input)).collect();
+    let strangers: Vec<&Spanned<String>> =
+        call.inputs.iter().map(|input| &input.name).filter(|name| !known.contains_key(name.value.as_str())).collect();
+    let open: Vec<_> = skill.inputs.iter().filter(|input| input.needed && !given(&input.name)).collect();
+    let mut mistyped = BTreeSet::new();
+    for stranger in strangers {
+        let message = format!("the skill `{id}` has no input `{}`", shortened(&stranger.value));
+        let diagnostic = Diagnostic::error("unknown-input", message, file, stranger.span);
+        let diagnostic = match near(&stranger.value, &mut inputs().filter(|name| !given(name))) {
+            Some(near) => {
+                mistyped.insert(near);
+                diagnostic
+                    .with_help(format!("did you mean `{near}`?"))
+                    .with_fix(format!("write `{near}`"), vec![Edit::replace(stranger.span, near)])
+            }
+            None if skill.inputs.is_empty() => diagnostic.with_help("it takes none: remove this line"),
+            None => diagnostic.with_help(format!("its inputs are {}; remove this one", and(inputs()))),
+        };
+        findings.report(diagnostic.with_related("the skill", &skill.file, skill.span));
+    }
+    for input in open.into_iter().filter(|input| !mistyped.contains(input.name.as_str())) {
+        let message = format!("the skill `{id}` needs its input `{}`, which is not given here", shortened(&input.name));
+        let under = if call.by == CallBy::Author { "input" } else { "config" };
+        let help = format!("give it under `{under}:`, as `{}: …`, or give it a `value` in the skill", input.name);
+        let diagnostic = Diagnostic::error("missing-input", message, file, call.skill.span).with_help(help);
+        findings.report(diagnostic.with_related("the input", &skill.file, input.span));
+    }
+    for given in &call.inputs {
+        let input = known.get(given.name.value.as_str());
+        if let Some((input, declared)) = input.and_then(|input| Some((input, input.declared?)))
+            && never_fits(&given.value, declared)
+        {
+            let (name, wanted) = (shortened(&input.name), declared.name());
+            let message =
+                format!("the input `{name}` of the skill `{id}` is declared as {wanted}, but this is no {wanted}");
+            let help = match declared {
+                DeclaredType::Date => "write a day of the calendar, as in 2026-11-21".to_owned(),
+                _ => "give it such a value, or a variable that holds one, as in `\"{{ name }}\"`".to_owned(),
+            };
+            let diagnostic = Diagnostic::error("input-type", message, file, given.value.span).with_help(help);
+            findings.report(diagnostic.with_related("declared here", &skill.file, input.span));
+        }
+    }
+    let outputs = || skill.outputs.iter().map(|output| output.value.as_str());
+    let listed: BTreeSet<&str> = outputs().collect();
+    for output in call.outputs.iter().filter(|output| !listed.contains(output.value.as_str())) {
+        let message = format!("the skill `{id}` has no output `{}`", shortened(&output.value));
+        let diagnostic = Diagnostic::error("unknown-output", message, file, output.span);
+        let diagnostic = match near(&output.value, &mut outputs()) {
+            Some(near) => diagnostic
+                .with_help(format!("did you mean `{near}`?"))
+                .with_fix(format!("write `{near}`"), vec![Edit::replace(output.span, near)]),
+            None if skill.outputs.is_empty() => {
+                diagnostic.with_help("it gives none: list it under `outputs:` of the skill, or do not take it")
+            }
+            None => diagnostic.with_help(format!("its outputs are {}", and(outputs()))),
+        };
+        findings.report(diagnostic.with_related("the skill", &skill.file, skill.span));
+    }
+}
+
+/// Whether a value that stands there as it is can never be of a type. What a text with placeholders becomes is not known.
+fn never_fits(value: &Node, declared: DeclaredType) -> bool {
+    let written = value.to_json();
+    let open = value.as_scalar().is_some_and(|scalar| scalar.text.contains('{'));
+    !open && !written.is_null() && declared.coerce(&written).is_none()
+}

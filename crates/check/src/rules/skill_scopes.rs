@@ -1,0 +1,100 @@
+//! Skills have a scope of their own: `scope-in-skill`, for an output that seems to be meant for outside, and
+//! `input-left-empty`, for an insertion, which gives a skill none of its inputs.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::facts::{Body, Facts};
+use crate::library::{Input, SkillOutline};
+use crate::listing::and;
+use crate::rules::rule::Rule;
+use bcc_lang::script::fields::shortened;
+use bcc_lang::script::findings::Findings;
+use bcc_lang::source::diagnostic::Diagnostic;
+use bcc_lang::source::span::{Span, Spanned};
+use bcc_lang::value::scopes::Scope;
+
+/// The rule.
+pub struct SkillScopes;
+
+impl Rule for SkillScopes {
+    fn slugs(&self) -> &'static [&'static str] {
+        &["input-left-empty", "scope-in-skill"]
+    }
+
+    fn check(&self, facts: &Facts<'_>, findings: &Findings) {
+        for fact in &facts.seen.outputs {
+            let Body::Skill(number) = fact.at.body else { continue };
+            let Some(scope) = fact.output.scope.filter(|scope| *scope != Scope::Topic) else { continue };
+            let name = shortened(&fact.output.get);
+            let message = format!("`scope: {scope}` does nothing in a skill: what a skill sets stays inside of it");
+            let listed = facts
+                .skills
+                .get(number)
+                .is_some_and(|skill| skill.outputs.iter().any(|output| output.value == fact.output.get));
+            let help = match listed {
+                true => format!("remove `scope`; a caller takes `{name}` with `output:` of its `use_skill`"),
+                false => format!(
+                    "remove `scope`, list `{name}` under `outputs:` of the skill, and take it with `output:` of a `use_skill`"
+                ),
+            };
+            findings.report(Diagnostic::warning("scope-in-skill", message, facts.file, fact.span).with_help(help));
+        }
+        let inserts = facts.inserts();
+        if inserts.is_empty() {
+            return;
+        }
+        let idle = idle_inputs(facts);
+        let own: BTreeMap<Span, usize> =
+            facts.skills.iter().enumerate().map(|(number, skill)| (skill.id.span, number)).collect();
+        let mut empty: BTreeMap<&str, Vec<&Input>> = BTreeMap::new();
+        for (id, _) in inserts {
+            let Some(skill) = facts.callables().skill(&id.value) else { continue };
+            let empty = empty.entry(&id.value).or_insert_with(|| {
+                let own = own.get(&skill.span).filter(|_| skill.is_at(facts.file, skill.span));
+                let needed = skill.inputs.iter().filter(|input| input.needed);
+                needed.filter(|input| own.is_none_or(|own| !idle.contains(&(*own, input.name.as_str())))).collect()
+            });
+            if !empty.is_empty() {
+                findings.report(left_empty(id, skill, empty, facts));
+            }
+        }
+    }
+}
+
+/// Those of the inputs of the document's skills that nothing needs to have a value.
+fn idle_inputs<'f>(facts: &'f Facts<'_>) -> BTreeSet<(usize, &'f str)> {
+    let skill = |body| match body {
+        Body::Skill(number) => Some(number),
+        _ => None,
+    };
+    let needed = facts.seen.uses.iter().filter(|used| !used.optional);
+    let needed: BTreeSet<(usize, &str)> =
+        needed.filter_map(|used| Some((skill(used.at.body)?, used.name.as_str()))).collect();
+    let skills = facts.skills.iter().enumerate();
+    let inputs = skills
+        .flat_map(|(number, skill)| skill.inputs.iter().map(move |input| (number, input.declaration.name.as_str())));
+    // What could not be read may need it.
+    inputs.filter(|input| facts.whole() && !needed.contains(input)).collect()
+}
+
+fn left_empty(id: &Spanned<String>, skill: &SkillOutline, empty: &[&Input], facts: &Facts<'_>) -> Diagnostic {
+    let names = || empty.iter().map(|input| input.name.as_str());
+    let (names, skill_id) = (and(names()), shortened(&skill.id));
+    let (message, help) = match empty {
+        [_] => (
+            format!("the input {names} of the skill `{skill_id}` is empty here: what inserts a skill gives it nothing"),
+            "give it a `value` in the skill, or call it with `use_skill`, which has `input:`",
+        ),
+        _ => (
+            format!(
+                "the inputs {names} of the skill `{skill_id}` are empty here: what inserts a skill gives it nothing"
+            ),
+            "give them a `value` in the skill, or call it with `use_skill`, which has `input:`",
+        ),
+    };
+    let mut diagnostic = Diagnostic::warning("input-left-empty", message, facts.file, id.span).with_help(help);
+    for input in empty.iter().take(3) {
+        diagnostic = diagnostic.with_related("the input", &skill.file, input.span);
+    }
+    diagnostic
+}

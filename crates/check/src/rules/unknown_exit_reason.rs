@@ -1,0 +1,70 @@
+//! `unknown-exit-reason`: a table of routes names a reason that does not exist.
+
+use crate::facts::Facts;
+use crate::reasons::REASONS;
+use crate::rules::rule::Rule;
+use bcc_lang::script::fields::shortened;
+use bcc_lang::script::findings::Findings;
+use bcc_lang::source::diagnostic::{Diagnostic, Edit};
+use bcc_lang::source::near::near_miss;
+use bcc_lang::source::span::Spanned;
+use bcc_lang::source::text::SourceFile;
+use std::sync::Arc;
+
+/// The rule.
+pub struct UnknownExitReason;
+
+const SLUG: &str = "unknown-exit-reason";
+
+/// What people write for a reason that is called otherwise.
+const OTHER_NAMES: [(&str, &str); 15] = [
+    ("completed", "exit_criteria_met"),
+    ("complete", "exit_criteria_met"),
+    ("success", "exit_criteria_met"),
+    ("done", "exit_criteria_met"),
+    ("exit", "exit_criteria_met"),
+    ("blocked", "user_blocked"),
+    ("stuck", "user_blocked"),
+    ("timeout", "timed_out"),
+    ("failure", "failed"),
+    ("fail", "failed"),
+    ("max_rounds", "max_rounds_reached"),
+    ("refused", "rejected"),
+    ("denied", "rejected"),
+    ("exception", "error"),
+    ("max_turns_reached", "max_rounds_reached"),
+];
+
+impl Rule for UnknownExitReason {
+    fn slugs(&self) -> &'static [&'static str] {
+        &[SLUG]
+    }
+
+    fn essential(&self) -> bool {
+        true
+    }
+
+    fn check(&self, facts: &Facts<'_>, findings: &Findings) {
+        for route in facts.seen.routes.iter().flat_map(|table| &table.on_exit.routes) {
+            findings.extend(unknown(&route.reason, facts.file));
+        }
+    }
+}
+
+/// The finding that there is no such reason, when there is none.
+pub fn unknown(reason: &Spanned<String>, file: &Arc<SourceFile>) -> Option<Diagnostic> {
+    let written = reason.value.as_str();
+    if REASONS.contains(&written) {
+        return None;
+    }
+    let message = format!("there is no exit reason `{}`", shortened(written));
+    let diagnostic = Diagnostic::error(SLUG, message, file, reason.span);
+    let plain = written.to_lowercase().replace(['-', ' '], "_");
+    let other = OTHER_NAMES.iter().find(|(other, _)| *other == plain).map(|(_, ours)| *ours);
+    Some(match other.or_else(|| near_miss(written, REASONS)) {
+        Some(near) => diagnostic
+            .with_help(format!("did you mean `{near}`?"))
+            .with_fix(format!("write `{near}`"), vec![Edit::replace(reason.span, near)]),
+        None => diagnostic.with_help(format!("reasons are {}", REASONS.map(|name| format!("`{name}`")).join(", "))),
+    })
+}

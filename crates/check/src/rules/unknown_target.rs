@@ -1,0 +1,92 @@
+//! `unknown-target`: a `goto` leads to no topic and no phase of the session.
+
+use std::collections::BTreeMap;
+
+use crate::facts::{Body, Facts};
+use crate::listing::or;
+use crate::rules::rule::Rule;
+use bcc_lang::script::fields::shortened;
+use bcc_lang::script::findings::Findings;
+use bcc_lang::source::diagnostic::{Diagnostic, Edit};
+use bcc_lang::source::near::near_miss;
+use bcc_lang::source::span::Span;
+
+/// The rule.
+pub struct UnknownTarget;
+
+const SLUG: &str = "unknown-target";
+
+impl Rule for UnknownTarget {
+    fn slugs(&self) -> &'static [&'static str] {
+        &[SLUG]
+    }
+
+    fn essential(&self) -> bool {
+        true
+    }
+
+    fn check(&self, facts: &Facts<'_>, findings: &Findings) {
+        let gotos = facts.gotos();
+        if gotos.is_empty() {
+            return;
+        }
+        let places = Places::of(facts);
+        for (id, span, at) in gotos {
+            if matches!(at.body, Body::Skill(_)) {
+                let message = format!("`goto` leads out of the skill, to `{}`", shortened(id));
+                let help = "a skill is called from anywhere and does not know what stands around it: let it end, and write \
+                            the `goto` in the script that calls it";
+                findings.report(Diagnostic::error(SLUG, message, facts.file, span).with_help(help));
+            } else if !places.targets.contains_key(id) {
+                findings.report(places.unknown(id, span, facts, findings.may_advise()));
+            }
+        }
+    }
+}
+
+struct Places<'f> {
+    /// Topics and phases, in the order of the file, and where each stands.
+    targets: BTreeMap<&'f str, Span>,
+    /// Actions, each with its topic and its place.
+    actions: BTreeMap<&'f str, (&'f str, Span)>,
+}
+
+impl<'f> Places<'f> {
+    fn of(facts: &'f Facts<'_>) -> Self {
+        let phases = facts.script.map(|script| script.phases.as_slice()).unwrap_or_default();
+        let ids = phases
+            .iter()
+            .flat_map(|phase| std::iter::once(&phase.id).chain(phase.topics.iter().map(|topic| &topic.id)));
+        let targets = ids.map(|id| (id.value.as_str(), id.span)).collect();
+        let topic = |body| match body {
+            Body::Topic(phase, topic) => {
+                phases.get(phase).and_then(|phase| phase.topics.get(topic)).map_or("", |topic| topic.id.value.as_str())
+            }
+            _ => "",
+        };
+        let actions =
+            facts.seen.actions.iter().map(|action| (action.id.value.as_str(), (topic(action.body), action.id.span)));
+        Self { targets, actions: actions.collect() }
+    }
+
+    fn unknown(&self, id: &str, span: Span, facts: &Facts<'_>, advise: bool) -> Diagnostic {
+        if let Some((topic, place)) = self.actions.get(id) {
+            let message = format!("`{}` is an action, and `goto` leads to topics and phases only", shortened(id));
+            let help = match *topic {
+                "" => "write the id of a topic or a phase".to_owned(),
+                topic => format!("write `{topic}`, the topic in which it stands, or give it a topic of its own"),
+            };
+            let diagnostic = Diagnostic::error(SLUG, message, facts.file, span).with_help(help);
+            return diagnostic.with_related("the action", facts.file, *place);
+        }
+        let message = format!("there is no topic and no phase `{}`", shortened(id));
+        let known = || self.targets.keys().copied().filter(|id| !id.is_empty());
+        let diagnostic = Diagnostic::error(SLUG, message, facts.file, span);
+        match advise.then(|| near_miss(id, known())).flatten() {
+            Some(near) => diagnostic
+                .with_help(format!("did you mean `{near}`?"))
+                .with_fix(format!("write `{near}`"), vec![Edit::replace(span, near)]),
+            None => diagnostic.with_help(format!("`goto` leads to the id of {}", or(known()))),
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! `unused-variable`: what is declared, or set, and never used.
+//!
+//! What an action extracts is the yield of an interview, whether or not the script reads it again, and so is what the author
+//! declares and a `set` fills: the export holds them, those of a topic or phase that is over too. What is only declared tells
+//! nobody anything, and what is set under a name that is declared nowhere is most often a misspelt one.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::facts::{Body, Definition, Facts, How};
+use crate::rules::hidden_variable::is_prompt_name;
+use crate::rules::rule::Rule;
+use bcc_lang::script::fields::shortened;
+use bcc_lang::script::findings::Findings;
+use bcc_lang::source::diagnostic::Diagnostic;
+use bcc_lang::source::near::near_miss;
+use bcc_lang::source::span::Span;
+use bcc_lang::value::scopes::Scope;
+
+/// Near names are looked for at most this often: each look goes through all of them.
+const MOST_LOOKS: usize = 100;
+
+/// The rule.
+pub struct UnusedVariable;
+
+impl Rule for UnusedVariable {
+    fn slugs(&self) -> &'static [&'static str] {
+        &["unused-variable"]
+    }
+
+    fn check(&self, facts: &Facts<'_>, findings: &Findings) {
+        if !facts.whole() {
+            return;
+        }
+        let seen = &facts.seen;
+        let shown = shown_by_templates(facts);
+        let set: BTreeSet<Span> = seen.sets.iter().map(|set| set.name.span).collect();
+        let undeclared: Vec<&str> = facts
+            .names()
+            .iter()
+            .filter(|(_, places)| places.defined(seen).all(Definition::writes))
+            .filter(|(_, places)| places.defined(seen).next().is_some())
+            .map(|(name, _)| name)
+            .collect();
+        let mut looks = 0;
+        // What a template shows under such a name is not the variable: that is a finding of its own.
+        for (name, places) in facts.names().iter().filter(|(name, _)| !is_prompt_name(name)) {
+            let mut areas: BTreeMap<Option<usize>, Vec<&Definition>> = BTreeMap::new();
+            for definition in places.defined(seen) {
+                areas.entry(skill_of(definition.at.body)).or_default().push(definition);
+            }
+            for (skill, definitions) in areas {
+                let used = shown.contains(name)
+                    || places.used(seen).any(|used| skill_of(used.at.body) == skill)
+                    || gives_out(facts, skill, name);
+                if used {
+                    continue;
+                }
+                let Some((definition, message)) = unused(&definitions, &set) else { continue };
+                looks += 1;
+                let set_only = definition.how == How::Written && definition.to == Scope::Session;
+                let near = match () {
+                    () if looks > MOST_LOOKS => None,
+                    () if set_only => near_miss(name, facts.names().iter().map(|(name, _)| name)),
+                    () if definition.how == How::Declared => near_miss(name, undeclared.iter().copied()),
+                    () => None,
+                };
+                let help = match near {
+                    Some(near) if set_only => format!("did you mean `{}`?", shortened(near)),
+                    Some(near) => format!("did you mean it where `{}` gets its value?", shortened(near)),
+                    None if set_only && skill.is_some() => {
+                        "use it in a text or a condition; if callers should get it, list it under `outputs`; or remove it"
+                            .to_owned()
+                    }
+                    None if set_only => format!(
+                        "use it in a text or a condition; if it is meant for the export, declare `{}`; or remove it",
+                        shortened(name)
+                    ),
+                    None => "use it in a text or a condition, or remove it".to_owned(),
+                };
+                let diagnostic = Diagnostic::warning("unused-variable", message, facts.file, definition.span);
+                findings.report(diagnostic.with_help(help));
+            }
+        }
+    }
+}
+
+/// Which of the definitions of one name in one area to speak of, and what to say.
+fn unused<'s>(definitions: &[&'s Definition], set: &BTreeSet<Span>) -> Option<(&'s Definition, String)> {
+    // What a later session may read is never unused.
+    if definitions.iter().any(|definition| definition.to == Scope::Global) {
+        return None;
+    }
+    let first = *definitions.first()?;
+    let name = shortened(&first.name);
+    if let Some(declared) = definitions.iter().copied().find(|definition| !definition.writes()) {
+        // What is declared and written is meant for the export.
+        return match declared.how {
+            _ if has_writer(definitions) => None,
+            How::Input => Some((declared, format!("the input `{name}` of this skill is never used in it"))),
+            _ => Some((declared, format!("`{name}` is declared and never used"))),
+        };
+    }
+    let only_set = definitions.iter().all(|definition| set.contains(&definition.span));
+    let besides = match first.at.body {
+        Body::Skill(_) => "and it is no output of the skill",
+        Body::Session | Body::Phase(_) | Body::Topic(..) => "and it is declared nowhere",
+    };
+    only_set.then(|| (first, format!("`{name}` is set, but nothing uses it, {besides}")))
+}
+
+fn has_writer(definitions: &[&Definition]) -> bool {
+    definitions.iter().any(|definition| definition.writes())
+}
+
+fn skill_of(body: Body) -> Option<usize> {
+    match body {
+        Body::Skill(number) => Some(number),
+        Body::Session | Body::Phase(_) | Body::Topic(..) => None,
+    }
+}
+
+/// Whether a skill gives the name to its callers.
+fn gives_out(facts: &Facts<'_>, skill: Option<usize>, name: &str) -> bool {
+    let skill = skill.and_then(|number| facts.skills.get(number));
+    skill.is_some_and(|skill| skill.outputs.iter().any(|output| output.value == name))
+}
+
+/// Every name that a template of the document mentions, also where it was not known yet.
+fn shown_by_templates<'f>(facts: &'f Facts<'_>) -> BTreeSet<&'f str> {
+    let prompts: BTreeSet<(&str, u32)> =
+        facts.seen.prompts.iter().map(|prompt| (prompt.name, prompt.version)).collect();
+    let templates = prompts.into_iter().filter_map(|(name, version)| facts.templates.get(name, version).ok());
+    templates.flat_map(|template| template.mentioned().map(|(name, _)| name).collect::<Vec<_>>()).collect()
+}

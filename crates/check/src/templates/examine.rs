@@ -1,0 +1,200 @@
+//! From the files below `_system/` to what is wrong in them: lays them out as sessions would find them, and asks each rule.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::secrets::secrets;
+use crate::templates::layout::{Layout, Standing};
+use crate::templates::schemas::Schemas;
+use crate::templates::{fields, markers, mistakes, names, quotes, unused};
+use bcc_lang::schema::embedded;
+use bcc_lang::source::diagnostic::{Diagnostic, sort};
+use bcc_lang::source::span::Span;
+use bcc_lang::source::text::SourceFile;
+use bcc_lang::template::layers::MAX_FILE_BYTES;
+use bcc_lang::template::loaded::Loaded;
+use bcc_lang::template::mentions::visit;
+use bcc_lang::template::templates::Templates;
+use bcc_lang::template::uses::Target;
+use bcc_runtime::program::kind::{Kind, PromptOf};
+use bcc_runtime::program::orchestration::ORCHESTRATOR;
+use bcc_runtime::program::orchestration::asking::ORCHESTRATOR_NAMES;
+use bcc_runtime::program::persona::{PERSONA, PERSONA_NAMES};
+
+/// What stands in the place of the guarded role markers: nothing is rendered here.
+const MARK: &str = "00000000000000000000000000000000";
+
+/// Names of templates that the language has (LANGUAGE.md section 7) and no kind of this release asks for.
+pub const LATER_TEMPLATES: [&str; 3] = ["structured_actions", "plan_create", "plan_decompose"];
+
+/// A file below `_system/` of a project.
+#[derive(Clone, Debug)]
+pub struct SystemFile {
+    /// Its path in the project, with `/`: `_system/config/default/ai_ask_v1.md`.
+    pub path: String,
+    /// Its text, under the name that people are shown. Findings are about this file.
+    pub source: Arc<SourceFile>,
+    /// Whether it could be read as text; nothing is said about one that could not, nor about what pulls it in.
+    pub readable: bool,
+}
+
+/// What is known of a project when its templates are examined.
+pub struct Project<'a> {
+    /// Every file below `_system/`.
+    pub files: &'a [SystemFile],
+    /// The kinds that there are.
+    pub kinds: &'a [&'a dyn Kind],
+    /// The project's own reply schemas by name (`summary` of `schemas/replies/summary.json`), under the names that people
+    /// are shown.
+    pub schemas: &'a BTreeMap<String, Arc<SourceFile>>,
+    /// Every name that a script of the project declares, extracts or sets; `None` when its scripts were not read, and an
+    /// unknown name may be a variable of one of them.
+    pub variables: Option<&'a BTreeSet<String>>,
+}
+
+/// One kind, one monitor, or what plans topics, as templates see it.
+#[derive(Clone, Copy, Debug)]
+pub struct Asking {
+    /// Its name, with which the names of its templates begin.
+    pub kind: &'static str,
+    /// What it gives to them.
+    pub prompt: PromptOf,
+}
+
+/// The templates of one scheme, with what the rules ask of them.
+pub struct Set<'a> {
+    /// The templates.
+    pub templates: &'a Templates,
+    /// The project's file for each of them; none for those of the binary.
+    pub sources: &'a [Option<Standing<'a>>],
+}
+
+impl Set<'_> {
+    /// The project's file behind a template that could be read.
+    pub fn own(&self, number: usize) -> Option<&Arc<SourceFile>> {
+        self.sources.get(number)?.as_ref().filter(|file| file.readable).map(|file| file.source)
+    }
+
+    /// Whether a template cannot be read, or has a mistake of its own, so that nothing is sure of what it says.
+    pub fn is_broken(&self, number: usize) -> bool {
+        self.sources.get(number).is_some_and(|file| file.as_ref().is_some_and(|file| !file.readable))
+            || !self.templates.mistakes(number).is_empty()
+    }
+
+    /// Every template that becomes part of the prompts of `root`; whether all of them are known and sound.
+    pub fn parts(&self, root: usize) -> (HashSet<usize>, bool) {
+        let mut parts = HashSet::new();
+        visit(self.templates, root, &mut HashSet::new(), &mut |member| {
+            parts.insert(member.template);
+        });
+        let dynamic = |number: &usize| {
+            let loaded = self.templates.files().get(*number);
+            loaded.is_some_and(|loaded| loaded.uses().targets.iter().any(|target| target.name.is_none()))
+        };
+        let sure = !parts.iter().any(|number| self.is_broken(*number) || dynamic(number));
+        (parts, sure)
+    }
+}
+
+/// Everything that is wrong in the templates of a project and in its reply schemas, each once, in the order of the files.
+///
+/// A file that no kind asks for and no template pulls in (a README.md, say) is only looked at for its name.
+pub fn examine(project: &Project<'_>) -> Vec<Diagnostic> {
+    let layout = Layout::of(project.files);
+    let own = |kind: &dyn Kind| Some(Asking { kind: kind.name(), prompt: kind.prompt()? });
+    let watching = |kind: &dyn Kind| kind.monitor().map(|by| Asking { kind: by.name(), prompt: by.prompt() });
+    let mut asking: Vec<Asking> = project.kinds.iter().filter_map(|kind| own(*kind)).collect();
+    let other = project.kinds.iter().flat_map(|kind| kind.prompts());
+    asking.extend(other.map(|(name, prompt)| Asking { kind: name, prompt: *prompt }));
+    asking.extend(project.kinds.iter().filter_map(|kind| watching(*kind)));
+    let planning = PromptOf { common: &ORCHESTRATOR_NAMES, names: &[], outputs: false };
+    asking.push(Asking { kind: ORCHESTRATOR, prompt: planning });
+    let playing = PromptOf { common: &PERSONA_NAMES, names: &[], outputs: false };
+    asking.push(Asking { kind: PERSONA, prompt: playing });
+    let schemas = Schemas::read(project.schemas, &asking);
+    let mut found: Vec<Diagnostic> = schemas.faults().to_vec();
+    found.extend(project.files.iter().filter(|file| file.readable).filter_map(too_large));
+    found.extend(project.files.iter().filter(|file| file.readable).flat_map(|file| secrets(&file.source)));
+    let mut used: HashSet<String> = HashSet::new();
+    let mut computed = false;
+    for scheme in layout.schemes() {
+        let (files, sources) = layout.set(scheme);
+        let Ok(templates) = Templates::new(&files, MARK) else { continue };
+        let set = Set { templates: &templates, sources: &sources };
+        let roots = roots(&set, &asking);
+        let reached = reached(&set, roots.iter().map(|(number, _)| *number));
+        for number in &reached {
+            let Some(loaded) = templates.files().get(*number) else { continue };
+            used.insert(format!("{}/{}", loaded.place(), loaded.name()));
+            let is_computed = |target: &Target| target.name.is_none() && quotes::unquoted(loaded, target).is_none();
+            computed |= loaded.uses().targets.iter().any(is_computed);
+            let Some(source) = set.own(*number) else { continue };
+            found.extend(templates.mistakes(*number).iter().filter_map(|error| mistakes::told(loaded, error, source)));
+            found.extend(quotes::check(loaded, source));
+            found.extend(markers::check(loaded, source));
+        }
+        names::check(&set, &roots, &asking, project.variables, &mut found);
+        for (root, asking) in &roots {
+            let (Some(asking), Some(loaded)) = (asking, templates.files().get(*root)) else { continue };
+            if let Some(source) = set.own(*root) {
+                found.extend(schemas.of_template(loaded, asking, source));
+            }
+            found.extend(fields::check(&set, *root, asking, schemas.reply(loaded, asking)));
+        }
+    }
+    found.extend(unused::check(&layout, &asking, &used, computed));
+    once(found)
+}
+
+/// The templates that kinds ask for, with the kind; without one where the kind comes with a later release.
+fn roots(set: &Set<'_>, asking: &[Asking]) -> Vec<(usize, Option<Asking>)> {
+    let root = |(number, loaded): (usize, &Loaded)| {
+        let (name, _) = unused::name_and_version(loaded.name())?;
+        let looked_up = set.templates.number(loaded.name()) == Some(number);
+        let kind = asking.iter().find(|asking| asking.kind == name).copied();
+        (looked_up && (kind.is_some() || LATER_TEMPLATES.contains(&name))).then_some((number, kind))
+    };
+    set.templates.files().iter().enumerate().filter_map(root).collect()
+}
+
+/// The templates that the roots pull in, wherever in them, and the roots.
+fn reached(set: &Set<'_>, roots: impl Iterator<Item = usize>) -> BTreeSet<usize> {
+    let mut reached = BTreeSet::new();
+    let mut next: Vec<usize> = roots.collect();
+    while let Some(number) = next.pop() {
+        if !reached.insert(number) {
+            continue;
+        }
+        let targets = set.templates.files().get(number).map(|loaded| loaded.uses().targets.as_slice());
+        let names = targets.unwrap_or_default().iter().filter_map(|target| target.name.as_deref());
+        next.extend(names.filter_map(|name| set.templates.number(name)));
+    }
+    reached
+}
+
+fn too_large(file: &SystemFile) -> Option<Diagnostic> {
+    (file.path.ends_with(".md") && file.source.text().len() > MAX_FILE_BYTES).then(|| {
+        let message = format!("a template is at most {} KiB long, and this one is longer", MAX_FILE_BYTES / 1024);
+        Diagnostic::error("file-too-large", message, &file.source, Span::default()).with_help(
+            "no model could read so long a prompt: shorten it; what a script works on belongs into its variables",
+        )
+    })
+}
+
+/// The reply schema of a kind as the binary has it.
+pub(crate) fn own_reply(kind: &str) -> Option<Value> {
+    embedded::reply(kind).and_then(|text| serde_json::from_str(text).ok())
+}
+
+/// Sorted, and each finding once: one file may belong to several schemes.
+fn once(mut found: Vec<Diagnostic>) -> Vec<Diagnostic> {
+    sort(&mut found);
+    let mut seen: HashMap<(String, Span, &'static str), HashSet<String>> = HashMap::new();
+    found.retain(|finding| {
+        let place = (finding.file.name().to_owned(), finding.span, finding.rule);
+        seen.entry(place).or_default().insert(finding.message.clone())
+    });
+    found
+}

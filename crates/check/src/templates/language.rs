@@ -1,0 +1,232 @@
+//! `template-language`: texts in Chinese characters under prompts in Latin letters, and the reverse.
+
+use std::collections::HashSet;
+
+use bcc_lang::script::script::Script;
+use bcc_lang::source::diagnostic::{Diagnostic, Edit};
+use bcc_lang::template::layers::Layer;
+use bcc_lang::template::mentions::visit;
+use bcc_lang::template::templates::Templates;
+
+/// Fewer words than these say nothing about a language. (A Chinese character counts as a word.)
+const ENOUGH_WORDS: usize = 40;
+
+/// Where all words are of one kind, these are enough: two short sentences, as a first script has them.
+const ENOUGH_OF_ONE_KIND: usize = 8;
+
+/// Of this many words in a hundred, the others of a script may be.
+const MOST_OTHERS: usize = 10;
+
+/// The same for templates, which name the fields of replies in Latin letters.
+const MOST_OTHERS_IN_TEMPLATES: usize = 35;
+
+/// What a text is written in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Writing {
+    /// Chinese characters.
+    Han,
+    /// Latin letters.
+    Latin,
+}
+
+impl Writing {
+    /// For a message.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Han => "Chinese",
+            Self::Latin => "Latin letters",
+        }
+    }
+}
+
+/// What words of texts were counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Words {
+    han: usize,
+    latin: usize,
+    others: usize,
+}
+
+impl Words {
+    /// Counts the words of an author's text or a template. What stands in `{{ }}`, `{% %}` and `{# #}`, words with `_` or
+    /// digits (names of fields) and words of capitals alone are not counted.
+    pub fn add(&mut self, text: &str) {
+        let mut rest = text;
+        while let Some(open) = rest.find(['{']) {
+            let (before, tag) = rest.split_at_checked(open).unwrap_or((rest, ""));
+            self.count(before);
+            let close = match tag.as_bytes().get(1) {
+                Some(b'{') => "}}",
+                Some(b'%') => "%}",
+                Some(b'#') => "#}",
+                _ => {
+                    rest = tag.get(1..).unwrap_or_default();
+                    continue;
+                }
+            };
+            rest = tag.find(close).and_then(|end| tag.get(end + 2..)).unwrap_or_default();
+        }
+        self.count(rest);
+    }
+
+    fn count(&mut self, text: &str) {
+        let (mut word, mut is_name) = (0_usize, false);
+        let mut lower = false;
+        for c in text.chars().chain([' ']) {
+            match c {
+                '_' | '0'..='9' => is_name = true,
+                'a'..='z' | 'A'..='Z' | '\u{c0}'..='\u{24f}' | '\'' | '’' => {
+                    word += 1;
+                    lower |= c.is_lowercase();
+                    continue;
+                }
+                _ => {
+                    if word > 0 && !is_name && lower {
+                        self.latin += 1;
+                    }
+                    (word, is_name, lower) = (0, false, false);
+                    match c {
+                        '\u{3400}'..='\u{9fff}' | '\u{f900}'..='\u{faff}' | '\u{20000}'..='\u{3ffff}' => self.han += 1,
+                        c if c.is_alphabetic() => self.others += 1,
+                        _ => {}
+                    }
+                }
+            }
+        }
+    }
+
+    /// What a script's texts are overwhelmingly written in; `None` where they are few or mixed.
+    pub fn of_script(self) -> Option<Writing> {
+        self.overwhelmingly(MOST_OTHERS)
+    }
+
+    /// The same for templates.
+    pub fn of_templates(self) -> Option<Writing> {
+        self.overwhelmingly(MOST_OTHERS_IN_TEMPLATES)
+    }
+
+    fn overwhelmingly(self, most_others: usize) -> Option<Writing> {
+        let all = self.han + self.latin + self.others;
+        let enough = |one: usize| if one == all { ENOUGH_OF_ONE_KIND } else { ENOUGH_WORDS };
+        let is_most = |one: usize| all >= enough(one) && (all - one) * 100 <= all * most_others;
+        if is_most(self.han) {
+            Some(Writing::Han)
+        } else if is_most(self.latin) {
+            Some(Writing::Latin)
+        } else {
+            None
+        }
+    }
+}
+
+/// The finding that a script and the prompts which serve it are written in different languages. `texts` are what its author
+/// wrote for people and models to read (content, tone, exit, goals), `prompts` the names and versions of the templates that
+/// its actions take. Silent where either is short or mixed.
+pub fn check<'t>(
+    script: &Script,
+    texts: impl IntoIterator<Item = &'t str>,
+    prompts: impl IntoIterator<Item = (&'t str, u32)>,
+    templates: &Templates,
+) -> Option<Diagnostic> {
+    let mut words = Words::default();
+    texts.into_iter().for_each(|text| words.add(text));
+    let written = words.of_script()?;
+    let mut parts = HashSet::new();
+    for (name, version) in prompts {
+        let Some(root) = templates.number(&format!("{name}_v{version}.md")) else { continue };
+        visit(templates, root, &mut HashSet::new(), &mut |member| {
+            parts.insert(member.template);
+        });
+    }
+    let mut words = Words::default();
+    for loaded in parts.iter().filter_map(|number| templates.files().get(*number)) {
+        words.add(loaded.source().text().get(loaded.cut().body..).unwrap_or_default());
+    }
+    let prompted = words.of_templates().filter(|prompted| *prompted != written)?;
+    let (scheme, id) = (script.scheme.as_ref(), &script.id);
+    let span = scheme.map_or(id.span, |scheme| scheme.span);
+    let (own, other) = (written.name(), prompted.name());
+    let message = format!("this script is written in {own}, but the prompts that serve it are written in {other}");
+    let diagnostic = Diagnostic::warning("template-language", message, &script.file, span);
+    let from_elsewhere = templates.files().iter().any(|file| Layer::of(file.place()).is_some_and(Layer::is_of_scheme));
+    let folder = "`_system/config/custom/<scheme>/`";
+    Some(match (written, scheme) {
+        (Writing::Latin, None) => {
+            let help = format!(
+                "write `template_scheme: english` under `session:`; for another language put templates of your own into \
+                 {folder} and write the name of that scheme"
+            );
+            let file = &script.file;
+            let line = file.line_span(file.line(id.span.start)).unwrap_or(id.span);
+            let before: &str = file.text().get(line.start..id.span.start).unwrap_or_default();
+            let diagnostic = diagnostic.with_help(help);
+            match before.strip_suffix("session_id: ").filter(|indent| indent.chars().all(|c| c == ' ')) {
+                Some(indent) if !from_elsewhere => {
+                    let edit = Edit::insert(line.start, format!("{indent}template_scheme: english\n"));
+                    diagnostic.with_fix("take the English prompts", vec![edit])
+                }
+                _ => diagnostic,
+            }
+        }
+        (Writing::Latin, Some(scheme)) => diagnostic.with_help(format!(
+            "what the scheme `{0}` does not have comes from the default one: put its own templates into \
+             `_system/config/custom/{0}/`, or write `template_scheme: english` for the English prompts of bcc-script",
+            scheme.value
+        )),
+        (Writing::Han, Some(scheme)) => diagnostic
+            .with_help(format!(
+                "remove `template_scheme: {}` to take the default prompts, which are Chinese, or name a scheme whose \
+                 templates in {folder} are",
+                scheme.value
+            )),
+        (Writing::Han, None) => diagnostic.with_help(format!(
+            "put Chinese templates into {folder} and write `template_scheme: <scheme>` under `session:`; the prompts of \
+             now come from the project's own default templates, from its bcc-script.toml or from `--scheme`"
+        )),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bcc_lang::template::builtin::BUILTINS;
+
+    fn words(text: &str) -> Words {
+        let mut words = Words::default();
+        words.add(text);
+        words
+    }
+
+    #[test]
+    fn the_templates_of_the_binary_are_written_in_their_language() {
+        for file in BUILTINS {
+            let expected =
+                if matches!(file.place, "default" | "custom/chinese") { Writing::Han } else { Writing::Latin };
+            assert_eq!(
+                words(file.text).of_templates(),
+                Some(expected),
+                "{}/{}: {:?}",
+                file.place,
+                file.name,
+                words(file.text)
+            );
+        }
+    }
+
+    #[test]
+    fn few_words_mixed_words_and_other_scripts_say_nothing() {
+        assert_eq!(words("Hello, what is your name?").of_script(), None);
+        assert_eq!(words(&"你好，今天怎么样？".repeat(8)).of_script(), Some(Writing::Han));
+        assert_eq!(words(&"How are you today, Marta? ".repeat(10)).of_script(), Some(Writing::Latin));
+        assert_eq!(words(&"How are you 你好 today? ".repeat(10)).of_script(), None);
+        assert_eq!(words(&"お元気ですか。今日はいい天気です。".repeat(10)).of_script(), None);
+        assert_eq!(words(&"Как у вас дела сегодня? ".repeat(20)).of_script(), None);
+        assert_eq!(words(&"{{ the_name_of_it }} {% if nothing %} CBT ABC ai_ask_v1 ".repeat(50)), Words::default());
+    }
+
+    #[test]
+    fn a_few_foreign_words_do_not_make_a_text_mixed() {
+        let text = format!("{} CBT 和 mindfulness 练习", "请您说说最近睡得怎么样，有没有担心的事。".repeat(5));
+        assert_eq!(words(&text).of_script(), Some(Writing::Han));
+    }
+}

@@ -1,0 +1,97 @@
+//! Which file below `_system/` belongs to which layer of templates, and which to none.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use crate::templates::examine::SystemFile;
+use bcc_lang::source::text::SourceFile;
+use bcc_lang::template::builtin::BUILTINS;
+use bcc_lang::template::layers::{MAX_FILE_BYTES, TemplateFile, is_own_scheme, is_template_name, order};
+
+/// Where the layers are.
+const CONFIG: &str = "_system/config/";
+
+/// A template's file in the project.
+#[derive(Clone, Copy, Debug)]
+pub struct Standing<'a> {
+    /// Its text, under the name that people are shown.
+    pub source: &'a Arc<SourceFile>,
+    /// Whether it could be read.
+    pub readable: bool,
+}
+
+/// The files of a project, sorted into layers.
+pub struct Layout<'a> {
+    /// The files of layers, with the layer and their name.
+    layered: Vec<(&'a SystemFile, &'a str, &'a str)>,
+    /// The others.
+    strays: Vec<&'a SystemFile>,
+}
+
+impl<'a> Layout<'a> {
+    /// Sorts the files.
+    pub fn of(files: &'a [SystemFile]) -> Self {
+        let mut layout = Self { layered: Vec::new(), strays: Vec::new() };
+        for file in files {
+            match layer(&file.path) {
+                Some((place, name)) => layout.layered.push((file, place, name)),
+                None => layout.strays.push(file),
+            }
+        }
+        layout
+    }
+
+    /// The schemes of the project, `None` for a session without one first.
+    pub fn schemes(&self) -> Vec<Option<&'a str>> {
+        let named: BTreeSet<&str> =
+            self.layered.iter().filter_map(|(_, place, _)| place.strip_prefix("custom/")).collect();
+        std::iter::once(None).chain(named.into_iter().map(Some)).collect()
+    }
+
+    /// The templates of a session of this scheme in look-up order, each with the project's file behind it.
+    pub fn set(&self, scheme: Option<&str>) -> (Vec<TemplateFile>, Vec<Option<Standing<'a>>>) {
+        let (mut files, mut sources) = (Vec::new(), Vec::new());
+        for place in order(scheme) {
+            if let Some(inside) = place.strip_prefix("builtin/") {
+                for file in BUILTINS.iter().filter(|file| file.place == inside) {
+                    let (place, name) = (place.clone(), file.name.to_owned());
+                    files.push(TemplateFile { place, name, text: file.text.to_owned() });
+                    sources.push(None);
+                }
+                continue;
+            }
+            for (file, _, name) in self.layered.iter().filter(|(_, layer, _)| *layer == place) {
+                let readable = file.readable && file.source.text().len() <= MAX_FILE_BYTES;
+                let text = if readable { file.source.text().to_owned() } else { String::new() };
+                files.push(TemplateFile { place: place.clone(), name: (*name).to_owned(), text });
+                sources.push(Some(Standing { source: &file.source, readable }));
+            }
+        }
+        (files, sources)
+    }
+
+    /// The files of layers, with the layer and their name.
+    pub fn layered(&self) -> &[(&'a SystemFile, &'a str, &'a str)] {
+        &self.layered
+    }
+
+    /// The files that no look-up finds, wherever they lie.
+    pub fn strays(&self) -> &[&'a SystemFile] {
+        &self.strays
+    }
+}
+
+/// Whether a file lies in a folder of templates, whatever its name is.
+pub fn is_in_layer(path: &str) -> bool {
+    path.strip_prefix(CONFIG).and_then(|path| path.rsplit_once('/')).is_some_and(|(place, _)| is_layer(place))
+}
+
+fn is_layer(place: &str) -> bool {
+    place == "default" || place.strip_prefix("custom/").is_some_and(is_own_scheme)
+}
+
+/// `default` or `custom/<scheme>`, and the file's name.
+fn layer(path: &str) -> Option<(&str, &str)> {
+    let (place, name) = path.strip_prefix(CONFIG)?.rsplit_once('/')?;
+    (is_layer(place) && is_template_name(name)).then_some((place, name))
+}

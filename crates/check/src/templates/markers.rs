@@ -1,0 +1,110 @@
+//! `role-marker`: a line that was probably meant to start a message of a role, and is not exactly a marker.
+
+use std::sync::Arc;
+
+use bcc_lang::source::diagnostic::{Diagnostic, Edit};
+use bcc_lang::source::near::near_miss;
+use bcc_lang::source::span::Span;
+use bcc_lang::source::text::SourceFile;
+use bcc_lang::template::loaded::Loaded;
+use bcc_lang::template::roles::PromptRole;
+
+/// Other words for the roles.
+const OTHER_WORDS: [(&str, &str); 8] = [
+    ("系统", "system"),
+    ("用户", "user"),
+    ("来访者", "user"),
+    ("助手", "assistant"),
+    ("human", "user"),
+    ("ai", "assistant"),
+    ("bot", "assistant"),
+    ("developer", "system"),
+];
+
+/// Looks at the lines of a template.
+pub fn check(loaded: &Loaded, source: &Arc<SourceFile>) -> Vec<Diagnostic> {
+    let mut at = loaded.cut().body;
+    let mut found = Vec::new();
+    for line in source.text().get(at..).unwrap_or_default().split_inclusive('\n') {
+        let start = at + (line.len() - line.trim_start().len());
+        at += line.len();
+        let line = line.trim();
+        let Some(role) = meant(line) else { continue };
+        let marker = format!("<!-- {role} -->");
+        if line == marker {
+            continue;
+        }
+        let span = Span::new(start, start + line.len());
+        let message = "this line starts no message: it is not exactly a role marker, so the model reads it as text";
+        let help = format!("write `{marker}`, with nothing else on the line");
+        let fix = vec![Edit::replace(span, marker.clone())];
+        found.push(
+            Diagnostic::warning("role-marker", message, source, span)
+                .with_help(help)
+                .with_fix(format!("write `{marker}`"), fix),
+        );
+    }
+    found
+}
+
+/// The role that a line like `<!--System-->` means.
+fn meant(line: &str) -> Option<&'static str> {
+    if line.len() > 60 {
+        return None;
+    }
+    let line: String = line.chars().map(plain).collect();
+    let inside = line.strip_prefix("<!")?.strip_suffix('>')?.trim_end_matches('!');
+    let dash = |c: char| c == '-' || c.is_whitespace();
+    if !inside.starts_with(dash) && !inside.ends_with(dash) {
+        return None;
+    }
+    let word = inside.trim_matches(|c: char| dash(c) || matches!(c, ':' | '"' | '\'')).to_lowercase();
+    let word = word.strip_prefix("role").map_or(word.as_str(), |rest| rest.trim_start_matches([':', '=', ' ', '"']));
+    let roles = PromptRole::ALL.map(PromptRole::name);
+    let exact = roles.into_iter().find(|role| *role == word);
+    let other = || OTHER_WORDS.iter().find(|(other, _)| *other == word).map(|(_, role)| *role);
+    let near = || near_miss(word, roles).filter(|_| word.chars().all(|c| c.is_ascii_alphabetic()));
+    exact.or_else(other).or_else(near)
+}
+
+/// What input methods and word processors put in the place of ASCII.
+fn plain(c: char) -> char {
+    match c {
+        '＜' | '〈' | '《' => '<',
+        '＞' | '〉' | '》' => '>',
+        '！' => '!',
+        '—' | '–' | '－' | '−' => '-',
+        '：' => ':',
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_looks_like_a_marker_is_known_for_the_role_that_is_meant() {
+        let table = [
+            ("<!-- system -->", Some("system")),
+            ("<!--system-->", Some("system")),
+            ("<!-- System -->", Some("system")),
+            ("<!-- assistent -->", Some("assistant")),
+            ("<!-- 用户 -->", Some("user")),
+            ("<!— user —>", Some("user")),
+            ("＜！-- user --＞", Some("user")),
+            ("<!- system ->", Some("system")),
+            ("<!-- role: user -->", Some("user")),
+            ("<!-- user: -->", Some("user")),
+            ("<!-- tool -->", None),
+            ("<!-- what the user said -->", None),
+            ("<!-- 用户的回答 -->", None),
+            ("<!DOCTYPE html>", None),
+            ("<user>", None),
+            ("text <!-- user -->", None),
+        ];
+        for (line, expected) in table {
+            assert_eq!(meant(line), expected, "{line}");
+        }
+    }
+}

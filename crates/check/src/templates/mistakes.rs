@@ -1,0 +1,125 @@
+//! Mistakes that stand in a template's file, as findings: `front-matter`, `template-syntax`, `missing-include`,
+//! `include-outside`, `include-loop`.
+
+use std::sync::Arc;
+
+use crate::templates::openers::{STATEMENTS, innermost};
+use bcc_lang::source::diagnostic::{Diagnostic, Edit};
+use bcc_lang::source::near::near_miss;
+use bcc_lang::source::span::Span;
+use bcc_lang::source::text::SourceFile;
+use bcc_lang::template::fault::{Mistake, MistakeKind, TemplateError};
+use bcc_lang::template::loaded::Loaded;
+
+/// What to do where nothing more exact is known.
+const HELP: &str = "every `{{` needs its `}}`, every `{%` its `%}`, every `{% if … %}` its `{% endif %}`; \
+                    braces that the model should read are written `{{ '{{' }}`";
+
+/// The finding for a mistake of `loaded`, whose file is `source`.
+pub fn told(loaded: &Loaded, error: &TemplateError, source: &Arc<SourceFile>) -> Option<Diagnostic> {
+    let mistake = error.mistake.as_deref()?;
+    let span = source.clamp(Span::new(mistake.range.start, mistake.range.end));
+    let slug = match mistake.kind {
+        MistakeKind::Front => "front-matter",
+        MistakeKind::Syntax => return Some(syntax(loaded, error, mistake, source, span)),
+        MistakeKind::Missing => "missing-include",
+        MistakeKind::Outside => "include-outside",
+        MistakeKind::Itself => "include-loop",
+    };
+    let help = error.help.as_deref().unwrap_or("docs/templates.md says what a front matter may hold");
+    Some(with_fix(Diagnostic::error(slug, &error.message, source, span).with_help(help), mistake, source))
+}
+
+/// The fix that puts what was probably meant in the place of what is there, inside its quotes.
+fn with_fix(diagnostic: Diagnostic, mistake: &Mistake, source: &SourceFile) -> Diagnostic {
+    let Some(instead) = &mistake.instead else { return diagnostic };
+    let span = diagnostic.span;
+    let quoted = span.len() > 2 && source.slice(span).starts_with(['"', '\'']);
+    let span = if quoted { Span::new(span.start + 1, span.end - 1) } else { span };
+    diagnostic.with_fix(format!("write `{instead}`"), vec![Edit::replace(span, instead.clone())])
+}
+
+fn syntax(
+    loaded: &Loaded,
+    error: &TemplateError,
+    mistake: &Mistake,
+    source: &Arc<SourceFile>,
+    span: Span,
+) -> Diagnostic {
+    let slug = "template-syntax";
+    if let Some(help) = &error.help {
+        return with_fix(Diagnostic::error(slug, &error.message, source, span).with_help(help), mistake, source);
+    }
+    if error.message.starts_with("there is no ") {
+        let help = "docs/templates.md lists the filters and tests that there are";
+        return Diagnostic::error(slug, &error.message, source, span).with_help(help);
+    }
+    let body = loaded.cut().body;
+    let ended = error.message.starts_with("unexpected end of input");
+    let seen = if ended { source.text().len() } else { span.start.max(body) };
+    let seen = source.text().get(body..seen).unwrap_or_default();
+    let open = innermost(seen).map(|(name, range)| (name, Span::new(range.start + body, range.end + body)));
+    if ended
+        && let Some((name, at)) = open
+        && [("{%", "%}"), ("{{", "}}")].iter().all(|(open, close)| seen.rfind(close) >= seen.rfind(open))
+    {
+        let message = format!("the `{name}` that opens here is never closed");
+        return Diagnostic::error(slug, message, source, at).with_help(format!("close it with `{{% end{name} %}}`"));
+    }
+    if let Some(word) = error.message.strip_prefix("unknown statement ") {
+        return unknown(word, open, source, span);
+    }
+    let message = format!("this template cannot be read: {}", error.message);
+    Diagnostic::error(slug, message, source, span).with_help(advice(&error.message))
+}
+
+/// A word behind `{%` that begins nothing there.
+fn unknown(word: &str, open: Option<(&str, Span)>, source: &Arc<SourceFile>, span: Span) -> Diagnostic {
+    let slug = "template-syntax";
+    let belongs =
+        STATEMENTS.iter().any(|name| word.strip_prefix("end") == Some(name)) || ["else", "elif"].contains(&word);
+    if belongs {
+        let message = format!("`{{% {word} %}}` does not belong here");
+        let diagnostic = Diagnostic::error(slug, message, source, span);
+        return match open {
+            Some((name, at)) => diagnostic
+                .with_help(format!("the innermost open tag is `{name}`; close it first with `{{% end{name} %}}`"))
+                .with_related(format!("this `{name}` is still open"), source, at),
+            None => {
+                diagnostic.with_help("no tag is open here: remove this one, or write the one that it closes before it")
+            }
+        };
+    }
+    let ends: Vec<String> = STATEMENTS.iter().map(|name| format!("end{name}")).collect();
+    let words = STATEMENTS.iter().copied().chain(["else", "elif", "include", "extends", "import", "from", "do"]);
+    let near = near_miss(word, words.chain(ends.iter().map(String::as_str)));
+    let diagnostic = Diagnostic::error(slug, format!("there is no tag `{{% {word} %}}`"), source, span);
+    match near {
+        Some(near) => {
+            let diagnostic = diagnostic.with_help(format!("did you mean `{near}`?"));
+            if source.slice(span) == word {
+                diagnostic.with_fix(format!("write `{near}`"), vec![Edit::replace(span, near)])
+            } else {
+                diagnostic
+            }
+        }
+        None => diagnostic.with_help(
+            "a value is written with two braces, `{{ name }}`; tags are `if`, `for`, `set`, `include` and a few more",
+        ),
+    }
+}
+
+/// What to do about a template that minijinja cannot read, by what it says.
+fn advice(message: &str) -> &'static str {
+    let table = [
+        ("unexpected `:`", "in JSON that the model should read, put a space between two opening braces: `{ {`"),
+        ("unexpected end of variable block", "put a name between the braces, as in `{{ user }}`"),
+        ("expected end of variable block", "a placeholder is one name or expression between `{{` and `}}`"),
+        ("end of comment", "a comment goes from `{#` to `#}`; to have the model read `{#`, write `{{ '{#' }}`"),
+        ("end of raw block", "close `{% raw %}` with `{% endraw %}`"),
+        ("end of string", "close the text with the quote that opens it"),
+        ("defined twice", "give each `block` of a template its own name"),
+        ("must be placed inside a loop", "`break` and `continue` stand between `{% for … %}` and `{% endfor %}`"),
+    ];
+    table.iter().find(|(part, _)| message.contains(part)).map_or(HELP, |(_, help)| help)
+}

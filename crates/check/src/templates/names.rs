@@ -1,0 +1,102 @@
+//! `unknown-template-name` in a template's own file: names that neither the engine, nor the kind, nor any script gives.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+
+use crate::templates::examine::{Asking, Set};
+use crate::templates::quotes;
+use bcc_lang::script::fields::shortened;
+use bcc_lang::source::diagnostic::{Diagnostic, Edit};
+use bcc_lang::template::environment::FUNCTIONS;
+use bcc_lang::template::mentions::visit;
+use bcc_lang::template::near::{asked, near, only};
+use bcc_lang::template::uses::NameUse;
+use bcc_runtime::program::turn::ENGINE_NAMES;
+
+/// Looks at the names in every template that becomes part of a prompt of a kind of this release.
+pub fn check(
+    set: &Set<'_>,
+    roots: &[(usize, Option<Asking>)],
+    asking: &[Asking],
+    variables: Option<&BTreeSet<String>>,
+    found: &mut Vec<Diagnostic>,
+) {
+    // A part may belong to prompts of several kinds: what is wrong with a use of a name is said once.
+    let mut unknown: BTreeMap<(usize, usize), BTreeSet<&'static str>> = BTreeMap::new();
+    for (root, asking) in roots.iter().filter_map(|(root, asking)| Some((*root, (*asking)?))) {
+        visit(set.templates, root, &mut HashSet::new(), &mut |member| {
+            for (number, used) in member.names().filter(|(_, used)| !used.optional) {
+                let name = used.name.as_str();
+                let of_scripts = variables.is_some_and(|variables| variables.contains(name));
+                if !(of_scripts || FUNCTIONS.contains(&name) || given(&asking).any(|given| given == name)) {
+                    unknown.entry((member.template, number)).or_default().insert(asking.kind);
+                }
+            }
+        });
+    }
+    for ((template, number), kinds) in unknown {
+        let loaded = set.templates.files().get(template);
+        let used = loaded.and_then(|loaded| loaded.names().get(number));
+        let (Some(source), Some(loaded), Some(used)) = (set.own(template), loaded, used) else { continue };
+        if quotes::is_part(loaded, loaded.span(&used.range)) {
+            continue;
+        }
+        let of_kinds: Vec<&Asking> = asking.iter().filter(|asking| kinds.contains(asking.kind)).collect();
+        let Some(diagnostic) = tell(used, &of_kinds, asking, variables) else { continue };
+        let span = loaded.span(&used.range);
+        let mut finding = if variables.is_some() {
+            Diagnostic::error("unknown-template-name", diagnostic.message, source, span)
+        } else {
+            Diagnostic::warning("unknown-template-name", diagnostic.message, source, span)
+        };
+        finding = finding.with_help(diagnostic.help);
+        if let Some(instead) = diagnostic.instead {
+            finding = finding.with_fix(format!("use `{instead}`"), vec![Edit::replace(span, instead)]);
+        }
+        found.push(finding);
+    }
+}
+
+struct Told {
+    message: String,
+    help: String,
+    instead: Option<String>,
+}
+
+/// Without scripts, only what is near to a name that is given: another may be a variable.
+fn tell(used: &NameUse, kinds: &[&Asking], all: &[Asking], variables: Option<&BTreeSet<String>>) -> Option<Told> {
+    let name = used.name.as_str();
+    let prompts = kinds.iter().map(|asking| format!("`{}`", asking.kind)).collect::<Vec<_>>().join(" and ");
+    let shown = shortened(name);
+    let elsewhere: Vec<&str> = all
+        .iter()
+        .filter(|asking| asking.prompt.given().any(|given| given == name))
+        .map(|asking| asking.kind)
+        .collect();
+    if !elsewhere.is_empty() {
+        let message = format!("`{shown}` is given to prompts of {}, not to those of {prompts}", elsewhere.join(", "));
+        let help =
+            format!("let the template do without: `{{{{ {shown} | default('') }}}}`, `{{% if {shown} is defined %}}`");
+        return Some(Told { message, help, instead: None });
+    }
+    let candidates: BTreeSet<&str> = kinds.iter().flat_map(|asking| given(asking)).collect();
+    let mut nearest = near(name, candidates.iter().copied());
+    if variables.is_none() && nearest.is_empty() {
+        return None;
+    }
+    if nearest.is_empty() {
+        nearest = near(name, variables.into_iter().flatten().map(String::as_str));
+    }
+    let message = match variables {
+        Some(_) => format!("`{shown}` is not known in prompts of {prompts}, and no script of this project sets it"),
+        None => format!("`{shown}` is not known in prompts of {prompts}, unless a script has a variable of that name"),
+    };
+    let help = asked(&nearest).unwrap_or_else(|| {
+        format!("declare it in the scripts, or let the template do without: `{{{{ {shown} | default('') }}}}`")
+    });
+    Some(Told { message, help, instead: only(&nearest).map(str::to_owned) })
+}
+
+/// The names that prompts of a kind get, without the variables.
+fn given(asking: &Asking) -> impl Iterator<Item = &'static str> {
+    ENGINE_NAMES.into_iter().chain(asking.prompt.given())
+}

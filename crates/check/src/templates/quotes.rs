@@ -1,0 +1,44 @@
+//! `missing-include` for a file that is named without quotes: `{% include part.md %}` reads a variable `part`.
+
+use std::sync::Arc;
+
+use bcc_lang::source::diagnostic::{Diagnostic, Edit};
+use bcc_lang::source::span::Span;
+use bcc_lang::source::text::SourceFile;
+use bcc_lang::template::loaded::Loaded;
+use bcc_lang::template::uses::Target;
+
+/// What pulls in another template.
+const WORDS: [&str; 4] = ["include", "extends", "import", "from"];
+
+/// Where a file's name stands without quotes in what pulls it in.
+pub fn unquoted(loaded: &Loaded, target: &Target) -> Option<Span> {
+    if target.name.is_some() {
+        return None;
+    }
+    let statement = loaded.span(&target.named);
+    let text = loaded.source().slice(statement);
+    let mut words = text.split_whitespace().skip_while(|word| !WORDS.contains(word)).skip(1);
+    let word = words.next()?.trim_end_matches("%}").trim_end_matches('-');
+    let plain = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.');
+    let stem = word.strip_suffix(".md").filter(|stem| !stem.is_empty() && stem.chars().all(plain))?;
+    let start = statement.start + text.find(word)?;
+    Some(Span::new(start, start + stem.len() + ".md".len()))
+}
+
+/// The findings about such names in a template, whose file is `source`.
+pub fn check(loaded: &Loaded, source: &Arc<SourceFile>) -> Vec<Diagnostic> {
+    let tell = |span: Span| {
+        let quoted = format!("\"{}\"", source.slice(span));
+        Diagnostic::error("missing-include", "the name of this file stands without quotes", source, span)
+            .with_help("without them it is read as the name of a variable")
+            .with_sure_fix(format!("write `{quoted}`"), vec![Edit::replace(span, quoted.clone())])
+    };
+    loaded.uses().targets.iter().filter_map(|target| unquoted(loaded, target)).map(tell).collect()
+}
+
+/// Whether a name at `span` is a part of such a file's name.
+pub fn is_part(loaded: &Loaded, span: Span) -> bool {
+    let mut names = loaded.uses().targets.iter().filter_map(|target| unquoted(loaded, target));
+    names.any(|name| name.start <= span.start && span.end <= name.end)
+}

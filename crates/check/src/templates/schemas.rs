@@ -1,0 +1,175 @@
+//! `reply-schema`: the project's descriptions of replies, and the templates that ask for one.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::templates::examine::{Asking, own_reply};
+use bcc_lang::schema::compiled::Compiled;
+use bcc_lang::source::diagnostic::{Diagnostic, Edit};
+use bcc_lang::source::near::near_miss;
+use bcc_lang::source::span::Span;
+use bcc_lang::source::text::SourceFile;
+use bcc_lang::source::yaml::{Node, parse};
+use bcc_lang::template::loaded::Loaded;
+use bcc_llm::reply::shape::{ReplyShape, ShapeError};
+
+/// The slug of every finding here.
+const SLUG: &str = "reply-schema";
+
+/// The reply schemas of a project, read.
+pub struct Schemas {
+    own: BTreeMap<String, (Arc<SourceFile>, Option<Value>)>,
+    replies: BTreeMap<&'static str, Value>,
+    faults: Vec<Diagnostic>,
+}
+
+impl Schemas {
+    /// Reads the project's schemas; one that bears the name of a kind stands in for the kind's own.
+    pub fn read(files: &BTreeMap<String, Arc<SourceFile>>, asking: &[Asking]) -> Self {
+        let replies: BTreeMap<&'static str, Value> =
+            asking.iter().filter_map(|asking| Some((asking.kind, own_reply(asking.kind)?))).collect();
+        let mut schemas = Self { own: BTreeMap::new(), replies, faults: Vec::new() };
+        for (name, file) in files {
+            let value = match usable(file) {
+                Ok(value) => Some(value),
+                Err(fault) => {
+                    schemas.faults.push(*fault);
+                    None
+                }
+            };
+            if let (Some(value), Some(own)) = (&value, schemas.replies.get(name.as_str())) {
+                let missing = lacking(value, own);
+                if !missing.is_empty() {
+                    let message = format!("this reply schema lacks {}", missing.join(", "));
+                    let help = format!("`{name}` reads these fields; add them to the `properties`");
+                    schemas.faults.push(Diagnostic::error(SLUG, message, file, Span::default()).with_help(help));
+                }
+            }
+            schemas.own.insert(name.clone(), (Arc::clone(file), value));
+        }
+        schemas
+    }
+
+    /// What is wrong with the project's schemas themselves.
+    pub fn faults(&self) -> &[Diagnostic] {
+        &self.faults
+    }
+
+    /// The schema of the replies to a template; `None` when it is not usable.
+    pub fn reply(&self, loaded: &Loaded, asking: &Asking) -> Option<&Value> {
+        let name = loaded.cut().front.output_schema.as_deref().map_or(asking.kind, base);
+        match self.own.get(name) {
+            Some((_, value)) => value.as_ref(),
+            None => self.replies.get(name),
+        }
+    }
+
+    /// What is wrong with the `output_schema` of a template.
+    pub fn of_template(&self, loaded: &Loaded, asking: &Asking, source: &Arc<SourceFile>) -> Option<Diagnostic> {
+        let cut = loaded.cut();
+        let name = base(cut.front.output_schema.as_deref()?);
+        let written = cut.written.iter().find(|written| written.key == "output_schema")?;
+        let span = loaded.span(&written.value);
+        let told = |message: String, help: String| Diagnostic::error(SLUG, message, source, span).with_help(help);
+        let Some(schema) = self.reply(loaded, asking) else {
+            if self.own.contains_key(name) {
+                // What is wrong with it is told in its own file.
+                return None;
+            }
+            let known = self.own.keys().map(String::as_str).chain(self.replies.keys().copied());
+            let near = near_miss(name, known);
+            let help = near.map_or_else(
+                || format!("put it into the project as `schemas/replies/{name}.json`, or leave `output_schema` out"),
+                |near| format!("did you mean `{near}.json`?"),
+            );
+            let finding = told(format!("there is no reply schema `{name}`"), help);
+            return Some(match near {
+                Some(near) => {
+                    let near = format!("{near}.json");
+                    finding.with_fix(format!("write `{near}`"), vec![Edit::replace(span, near)])
+                }
+                None => finding,
+            });
+        };
+        let missing = lacking(schema, self.replies.get(asking.kind)?);
+        if missing.is_empty() {
+            return None;
+        }
+        let help = format!("`{}` reads these fields; add them to the schema's `properties`", asking.kind);
+        let finding = told(format!("the reply schema `{name}` lacks {}", missing.join(", ")), help);
+        Some(match self.own.get(name) {
+            Some((file, _)) => finding.with_related("the schema", file, Span::default()),
+            None => finding,
+        })
+    }
+}
+
+fn base(asked: &str) -> &str {
+    asked.strip_suffix(".json").unwrap_or(asked)
+}
+
+/// The fields of `own` that `schema` has not.
+fn lacking(schema: &Value, own: &Value) -> Vec<String> {
+    let names = |schema: &Value| -> Vec<String> {
+        let properties = schema.get("properties").and_then(Value::as_object);
+        properties.into_iter().flatten().map(|(name, _)| name.clone()).collect()
+    };
+    let offered = names(schema);
+    names(own).into_iter().filter(|name| !offered.contains(name)).collect()
+}
+
+/// The schema in a file, or what keeps it from describing a reply.
+fn usable(file: &Arc<SourceFile>) -> Result<Value, Box<Diagnostic>> {
+    let text = file.text().strip_prefix('\u{feff}').unwrap_or(file.text());
+    let schema: Value = serde_json::from_str(text).map_err(|error| {
+        let line = file.line_span(error.line()).unwrap_or_default();
+        let at = line.start + error.column().saturating_sub(1).min(line.len());
+        let reason = error.to_string();
+        let reason = reason.split(" at line ").next().unwrap_or_default();
+        let help = "quotes around every key and text, a comma between two entries and none behind the last one";
+        let message = format!("this reply schema is no JSON: {reason}");
+        Box::new(Diagnostic::error(SLUG, message, file, Span::new(at, at + 1)).with_help(help))
+    })?;
+    let told = |message: String, path: &str, help: &str| {
+        Box::new(Diagnostic::error(SLUG, message, file, place(file, path)).with_help(help))
+    };
+    Compiled::new(&schema).map_err(|error| {
+        let message = format!("this is not a usable JSON Schema: {}", error.message);
+        told(message, &error.path, "`schemas/replies/` of bcc-script shows how the fields of a reply are described")
+    })?;
+    match ReplyShape::new(&schema, &[]) {
+        Ok(_) => Ok(schema),
+        Err(ShapeError::Default { path }) => {
+            let inside = path.split('/').skip(1).map(|name| format!("/properties/{name}")).collect::<String>();
+            let message =
+                format!("the required field `{}` has no `default` that fits it", path.trim_start_matches('/'));
+            Err(told(message, &inside, "say with `default` what counts when the model leaves the field out"))
+        }
+        Err(error) => {
+            let help = "`\"type\": \"object\"` and `\"properties\": { … }` with a description of each field";
+            Err(told(error.to_string(), "", help))
+        }
+    }
+}
+
+/// Where a JSON pointer leads in a file of JSON, which is YAML.
+fn place(file: &Arc<SourceFile>, pointer: &str) -> Span {
+    let Some(mut node) = parse(file).root else { return Span::default() };
+    for step in pointer.split('/').skip(1) {
+        let step = step.replace("~1", "/").replace("~0", "~");
+        let next = match node.as_sequence() {
+            Some(items) => step.parse::<usize>().ok().and_then(|index| items.get(index)).cloned(),
+            None => node.get(&step).cloned(),
+        };
+        let Some(next) = next else { break };
+        node = next;
+    }
+    first_line(file, &node)
+}
+
+fn first_line(file: &SourceFile, node: &Node) -> Span {
+    let end = file.line_span(file.line(node.span.start)).map_or(node.span.end, |line| line.end);
+    Span::new(node.span.start, node.span.end.min(end))
+}

@@ -1,0 +1,120 @@
+//! `unused-template`: a file whose name no look-up can ever find, though it looks like a template.
+
+use std::collections::HashSet;
+
+use crate::templates::examine::{Asking, LATER_TEMPLATES, SystemFile};
+use crate::templates::layout::{Layout, is_in_layer};
+use bcc_lang::source::diagnostic::Diagnostic;
+use bcc_lang::source::near::near_miss;
+use bcc_lang::source::span::Span;
+
+/// `ai_ask` and 1 of `ai_ask_v1.md`, exactly as look-ups write it.
+pub fn name_and_version(file: &str) -> Option<(&str, u32)> {
+    let (name, version) = file.strip_suffix(".md")?.rsplit_once("_v")?;
+    let number: u32 = version.parse().ok()?;
+    ((1..=999).contains(&number) && number.to_string() == version).then_some((name, number))
+}
+
+/// Looks at the names of all files. `used` are those that a template of some scheme is or pulls in (`default/part.md`);
+/// `computed`: some template pulls in others by names that are not written in it.
+pub fn check(layout: &Layout<'_>, asking: &[Asking], used: &HashSet<String>, computed: bool) -> Vec<Diagnostic> {
+    let known: Vec<&str> = asking.iter().map(|asking| asking.kind).chain(LATER_TEMPLATES).collect();
+    let mut found = Vec::new();
+    for (file, place, name) in layout.layered() {
+        if used.contains(&format!("{place}/{name}")) || is_shadow(name, &known) || computed {
+            continue;
+        }
+        let help = match meant(name, &known) {
+            Some(meant) => format!("templates are found as `<kind>_v<number>.md`: did you mean `{meant}`?"),
+            None if name_and_version(name).is_some() => {
+                format!("no kind asks for a template of this name; there are {}", known.join(", "))
+            }
+            None => continue,
+        };
+        found.push(tell(file, "no look-up finds this template: its name is not one that is asked for", help));
+    }
+    for file in layout.strays() {
+        let name = file.path.rsplit('/').next().unwrap_or_default();
+        let Some(meant) = meant(name, &known) else { continue };
+        if is_in_layer(&file.path) && !file.path.ends_with(".md") {
+            let message = "no look-up finds this template: the names of templates end in `.md`";
+            found.push(tell(file, message, format!("rename it to `{meant}`")));
+            continue;
+        }
+        let help = format!(
+            "put it into `_system/config/default/`, or for a scheme into `_system/config/custom/<scheme>/`, as `{meant}`"
+        );
+        found.push(tell(
+            file,
+            "no look-up finds this template: it lies outside of the folders that are looked in",
+            help,
+        ));
+    }
+    found
+}
+
+/// A name that is looked up, in a place where another file stands before this one: the other schemes use it.
+fn is_shadow(name: &str, known: &[&str]) -> bool {
+    name_and_version(name).is_some_and(|(name, _)| known.contains(&name))
+}
+
+fn tell(file: &SystemFile, message: &str, help: String) -> Diagnostic {
+    Diagnostic::warning("unused-template", message, &file.source, Span::default()).with_help(help)
+}
+
+/// The name that a file's name was probably meant to be.
+fn meant(file: &str, known: &[&str]) -> Option<String> {
+    let lower = file.to_lowercase();
+    let (stem, extension) = lower.rsplit_once('.')?;
+    if !["md", "markdown", "txt", "jinja", "j2"].contains(&extension) {
+        return None;
+    }
+    let stem: String = stem.chars().map(|c| if matches!(c, '-' | ' ' | '.') { '_' } else { c }).collect();
+    let digits = stem.len() - stem.trim_end_matches(|c: char| c.is_ascii_digit()).len();
+    let (base, number) = stem.split_at_checked(stem.len() - digits)?;
+    let base = base.trim_end_matches('_');
+    let versioned = digits > 0 || base.ends_with("_v");
+    let base = base.strip_suffix("_v").or_else(|| base.strip_suffix("_version")).unwrap_or(base);
+    let version = number.parse::<u32>().unwrap_or(1).clamp(1, 999);
+    let name = known.iter().copied().find(|name| *name == base);
+    // A name that is only near is taken for one where the file is versioned as templates are.
+    let name = name.or_else(|| near_miss(base, known.iter().copied()).filter(|_| versioned))?;
+    Some(format!("{name}_v{version}.md"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_name_was_meant_to_be_is_found() {
+        let known = ["ai_ask", "ai_say", "ai_think", "reflection"];
+        let table = [
+            ("ai_ask.md", Some("ai_ask_v1.md")),
+            ("ai-ask_v1.md", Some("ai_ask_v1.md")),
+            ("ai_ask_v01.md", Some("ai_ask_v1.md")),
+            ("ai_ask_V2.md", Some("ai_ask_v2.md")),
+            ("AI_Ask_v2.md", Some("ai_ask_v2.md")),
+            ("ai_ask2.md", Some("ai_ask_v2.md")),
+            ("ai_ask_v2.txt", Some("ai_ask_v2.md")),
+            ("ai_asks_v2.md", Some("ai_ask_v2.md")),
+            ("ai_tell_v1.md", None),
+            ("README.md", None),
+            ("part.md", None),
+            ("ai_asks.md", None),
+            ("ai_ask_v1.md~", None),
+        ];
+        for (file, expected) in table {
+            assert_eq!(meant(file, &known).as_deref(), expected, "{file}");
+        }
+    }
+
+    #[test]
+    fn only_names_that_are_looked_up_have_a_version() {
+        assert_eq!(name_and_version("ai_ask_v12.md"), Some(("ai_ask", 12)));
+        for name in ["ai_ask_v01.md", "ai_ask_v0.md", "ai_ask_v1000.md", "ai_ask.md", "ai_ask_v+1.md", "ai_ask_v1.txt"]
+        {
+            assert_eq!(name_and_version(name), None, "{name}");
+        }
+    }
+}

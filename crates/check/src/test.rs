@@ -1,0 +1,211 @@
+//! Conversation tests against the script that they are about (LANGUAGE.md section 13).
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use crate::check::Against;
+use crate::checker::Checker;
+use crate::listing::and;
+use crate::paths_of_documents::Refused;
+use crate::rules::unknown_exit_reason::unknown;
+use crate::walk;
+use bcc_lang::script::fields::shortened;
+use bcc_lang::script::findings::Findings;
+use bcc_lang::script::read::{Document, document};
+use bcc_lang::script::test::cases::cases;
+use bcc_lang::script::test::replies::Asker;
+use bcc_lang::script::test::test::{Expected, MOST_LOOKED_AT, WrittenTest, one};
+use bcc_lang::source::diagnostic::{Diagnostic, Edit};
+use bcc_lang::source::near::near_miss;
+use bcc_lang::source::span::{Span, Spanned};
+use bcc_lang::source::text::SourceFile;
+use bcc_lang::source::yaml::Node;
+use bcc_lang::value::scopes::Scope;
+
+/// What a script has that a test may name.
+#[derive(Clone, Debug, Default)]
+pub struct ScriptOutline {
+    /// Its actions, those of its skills among them.
+    pub actions: BTreeSet<String>,
+    /// Its phases and topics.
+    pub places: BTreeSet<String>,
+    /// The variables that it declares or sets.
+    pub variables: BTreeSet<String>,
+    /// Whether what is not here does not exist: the script could be read, and takes no skill from another file.
+    pub whole: bool,
+}
+
+/// What the path of a test's script leads to.
+#[derive(Clone, Debug)]
+pub enum Tested {
+    /// A script.
+    Script(Arc<ScriptOutline>),
+    /// A file that holds something else, as a skill.
+    Other,
+    /// A text that is broken, which is reported there.
+    Unreadable,
+    /// No file; with the name of a file beside it that was probably meant.
+    Absent(Option<String>),
+    /// Nothing that could be read.
+    Refused(Refused),
+}
+
+/// The outline of the script in a parsed file; none when it holds no script. What is wrong with it is not said here.
+pub fn outline(file: &Arc<SourceFile>, root: &Node, against: &Against<'_>) -> Option<ScriptOutline> {
+    let findings = Findings::new();
+    let Some(Document::Session(script)) = document(file, root, &findings) else { return None };
+    let skills = script.inline_skills();
+    let mut checker = Checker::new(file, against, &findings);
+    walk::script(&mut checker, &script, &skills);
+    let seen = checker.seen;
+    let own = |id: &str| skills.iter().any(|skill| skill.id.value == id);
+    let actions: BTreeSet<String> = seen.actions.iter().map(|action| action.id.value.clone()).collect();
+    let routes = seen.routes.iter().flat_map(|table| &table.on_exit.routes).filter_map(|route| route.insert.as_ref());
+    let inserts = routes.chain(seen.triggers.iter().filter_map(|trigger| trigger.insert.as_ref()));
+    let called = seen.calls.iter().map(|call| &call.skill).chain(inserts);
+    let closed = called.into_iter().all(|id| own(&id.value) || actions.contains(&id.value));
+    let topics = script.phases.iter().flat_map(|phase| &phase.topics).map(|topic| &topic.id);
+    let places = script.phases.iter().map(|phase| &phase.id).chain(topics);
+    Some(ScriptOutline {
+        places: places.map(|id| id.value.clone()).collect(),
+        variables: seen.definitions.iter().map(|definition| definition.name.clone()).collect(),
+        whole: closed && seen.whole && findings.mistakes() == 0,
+        actions,
+    })
+}
+
+/// Checks what the test in a parsed file says about its script. What is wrong with the test itself is not said here; a file
+/// that holds no test is left alone.
+pub fn examine_test(file: &Arc<SourceFile>, root: &Node, tested: &Tested) -> Vec<Diagnostic> {
+    let reading = Findings::new();
+    let Some(Document::Test(test)) = document(file, root, &reading) else { return vec![] };
+    let findings = Findings::new();
+    if let Some(path) = &test.script {
+        findings.extend(wrong_script(path, tested, file));
+    }
+    let mut told = BTreeSet::new();
+    match cases(root, file, &reading) {
+        None => against(&test, tested, file, &mut told, &findings),
+        // What a case puts into a name is checked case by case.
+        Some(cases) => {
+            for case in cases.iter().take(MOST_LOOKED_AT) {
+                let Some(test) = one(root, Some(case), file, &reading) else { continue };
+                against(&test, tested, file, &mut told, &findings);
+            }
+        }
+    }
+    findings.into_vec()
+}
+
+/// What was told already: a rule, a place and a name.
+type Told = BTreeSet<(&'static str, Span, String)>;
+
+fn against(test: &WrittenTest, tested: &Tested, file: &Arc<SourceFile>, told: &mut Told, findings: &Findings) {
+    for expected in test.expected() {
+        if let Expected::ExitReason(reason) = expected
+            && let Some(found) = unknown(reason, file)
+            && told.insert((found.rule, found.span, reason.value.clone()))
+        {
+            findings.report(found);
+        }
+    }
+    if let Tested::Script(script) = tested
+        && script.whole
+    {
+        named(test, script, file, told, findings);
+    }
+}
+
+fn wrong_script(path: &Spanned<String>, tested: &Tested, file: &Arc<SourceFile>) -> Option<Diagnostic> {
+    let shown = shortened(&path.value);
+    let (message, help) = match tested {
+        Tested::Script(_) | Tested::Unreadable => return None,
+        Tested::Absent(Some(near)) => {
+            let folder = path.value.rfind('/').and_then(|end| path.value.get(..=end)).unwrap_or_default();
+            let meant = format!("{folder}{near}");
+            let message = format!("there is no script `{shown}`");
+            let diagnostic = Diagnostic::error("missing-script", message, file, path.span);
+            let diagnostic = diagnostic.with_help(format!("did you mean `{meant}`?"));
+            // Another name might have to stand in quotes.
+            let plain = meant.chars().all(|c| c.is_alphanumeric() || matches!(c, '.' | '/' | '_' | '-'));
+            return Some(diagnostic.with_replacement(Some(meant.as_str()).filter(|_| plain)));
+        }
+        Tested::Absent(None) => (
+            format!("there is no script `{shown}`"),
+            "the path begins at the folder of this test, as in `../scripts/intake.yaml`".to_owned(),
+        ),
+        Tested::Refused(refused) => refused.words(&shown, "script", "test", "../scripts/intake.yaml"),
+        Tested::Other => (
+            format!("the file `{shown}` is no script"),
+            "a script begins with `session:`; write the path of one".to_owned(),
+        ),
+    };
+    Some(Diagnostic::error("missing-script", message, file, path.span).with_help(help))
+}
+
+/// Reports what the test names and the script does not have.
+fn named(test: &WrittenTest, script: &ScriptOutline, file: &Arc<SourceFile>, told: &mut Told, findings: &Findings) {
+    const RULE: &str = "unknown-test-target";
+    let mut report = |name: &Spanned<String>, id: &str, message: String, known: Vec<&str>, what: &str| {
+        if !told.insert((RULE, name.span, id.to_owned())) {
+            return;
+        }
+        let known: Vec<&str> = known.into_iter().filter(|name| !name.is_empty()).collect();
+        let diagnostic = Diagnostic::error(RULE, message, file, name.span);
+        let near = findings.may_advise().then(|| near_miss(id, known.iter().copied())).flatten();
+        findings.report(match near {
+            Some(near) => {
+                let diagnostic = diagnostic.with_help(format!("did you mean `{near}`?"));
+                // Behind a prefix, as in `monitor:ask_name`, the id is not all that stands there; for a case's value, something else.
+                let fix = vec![Edit::replace(name.span, near)];
+                let stands = file.slice(name.span).contains(id) && name.value == id;
+                if stands { diagnostic.with_fix(format!("write `{near}`"), fix) } else { diagnostic }
+            }
+            None if known.is_empty() => diagnostic.with_help(format!("the script has no {what}")),
+            None => diagnostic.with_help(format!("the script has the {what} {}", and(known.into_iter()))),
+        });
+    };
+    let actions = || script.actions.iter().map(String::as_str).collect::<Vec<_>>();
+    let mut seen = BTreeSet::new();
+    for replies in test.replies() {
+        let Asker::One { action, .. } = &replies.asker else { continue };
+        if action == "*" || script.actions.contains(action) || !seen.insert(action.clone()) {
+            continue;
+        }
+        let message = format!("the script has no action `{}`, so nothing asks for these replies", shortened(action));
+        let name = Spanned { value: replies.asker.written(), span: replies.span };
+        report(&name, action, message, actions(), "actions");
+    }
+    for expected in test.expected() {
+        match expected {
+            Expected::Variable(name) => {
+                let id = without_scope(&name.value);
+                if !script.variables.contains(id) {
+                    let message = format!("the script neither declares nor sets `{}`", shortened(id));
+                    report(name, id, message, script.variables.iter().map(String::as_str).collect(), "variables");
+                }
+            }
+            Expected::Location(id) if !script.actions.contains(&id.value) && !script.places.contains(&id.value) => {
+                let message = format!("the script has no action, topic or phase `{}`", shortened(&id.value));
+                let known = script.actions.iter().chain(&script.places).map(String::as_str).collect();
+                report(id, &id.value, message, known, "places");
+            }
+            Expected::Action(name) => {
+                let id = name.value.split_once(':').map_or(name.value.as_str(), |(_, id)| id);
+                if id != "*" && !script.actions.contains(id) {
+                    let message = format!("the script has no action `{}`", shortened(id));
+                    report(name, id, message, actions(), "actions");
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// The name of a variable without the scope that may stand before it.
+pub fn without_scope(name: &str) -> &str {
+    match name.split_once('.') {
+        Some((scope, rest)) if Scope::parse(scope).is_some() => rest,
+        _ => name,
+    }
+}

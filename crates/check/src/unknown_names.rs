@@ -1,0 +1,281 @@
+//! Names that were not known where they are used, once the whole document was walked: whether they are known nowhere, only
+//! further down, or only in a scope that does not reach there (LANGUAGE.md sections 3 and 4).
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use crate::expressions::word_meant;
+use crate::facts::{At, Body, By, Definition, Facts, How, Place, UnknownUse, Use};
+use crate::name_table::begin;
+use crate::repairs::fix;
+use bcc_lang::script::fields::shortened;
+use bcc_lang::script::findings::Findings;
+use bcc_lang::source::diagnostic::{Diagnostic, Edit, Fix};
+use bcc_lang::source::span::Span;
+use bcc_lang::source::yaml::ScalarStyle;
+use bcc_lang::template::unknown::Repair;
+use bcc_lang::value::scopes::Scope;
+
+/// Reports them.
+pub fn unknown_names(facts: &Facts<'_>, findings: &Findings) {
+    let seen = &facts.seen;
+    let mut of_name: BTreeMap<&str, Definers<'_>> = BTreeMap::new();
+    for unknown in &seen.unknown {
+        let Some(used) = seen.uses.get(unknown.of) else { continue };
+        let definers = of_name.entry(&used.name).or_insert_with(|| Definers::of(facts, &used.name));
+        let below = definers.seen_from(used.at.body);
+        if below.is_some_and(|below| below.first <= used.latest(seen)) {
+            continue;
+        }
+        let diagnostic = match (below, definers.elsewhere(used)) {
+            (Some(below), _) => only_below(facts, used, below.definition),
+            (None, Some(definition)) => out_of_scope(facts, used, definition),
+            (None, None) => nowhere(facts, used, unknown, !definers.by_holder.is_empty()),
+        };
+        findings.report(diagnostic);
+    }
+}
+
+/// What defines one name, looked through once for all of its uses.
+struct Definers<'s> {
+    /// By the part of the document that holds what they define.
+    by_holder: BTreeMap<Body, Below<'s>>,
+    /// Those outside of skills, in the order of the walk.
+    of_session: Vec<&'s Definition>,
+}
+
+/// What is held by one part.
+#[derive(Clone, Copy)]
+struct Below<'s> {
+    /// The first of them.
+    definition: &'s Definition,
+    /// When one of them may have acted for the first time.
+    first: usize,
+}
+
+impl<'s> Definers<'s> {
+    fn of(facts: &'s Facts<'_>, name: &str) -> Self {
+        let mut found = Self { by_holder: BTreeMap::new(), of_session: Vec::new() };
+        let places = facts.names().places(name);
+        for definition in places.into_iter().flat_map(|places| places.defined(&facts.seen)) {
+            let first = facts.paths().first(definition.earliest(&facts.seen));
+            let below = found.by_holder.entry(definition.holder()).or_insert(Below { definition, first });
+            below.first = below.first.min(first);
+            if !matches!(definition.at.body, Body::Skill(_)) {
+                found.of_session.push(definition);
+            }
+        }
+        found
+    }
+
+    /// Those that can be seen from a part of the document.
+    fn seen_from(&self, body: Body) -> Option<Below<'s>> {
+        let session = Body::Session.shares_names_with(body).then_some(Body::Session);
+        let holders = [session, body.phase().map(Body::Phase), Some(body).filter(|body| *body != Body::Session)];
+        let found = holders.into_iter().flatten().filter_map(|holder| self.by_holder.get(&holder).copied());
+        found.reduce(|one, other| Below {
+            definition: if other.definition.order < one.definition.order { other.definition } else { one.definition },
+            first: one.first.min(other.first),
+        })
+    }
+
+    /// Where none can be seen: the nearest above, else the first below.
+    fn elsewhere(&self, used: &Use) -> Option<&'s Definition> {
+        if matches!(used.at.body, Body::Skill(_)) {
+            return None;
+        }
+        let above = self.of_session.partition_point(|definition| definition.order < used.order);
+        self.of_session.get(above.saturating_sub(1)).copied()
+    }
+}
+
+fn only_below(facts: &Facts<'_>, used: &Use, definition: &Definition) -> Diagnostic {
+    let name = shortened(&used.name);
+    let span = used.place.span(facts.file);
+    // Beside the actions only the `condition` of a part stands before what the part declares.
+    let own = definition.how == How::Declared
+        && used.by == By::Expression
+        && used.at == (At { body: definition.at.body, action: None });
+    let (part, before, wide) = match used.at.body {
+        Body::Topic(..) => ("topic", "`condition` or `for_each`", "phase"),
+        _ => ("phase", "`condition`", "session"),
+    };
+    let (message, help) = if set_together(facts, used, span, definition) {
+        (
+            format!(
+                "`{name}` is not known here: this `set` gives it its value, and reads all values before it sets any"
+            ),
+            format!("`set` `{name}` in an action before this one, or declare `{name}`"),
+        )
+    } else if own && matches!(used.at.body, Body::Topic(..) | Body::Phase(_)) {
+        (
+            format!("`{name}` is not known here: what a {part} declares is not known in its own {before}"),
+            format!("move `{name}` to the `declare` of the {wide}"),
+        )
+    } else {
+        (
+            format!("`{name}` is not known here: it gets its value only further down"),
+            format!("put what gives it its value before this place, or declare `{name}`"),
+        )
+    };
+    Diagnostic::error("unknown-name", message, facts.file, span).with_help(help).with_related(
+        "it gets its value here",
+        facts.file,
+        definition.span,
+    )
+}
+
+/// Whether the use stands in a value of the same `set` that defines the name.
+fn set_together(facts: &Facts<'_>, used: &Use, span: Span, definition: &Definition) -> bool {
+    // What one `set` sets is seen before any of it is known.
+    let sets = &facts.seen.sets;
+    let begin = sets.partition_point(|set| set.defined_before < used.defined_before);
+    let end = sets.partition_point(|set| set.defined_before <= used.defined_before);
+    let sets = sets.get(begin..end).unwrap_or_default();
+    let at = |place: Span| {
+        let upto = sets.partition_point(|set| set.name.span.start <= place.start);
+        upto.checked_sub(1).and_then(|last| sets.get(last))
+    };
+    at(span).is_some_and(|set| set.span.start <= span.start && span.end <= set.span.end)
+        && at(definition.span).is_some_and(|set| set.name.span == definition.span)
+}
+
+fn nowhere(facts: &Facts<'_>, used: &Use, unknown: &UnknownUse, outside: bool) -> Diagnostic {
+    let name = used.name.as_str();
+    let span = used.place.span(facts.file);
+    let in_skill = matches!(used.at.body, Body::Skill(_));
+    let word = word_meant(name).filter(|_| matches!(used.by, By::Expression | By::Text));
+    let (word, certain) = (word.map(|(word, _)| word), word.is_some_and(|(_, certain)| certain));
+    let near = word.map(str::to_owned).or_else(|| unknown.near.clone());
+    let help = match &near {
+        _ if word == Some("none") => "null is written `none` here, and asked for with `x is none`".to_owned(),
+        Some(near) if word.is_some() => format!("it is written `{near}` here"),
+        Some(near) => format!("did you mean `{near}`?"),
+        None if in_skill && outside => {
+            "a skill sees its own inputs only: add it to `inputs`, and give it where the skill is called".to_owned()
+        }
+        None => "declare it, or let an action before this one extract it".to_owned(),
+    };
+    let message = format!("`{}` is not known here", shortened(name));
+    let diagnostic = Diagnostic::error("unknown-name", message, facts.file, span);
+    if !certain && let Some(meant) = meant(facts, used, unknown) {
+        let diagnostic = diagnostic.with_help(match &near {
+            Some(near) if meant.certain => format!("{}, or did you mean `{near}`?", meant.help),
+            _ => meant.help,
+        });
+        let diagnostic = diagnostic.with_fixes(meant.repair);
+        let truth = word
+            .filter(|_| unknown.alone)
+            .map(|word| Fix::new(format!("use `{word}`"), vec![Edit::replace(span, word)]));
+        return diagnostic.with_fixes(truth);
+    }
+    let diagnostic = diagnostic.with_help(help);
+    match &near {
+        Some(near) if unknown.alone => {
+            let edits = vec![Edit { span, text: near.clone() }];
+            // `null` can mean nothing else; a name that is near is a guess, and so is `yes`.
+            diagnostic.with_fixes([Fix::sure(format!("use `{near}`"), edits).only_sure_if(certain)])
+        }
+        _ => diagnostic,
+    }
+}
+
+/// What was probably meant by a name that is known nowhere.
+struct Meant {
+    help: String,
+    repair: Option<Fix>,
+    /// Whether a near name may be meant as well.
+    certain: bool,
+}
+
+/// Words of the engine's work with the model, which no script sees.
+const OF_REPLIES: [&str; 4] = ["EXIT", "BRIEF", "metrics", "progress_suggestion"];
+
+/// What the words around an unknown name show: a text without quotes, a sentence, a name with a hyphen.
+fn meant(facts: &Facts<'_>, used: &Use, unknown: &UnknownUse) -> Option<Meant> {
+    let Place::Within(node, range) = &used.place else { return None };
+    let name = used.name.as_str();
+    let scalar = node.as_scalar()?;
+    let (before, after) = (scalar.text.get(..range.start)?, scalar.text.get(range.end..)?);
+    let fixed = |range: Range<usize>, text: String| {
+        fix(facts.file, node, 0, &Repair::one(format!("write `{text}`"), range, text.clone()))
+    };
+    if let Some(left) = before.strip_suffix('-').filter(|_| unknown.alone) {
+        let start = left
+            .rfind(|c: char| !(c.is_alphanumeric() || c == '_'))
+            .map_or(0, |at| at + left.get(at..).and_then(|rest| rest.chars().next()).map_or(1, char::len_utf8));
+        let joined = format!("{}_{name}", left.get(start..)?);
+        let known = facts.names().places(&joined).is_some_and(|places| !places.definitions.is_empty());
+        return known.then(|| Meant {
+            help: format!("a name has no `-`, which subtracts: did you mean `{joined}`?"),
+            repair: fixed(start..range.end, joined),
+            certain: false,
+        });
+    }
+    if !matches!(used.by, By::Expression) {
+        return None;
+    }
+    let (left, right) = (before.trim_end(), after.trim_start());
+    if OF_REPLIES.contains(&name) {
+        let help = format!(
+            "`{name}` belongs to the model's reply and is never a variable: let the action's `output` extract what you need"
+        );
+        return Some(Meant { help, repair: None, certain: false });
+    }
+    let sentence = || !name.is_ascii() && name.chars().nth(4).is_some() && unknown.near.is_none();
+    if left.is_empty() && right.is_empty() && sentence() {
+        let help = "a condition is no sentence: let an action extract a variable of type boolean and write its name, or \
+                    compare one, as in `age >= 18`";
+        return Some(Meant { help: help.to_owned(), repair: None, certain: false });
+    }
+    let ends = |rest: &str| {
+        rest.is_empty() || rest.starts_with(')') || ["and ", "or ", "else "].iter().any(|word| rest.starts_with(word))
+    };
+    let compared = (left.ends_with("==") || left.ends_with("!=")) && ends(right);
+    let listed = || {
+        let list = left.rfind('[').filter(|_| left.ends_with(['[', ',']) && right.starts_with([',', ']']))?;
+        let asks = left.get(..list)?.trim_end().ends_with(" in");
+        (asks && !left.get(list..)?.contains(']')).then_some(())
+    };
+    if !compared && listed().is_none() {
+        return None;
+    }
+    let text = if scalar.style == ScalarStyle::SingleQuoted { format!("\"{name}\"") } else { format!("'{name}'") };
+    let help = format!("if a text is meant, put it in quotes: {text}");
+    let repair = if unknown.near.is_none() { fixed(range.clone(), text) } else { None };
+    Some(Meant { help, repair, certain: true })
+}
+
+fn out_of_scope(facts: &Facts<'_>, used: &Use, definition: &Definition) -> Diagnostic {
+    let name = shortened(&used.name);
+    let holder = definition.holder();
+    let part = facts.seen.parts.get(&holder);
+    let how = match part {
+        Some(part) if part.end <= used.order => "which ended before this place",
+        Some(_) if begin(&facts.seen, At { body: holder, action: None }) > used.order => {
+            "which begins only after this place"
+        }
+        _ => "which this place is not part of",
+    };
+    let message = format!("`{name}` belongs to {}, {how}", facts.part_name(holder));
+    let wide = match (definition.to, used.at.body.phase()) {
+        (Scope::Topic, Some(phase)) if definition.at.body.phase() == Some(phase) => Scope::Phase,
+        _ => Scope::Session,
+    };
+    let help = match definition.how {
+        How::Element => {
+            "an element of `for_each` is known in its topic alone: `set` another variable to it there, and use that one"
+                .to_owned()
+        }
+        How::Declared => format!("move it to the `declare` of the {wide}, so that it lasts as long as it is needed"),
+        How::Written | How::Input if definition.scope.is_some() => {
+            format!("write `scope: {wide}` there, so that it lasts as long as it is needed")
+        }
+        How::Written | How::Input => format!("declare `{name}` in the {wide} instead"),
+    };
+    Diagnostic::error("out-of-scope", message, facts.file, used.place.span(facts.file)).with_help(help).with_related(
+        "its scope is given here",
+        facts.file,
+        definition.span,
+    )
+}

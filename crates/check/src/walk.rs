@@ -1,0 +1,254 @@
+//! The walk: a script from its first phase to its last action, in the order in which it would run.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::checker::Checker;
+use crate::declarations::{Collected, check_list, collect};
+use crate::facts::{At, Body, Definition, How};
+use bcc_lang::expr::parse::Expr;
+use bcc_lang::script::declare::Declared;
+use bcc_lang::script::fields::Words;
+use bcc_lang::script::findings::Findings;
+use bcc_lang::script::limits::Strategy as WrittenStrategy;
+use bcc_lang::script::script::{Script, WrittenPhase, WrittenTopic};
+use bcc_lang::script::skill::WrittenSkill;
+use bcc_lang::source::diagnostic::Diagnostic;
+use bcc_lang::source::span::{Span, Spanned};
+use bcc_lang::source::text::SourceFile;
+use bcc_lang::template::text::Text;
+use bcc_lang::value::scopes::{Declaration, Declarations, Scope};
+use bcc_runtime::program::kind::Checking;
+use bcc_runtime::program::limits::{ForEach, Priority, Strategy};
+use bcc_runtime::program::program::{Phase, Skill, Topic};
+use bcc_runtime::program::routes::{RouteTable, Trigger};
+
+/// What of a script becomes of a program.
+pub struct Tree {
+    /// The declarations of the global scope.
+    pub globals: Arc<Declarations>,
+    /// Those of the session.
+    pub declarations: Arc<Declarations>,
+    /// `global_goal`.
+    pub goal: Option<Text>,
+    /// The phases.
+    pub phases: Vec<Phase>,
+    /// The session's own table of routes.
+    pub routes: RouteTable,
+    /// The triggers.
+    pub triggers: Vec<Trigger>,
+    /// The skills that are written in the script.
+    pub skills: Vec<Skill>,
+}
+
+/// Walks a script. Gives its tree when all of it could be read.
+pub fn script(checker: &mut Checker<'_>, script: &Script, skills: &[&WrittenSkill]) -> Option<Tree> {
+    let (file, findings) = (checker.file, checker.findings);
+    let (mut globals, mut session) = (Collected::default(), Collected::default());
+    for (list, place) in all_lists(script) {
+        check_list(list, place, file, findings);
+        collect(&mut globals, list, place, Scope::Global, file, findings);
+        collect(&mut session, list, place, Scope::Session, file, findings);
+    }
+    checker.seen.enter(Body::Session);
+    declared(checker, &script.declare, Scope::Session, Body::Session);
+    checker.known.enter(Scope::Global, globals.declarations);
+    checker.known.enter(Scope::Session, session.declarations);
+    let goal = optional_text(checker, script.goal.as_ref());
+    unique_ids(script.phases.iter().map(|phase| &phase.id), "phase_id", file, findings);
+    unique_ids(script.phases.iter().flat_map(|phase| &phase.topics).map(|topic| &topic.id), "topic_id", file, findings);
+    let phases: Vec<Option<Phase>> =
+        script.phases.iter().enumerate().map(|(number, written)| phase(checker, number, written)).collect();
+    checker.body = Body::Session;
+    let routes = checker.routes(script.on_exit.as_ref());
+    let triggers = checker.triggers(&script.triggers);
+    checker.seen.leave(Body::Session);
+    let skills: Vec<Option<Skill>> =
+        skills.iter().enumerate().map(|(number, written)| skill(checker, number, written)).collect();
+    let declarations = checker.known.leave();
+    let globals = checker.known.leave();
+    let phases = phases.into_iter().collect::<Option<_>>()?;
+    let skills = skills.into_iter().collect::<Option<_>>()?;
+    Some(Tree { globals, declarations, goal: goal?, phases, routes, triggers, skills })
+}
+
+/// Walks a skill, which sees nothing but its inputs and what the engine gives. Gives it when all of it could be read; what
+/// it inserts of itself is not told here.
+pub fn skill(checker: &mut Checker<'_>, number: usize, written: &WrittenSkill) -> Option<Skill> {
+    let outside = std::mem::take(&mut checker.known);
+    checker.body = Body::Skill(number);
+    checker.seen.enter(checker.body);
+    check_list(&written.inputs, Scope::Topic, checker.file, checker.findings);
+    let mut inputs = Collected::default();
+    collect(&mut inputs, &written.inputs, Scope::Topic, Scope::Topic, checker.file, checker.findings);
+    let from = checker.seen.definitions.len();
+    declared(checker, &written.inputs, Scope::Topic, Body::Skill(number));
+    checker.seen.definitions.iter_mut().skip(from).for_each(|definition| definition.how = How::Input);
+    checker.known.enter(Scope::Global, Declarations::new());
+    checker.known.enter(Scope::Session, Declarations::new());
+    checker.known.enter(Scope::Topic, inputs.declarations);
+    let steps: Vec<_> = written.actions.iter().map(|raw| checker.step(raw)).collect();
+    checker.seen.leave(checker.body);
+    // A skill has one scope: what it sets is written there too.
+    let mut declarations = Declarations::new();
+    for _ in 0..3 {
+        for (name, declaration) in checker.known.leave().iter() {
+            declarations.entry(name.clone()).or_insert_with(|| declaration.clone());
+        }
+    }
+    checker.known = outside;
+    checker.body = Body::Session;
+    Some(Skill {
+        id: written.id.value.clone(),
+        inputs: Arc::new(declarations),
+        takes: written.inputs.iter().map(|input| input.declaration.name.clone()).collect(),
+        outputs: written.outputs.iter().map(|output| output.value.clone()).collect(),
+        steps: Arc::new(steps.into_iter().collect::<Option<_>>()?),
+        inserts: BTreeMap::new(),
+        file: None,
+    })
+}
+
+/// Keeps what a list declares.
+fn declared(checker: &mut Checker<'_>, list: &[Declared], place: Scope, body: Body) {
+    for declared in list {
+        let Declaration { name, value, declared: kind, .. } = &declared.declaration;
+        let order = checker.seen.tick();
+        checker.seen.definitions.push(Definition {
+            name: name.clone(),
+            span: declared.span,
+            at: At { body, action: None },
+            how: How::Declared,
+            scope: Some(declared.scope.unwrap_or(place)),
+            to: declared.scope.unwrap_or(place),
+            order,
+            declared: *kind,
+            has_value: !value.is_null(),
+        });
+    }
+}
+
+fn all_lists(script: &Script) -> Vec<(&[bcc_lang::script::declare::Declared], Scope)> {
+    let mut lists = vec![(script.declare.as_slice(), Scope::Session)];
+    for phase in &script.phases {
+        lists.push((&phase.declare, Scope::Phase));
+        lists.extend(phase.topics.iter().map(|topic| (topic.declare.as_slice(), Scope::Topic)));
+    }
+    lists
+}
+
+fn phase(checker: &mut Checker<'_>, number: usize, written: &WrittenPhase) -> Option<Phase> {
+    checker.body = Body::Phase(number);
+    checker.seen.enter(checker.body);
+    let condition = optional_expression(checker, written.condition.as_ref());
+    let mut collected = Collected::default();
+    collect(&mut collected, &written.declare, Scope::Phase, Scope::Phase, checker.file, checker.findings);
+    for topic in &written.topics {
+        collect(&mut collected, &topic.declare, Scope::Topic, Scope::Phase, checker.file, checker.findings);
+    }
+    checker.known.enter(Scope::Phase, collected.declarations);
+    declared(checker, &written.declare, Scope::Phase, Body::Phase(number));
+    let goal = optional_text(checker, written.goal.as_ref());
+    let topics: Vec<Option<Topic>> = written
+        .topics
+        .iter()
+        .enumerate()
+        .map(|(topic_number, written)| topic(checker, (number, topic_number), written))
+        .collect();
+    checker.body = Body::Phase(number);
+    let routes = checker.routes(written.on_exit.as_ref());
+    checker.seen.leave(checker.body);
+    let declarations = checker.known.leave();
+    Some(Phase {
+        id: written.id.value.clone(),
+        name: written.name.clone(),
+        goal: goal?,
+        declarations,
+        condition: condition?,
+        topics: topics.into_iter().collect::<Option<_>>()?,
+        routes,
+    })
+}
+
+fn topic(checker: &mut Checker<'_>, (phase, number): (usize, usize), written: &WrittenTopic) -> Option<Topic> {
+    checker.body = Body::Topic(phase, number);
+    checker.seen.enter(checker.body);
+    let condition = optional_expression(checker, written.condition.as_ref());
+    let mut collected = Collected::default();
+    collect(&mut collected, &written.declare, Scope::Topic, Scope::Topic, checker.file, checker.findings);
+    // The list is looked up outside of the topic, its element is known inside.
+    let list = written.for_each.as_ref().map(|each| checker.list(&each.list));
+    checker.known.enter(Scope::Topic, collected.declarations);
+    declared(checker, &written.declare, Scope::Topic, checker.body);
+    if let Some(each) = &written.for_each {
+        checker.element(&each.element);
+    }
+    let goal = optional_text(checker, written.goal.as_ref());
+    let strategy = strategy(checker, written.strategy.as_ref());
+    let steps = written.actions.iter().map(|raw| checker.step(raw)).collect::<Vec<_>>();
+    let routes = checker.routes(written.on_exit.as_ref());
+    checker.seen.leave(checker.body);
+    let declarations = checker.known.leave();
+    let element = || written.for_each.as_ref().map(|each| each.element.value.clone()).unwrap_or_default();
+    let for_each = match list {
+        Some(list) => Some(ForEach { list: list?, element: element() }),
+        None => None,
+    };
+    Some(Topic {
+        id: written.id.value.clone(),
+        name: written.name.clone(),
+        goal: goal?,
+        declarations,
+        condition: condition?,
+        steps: Arc::new(steps.into_iter().collect::<Option<_>>()?),
+        routes,
+        strategy: strategy?,
+        time_budget: written.time_budget.as_ref().map(|minutes| minutes.value),
+        priority: written.priority.as_ref().and_then(|name| Priority::parse(name.value)).unwrap_or_default(),
+        for_each,
+    })
+}
+
+fn strategy(checker: &mut Checker<'_>, written: Option<&WrittenStrategy>) -> Option<Strategy> {
+    let Some(written) = written else { return Some(Strategy::default()) };
+    let text = optional_text(checker, written.text.as_ref());
+    let min_completeness_requirement = optional_text(checker, written.min_completeness_requirement.as_ref());
+    let retry_strategy = optional_text(checker, written.retry_strategy.as_ref());
+    Some(Strategy {
+        text: text?,
+        min_completeness_requirement: min_completeness_requirement?,
+        retry_strategy: retry_strategy?,
+        max_retry_count: written.max_retry_count,
+        orchestration: written.orchestration,
+    })
+}
+
+/// `Some(None)` when nothing was written, `None` when what was written is wrong.
+#[allow(clippy::option_option)] // the two levels say different things
+fn optional_text(checker: &mut Checker<'_>, words: Option<&Words>) -> Option<Option<Text>> {
+    words.map_or(Some(None), |words| checker.text(words).map(Some))
+}
+
+#[allow(clippy::option_option)] // as above
+fn optional_expression(checker: &mut Checker<'_>, words: Option<&Words>) -> Option<Option<Expr>> {
+    words.map_or(Some(None), |words| checker.expression(words).map(Some))
+}
+
+pub(crate) fn unique_ids<'a>(
+    ids: impl Iterator<Item = &'a Spanned<String>>,
+    name: &str,
+    file: &Arc<SourceFile>,
+    findings: &Findings,
+) {
+    let mut seen: BTreeMap<&str, Span> = BTreeMap::new();
+    // An empty id is one that is missing, which was reported.
+    for id in ids.filter(|id| !id.value.is_empty()) {
+        if let Some(first) = seen.get(id.value.as_str()) {
+            let message = format!("the `{name}` `{}` is used twice", id.value);
+            let diagnostic = Diagnostic::error("duplicate-id", message, file, id.span);
+            findings.report(diagnostic.with_help("give each its own").with_related("first used here", file, *first));
+            continue;
+        }
+        seen.insert(&id.value, id.span);
+    }
+}

@@ -1,0 +1,133 @@
+//! The behavior servers of a project, made from its configuration when a session first asks for one.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use secrecy::SecretString;
+
+use crate::config::server_table::{ServerTable, table_of};
+use crate::environment::Environment;
+use crate::files::read_bounded;
+use crate::project::{CONFIG_FILE, Project};
+use crate::shell::quoted;
+use bcc_lang::source::near::near_miss;
+use bcc_runtime::effects::behavior_server::client::HttpServer;
+use bcc_runtime::effects::behaviors::{BehaviorServer, ServerError};
+use bcc_runtime::program::outside::BehaviorServers;
+
+/// The largest file that holds a token, in bytes.
+const MOST_TOKEN_BYTES: u64 = 64 * 1024;
+
+/// The servers of one project.
+pub struct ConfiguredServers {
+    project: Project,
+    environment: Environment,
+    made: Mutex<BTreeMap<String, Arc<dyn BehaviorServer>>>,
+}
+
+/// A refusal with what to do.
+fn refused(code: &'static str, message: String, help: String) -> ServerError {
+    ServerError { code, message, help: Some(help) }
+}
+
+impl ConfiguredServers {
+    /// The servers that the configuration of `project` names; tokens come from `environment` and from files.
+    pub fn new(project: &Project, environment: &Environment) -> Self {
+        Self { project: project.clone(), environment: environment.clone(), made: Mutex::default() }
+    }
+
+    fn unknown(&self, name: &str) -> ServerError {
+        let known: Vec<&str> = self.project.config.behavior_servers.keys().map(String::as_str).collect();
+        let help = match near_miss(name, known.iter().copied()) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => format!("write {} with its `url` into {CONFIG_FILE}", table_of(name)),
+        };
+        refused("server-unknown", format!("there is no behavior server `{name}`"), help)
+    }
+
+    fn untrusted(&self, name: &str) -> ServerError {
+        let (place, directory) = (table_of(name), self.project.directory.display());
+        refused(
+            "server-unknown",
+            format!("{place} in {CONFIG_FILE} would send the session to a server, and {directory} is not trusted"),
+            format!(
+                "read the file; if it does what you want, say `bcc-script trust {}` once, or `--trust` for this run",
+                quoted(&self.project.directory)
+            ),
+        )
+    }
+
+    /// The token of a server. No message holds it.
+    fn token(&self, name: &str, table: &ServerTable) -> Result<Option<SecretString>, ServerError> {
+        let place = table_of(name);
+        let missing = |message: String| {
+            refused("server-unknown", message, "set it to the token, or remove it if the server needs none".to_owned())
+        };
+        if let Some(variable) = &table.token_env {
+            return match self.environment.get(variable) {
+                Some(token) => Ok(Some(SecretString::from(token.trim().to_owned()))),
+                None => Err(missing(format!("{place}: the environment variable {variable} is not set"))),
+            };
+        }
+        let Some(file) = &table.token_file else { return Ok(None) };
+        let bytes = read_bounded(&self.project.directory.join(file), MOST_TOKEN_BYTES)
+            .map_err(|error| missing(format!("{place}: the token file {file} cannot be read: {error}")))?;
+        let whole = bytes.len() as u64 <= MOST_TOKEN_BYTES;
+        let token = String::from_utf8(bytes).ok().filter(|_| whole);
+        let token = token.ok_or_else(|| missing(format!("{place}: the token file {file} holds no token")))?;
+        Ok(Some(SecretString::from(token.trim().to_owned())))
+    }
+}
+
+impl BehaviorServers for ConfiguredServers {
+    fn server(&self, name: &str) -> Result<Arc<dyn BehaviorServer>, ServerError> {
+        let Some(table) = self.project.config.behavior_servers.get(name) else { return Err(self.unknown(name)) };
+        if !self.project.trusted {
+            return Err(self.untrusted(name));
+        }
+        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(server) = made.get(name) {
+            return Ok(Arc::clone(server));
+        }
+        let mut settings = table.settings(name);
+        settings.token = self.token(name, table)?;
+        let server: Arc<dyn BehaviorServer> = Arc::new(HttpServer::new(settings)?);
+        made.insert(name.to_owned(), Arc::clone(&server));
+        Ok(server)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::config::parse;
+
+    fn servers(lines: &str, trusted: bool, token: Option<&str>) -> ConfiguredServers {
+        let text = format!("[behavior_servers.gauges]\nurl = \"http://127.0.0.1:9\"\n{lines}");
+        let config = parse("bcc-script.toml", &text).unwrap();
+        let directory = std::env::temp_dir().join("no such project");
+        let project = Project { directory, config, trusted, trust_all: false, has_config: true };
+        ConfiguredServers::new(&project, &Environment::of(token.map(|token| ("GAUGES", token.to_owned()))))
+    }
+
+    #[test]
+    fn a_server_is_made_once_and_only_in_a_trusted_project() {
+        let trusted = servers("form = \"older\"\n", true, None);
+        let one = trusted.server("gauges").unwrap();
+        assert!(one.older_form() && Arc::ptr_eq(&one, &trusted.server("gauges").unwrap()));
+        let error = servers("", false, None).server("gauges").err().unwrap();
+        assert!(error.message.contains("is not trusted") && error.help.unwrap().contains("bcc-script trust"));
+        let error = trusted.server("gauge").err().unwrap();
+        assert_eq!((error.code, error.help.as_deref()), ("server-unknown", Some("did you mean `gauges`?")));
+    }
+
+    #[test]
+    fn a_token_that_is_not_there_is_told_before_anything_is_sent() {
+        let of = |lines: &str, token| servers(lines, true, token).server("gauges").err().map(|error| error.message);
+        assert!(of("token_env = \"GAUGES\"\n", None).unwrap().contains("GAUGES is not set"));
+        assert_eq!(of("token_env = \"GAUGES\"\n", Some("secret\n")), None);
+        assert!(of("token_file = \"nowhere\"\n", None).unwrap().contains("the token file nowhere cannot be read"));
+        let error = of("token_env = \"GAUGES\"\n", Some("sec\u{7}ret")).unwrap();
+        assert!(error.contains("cannot be sent in a header") && !error.contains("sec"), "{error}");
+    }
+}

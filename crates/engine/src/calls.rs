@@ -1,0 +1,263 @@
+//! What the model calls of a session cost: by call, by action, in all. From the `model_calls` of an export.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use serde_json::{Value, json};
+use unicode_width::UnicodeWidthStr;
+
+use bcc_lang::message::language::Language;
+use bcc_llm::reply::strategies::Strategy;
+
+/// What some calls cost together.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Usage {
+    /// How many there were.
+    pub calls: u64,
+    /// How many of them asked again because of what came before.
+    pub reasks: u64,
+    /// How many requests were sent for them.
+    pub attempts: u64,
+    /// Tokens of their prompts, as far as they were counted.
+    pub tokens_in: u64,
+    /// Tokens of their replies, likewise.
+    pub tokens_out: u64,
+    /// How long they took together, in milliseconds.
+    pub ms: u64,
+    /// What they cost, by currency, as far as prices are configured.
+    pub cost: BTreeMap<String, f64>,
+}
+
+impl Usage {
+    /// Adds what a `model_call` event tells.
+    pub fn add(&mut self, call: &Value) {
+        let number = |name: &str| call.get(name).and_then(Value::as_u64).unwrap_or(0);
+        self.calls += 1;
+        self.reasks += u64::from(number("reask") > 0);
+        self.attempts += number("attempts");
+        self.tokens_in += number("tokens_in");
+        self.tokens_out += number("tokens_out");
+        self.ms += number("ms");
+        let cost = call.get("cost").and_then(Value::as_f64);
+        if let (Some(cost), Some(currency)) = (cost, call.get("currency").and_then(Value::as_str)) {
+            *self.cost.entry(currency.to_owned()).or_default() += cost;
+        }
+    }
+
+    fn as_value(&self) -> Value {
+        json!({
+            "calls": self.calls, "reasks": self.reasks, "attempts": self.attempts, "tokens_in": self.tokens_in,
+            "tokens_out": self.tokens_out, "ms": self.ms, "cost": self.cost,
+        })
+    }
+
+    /// The cost for people: `0.12 CNY + 0.003 USD`; nothing when nothing is known.
+    pub fn cost_told(&self) -> String {
+        let told = |(currency, amount): (&String, &f64)| format!("{} {currency}", amount_told(*amount));
+        self.cost.iter().map(told).collect::<Vec<_>>().join(" + ")
+    }
+}
+
+/// The `usage` of an export: of the whole session, and of each action and purpose in the order of their first calls.
+pub fn usage(calls: &[Value]) -> Value {
+    let actions: Vec<Value> = by_action(calls)
+        .into_iter()
+        .map(|((action_id, purpose), usage)| {
+            let mut row = json!({ "action_id": action_id, "purpose": purpose });
+            if let (Value::Object(row), Value::Object(usage)) = (&mut row, usage.as_value()) {
+                row.extend(usage);
+            }
+            row
+        })
+        .collect();
+    json!({ "session": whole(calls).as_value(), "actions": actions })
+}
+
+/// What all of these cost.
+pub fn whole(calls: &[Value]) -> Usage {
+    let mut usage = Usage::default();
+    calls.iter().for_each(|call| usage.add(call));
+    usage
+}
+
+fn by_action(calls: &[Value]) -> Vec<((String, String), Usage)> {
+    let mut sums: Vec<((String, String), Usage)> = Vec::new();
+    for call in calls {
+        let key = (text(call, "/location/action_id"), text(call, "/purpose"));
+        match sums.iter_mut().find(|(known, _)| *known == key) {
+            Some((_, usage)) => usage.add(call),
+            None => {
+                let mut usage = Usage::default();
+                usage.add(call);
+                sums.push((key, usage));
+            }
+        }
+    }
+    sums
+}
+
+/// `sessions show --calls`: every call of an export, then the sums, told in `language`.
+pub fn table(export: &Value, language: Language) -> String {
+    let none = Vec::new();
+    let calls = export.get("model_calls").and_then(Value::as_array).unwrap_or(&none);
+    if calls.is_empty() {
+        return language.said("no model was asked yet").into_owned();
+    }
+    let head = ["seq", "action", "round", "for", "model", "in", "out", "first", "total", "tries", "read", "cost"];
+    let rows = calls.iter().map(|call| row(call, language));
+    let mut told = columns(&head, language, &[0, 2, 5, 6, 7, 8, 9], rows.collect());
+    let usage = |name: String, purpose: String, usage: &Usage| {
+        let Usage { calls, reasks, attempts, tokens_in, tokens_out, ms, .. } = usage;
+        let numbers = [*calls, *reasks, *attempts, *tokens_in, *tokens_out].map(|number| number.to_string());
+        let mut cells = vec![name, purpose];
+        cells.extend(numbers);
+        cells.extend([seconds(Some(*ms)), dash(usage.cost_told())]);
+        cells
+    };
+    let mut sums: Vec<Vec<String>> = by_action(calls)
+        .into_iter()
+        .map(|((action, purpose), sum)| usage(action, language.said(&purpose).into_owned(), &sum))
+        .collect();
+    sums.push(usage(language.said("all").into_owned(), String::new(), &whole(calls)));
+    let head = ["action", "for", "calls", "asked again", "tries", "in", "out", "total", "cost"];
+    let _ = write!(told, "\n{}", columns(&head, language, &[2, 3, 4, 5, 6, 7], sums));
+    told.trim_end().to_owned()
+}
+
+fn row(call: &Value, language: Language) -> Vec<String> {
+    let number = |name: &str| dash(call.get(name).and_then(Value::as_u64).map(|n| n.to_string()).unwrap_or_default());
+    let round = call.pointer("/location/round").and_then(Value::as_u64).map(|n| n.to_string());
+    let ms = |name: &str| seconds(call.get(name).and_then(Value::as_u64));
+    let mut model = text(call, "/model");
+    for passed in call.get("passed_over").and_then(Value::as_array).into_iter().flatten() {
+        let _ = write!(model, " {}", language.filled("(not {model})", &[("model", &text(passed, "/model"))]));
+    }
+    let again = if call.get("reask").and_then(Value::as_u64).is_some_and(|reask| reask > 0) { ", again" } else { "" };
+    let cost = call
+        .get("cost")
+        .and_then(Value::as_f64)
+        .map(|cost| format!("{} {}", amount_told(cost), text(call, "/currency")));
+    vec![
+        number("seq"),
+        dash(text(call, "/location/action_id")),
+        dash(round.unwrap_or_default()),
+        format!("{}{}", language.said(&text(call, "/purpose")), language.said(again)),
+        dash(model),
+        number("tokens_in"),
+        number("tokens_out"),
+        ms("first_token_ms"),
+        ms("ms"),
+        number("attempts"),
+        language.said(&read(call)).into_owned(),
+        dash(cost.unwrap_or_default()),
+    ]
+}
+
+/// How the reply was read.
+fn read(call: &Value) -> String {
+    let count = call.get("parse_retry_count").and_then(Value::as_u64);
+    let Some(count) = count else { return "no reply".to_owned() };
+    if call.get("error").is_some_and(|error| !error.is_null()) {
+        return "unreadable".to_owned();
+    }
+    let strategy = Strategy::ALL.into_iter().find(|strategy| u64::from(strategy.number()) == count);
+    let mut read = strategy.map_or_else(|| count.to_string(), |strategy| strategy.name().to_owned());
+    if call.get("bent").and_then(Value::as_array).is_some_and(|bent| !bent.is_empty()) {
+        read.push_str(", bent");
+    }
+    if call.get("cut_off") == Some(&Value::Bool(true)) {
+        read.push_str(", cut off");
+    }
+    read
+}
+
+/// Rows under a head, in columns that are right for wide characters too; those at `right` are aligned there.
+fn columns(head: &[&str], language: Language, right: &[usize], rows: Vec<Vec<String>>) -> String {
+    let head: Vec<String> = head.iter().map(|name| language.said(name).into_owned()).collect();
+    let all: Vec<Vec<String>> = std::iter::once(head.clone()).chain(rows).collect();
+    let width =
+        |column: usize| all.iter().filter_map(|row| row.get(column)).map(|cell| cell.width()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..head.len()).map(width).collect();
+    let mut told = String::new();
+    for row in &all {
+        let mut line = String::new();
+        for (column, (cell, width)) in row.iter().zip(&widths).enumerate() {
+            let space = " ".repeat(width.saturating_sub(cell.width()));
+            let gap = if column == 0 { "" } else { "  " };
+            let _ = match right.contains(&column) {
+                true => write!(line, "{gap}{space}{cell}"),
+                false => write!(line, "{gap}{cell}{space}"),
+            };
+        }
+        let _ = writeln!(told, "{}", line.trim_end());
+    }
+    told
+}
+
+fn text(value: &Value, pointer: &str) -> String {
+    value.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned()
+}
+
+fn dash(text: String) -> String {
+    if text.is_empty() { "–".to_owned() } else { text }
+}
+
+fn seconds(ms: Option<u64>) -> String {
+    ms.map_or_else(|| "–".to_owned(), |ms| format!("{}.{:03} s", ms / 1000, ms % 1000))
+}
+
+/// An amount with as many digits as it takes, at most six behind the point.
+fn amount_told(amount: f64) -> String {
+    let told = format!("{amount:.6}");
+    told.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn calls() -> Vec<Value> {
+        let at = |action: &str, round: u64| json!({ "action_id": action, "round": round });
+        vec![
+            json!({ "seq": 5, "location": at("问名字", 1), "purpose": "action", "model": "local:通义", "tokens_in": 1200,
+                "tokens_out": 80, "ms": 2345, "first_token_ms": 310, "attempts": 2, "parse_retry_count": 3, "bent": [1],
+                "error": null, "cost": 0.0125, "currency": "CNY", "passed_over": [{ "model": "big", "error": "x" }] }),
+            json!({ "seq": 9, "location": at("ask_age", 2), "purpose": "action", "model": "offline", "tokens_in": null,
+                "tokens_out": null, "ms": 0, "first_token_ms": null, "attempts": 1, "parse_retry_count": 3, "bent": [],
+                "error": "the reply could not be read", "cut_off": true }),
+            json!({ "seq": 10, "location": at("ask_age", 2), "purpose": "action", "model": "m", "tokens_in": 10, "tokens_out": 5,
+                "ms": 5, "attempts": 1, "parse_retry_count": 1, "bent": [], "error": null, "reask": 1, "cost": 0.1,
+                "currency": "USD" }),
+            json!({ "seq": 12, "location": at("问名字", 1), "purpose": "monitor", "model": "m", "ms": 1, "attempts": 3,
+                "parse_retry_count": null, "error": "gone" }),
+        ]
+    }
+
+    #[test]
+    fn every_call_and_every_sum_stands_in_its_column() {
+        insta::assert_snapshot!(table(&json!({ "model_calls": calls() }), Language::English));
+        assert_eq!(table(&json!({ "model_calls": [] }), Language::English), "no model was asked yet");
+    }
+
+    #[test]
+    fn sums_are_kept_apart_by_currency_action_and_purpose() {
+        let usage = usage(&calls());
+        assert_eq!(usage["session"]["calls"], 4);
+        assert_eq!(usage["session"]["reasks"], 1);
+        assert_eq!(usage["session"]["attempts"], 7);
+        assert_eq!(usage["session"]["cost"], json!({ "CNY": 0.0125, "USD": 0.1 }));
+        let rows: Vec<_> =
+            usage["actions"].as_array().unwrap().iter().map(|row| (&row["action_id"], &row["calls"])).collect();
+        assert_eq!(
+            rows,
+            [(&json!("问名字"), &json!(1)), (&json!("ask_age"), &json!(2)), (&json!("问名字"), &json!(1))]
+        );
+    }
+
+    #[test]
+    fn an_amount_has_no_more_digits_than_it_needs() {
+        for (amount, told) in [(0.0, "0"), (1.0, "1"), (0.1 + 0.2, "0.3"), (0.000_001_4, "0.000001"), (12.5, "12.5")] {
+            assert_eq!(amount_told(amount), told);
+        }
+    }
+}

@@ -1,0 +1,230 @@
+//! `[kinds.<name>]` of `bcc-script.toml`: kinds of action that a project makes itself (docs/custom-kinds.md).
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::config::config::Config;
+use crate::config::faults::Fault;
+use crate::config::values::duration;
+use bcc_check::checker::LATER_KINDS;
+use bcc_runtime::actions::KINDS;
+use bcc_runtime::notebook::action::{Read, read};
+use bcc_runtime::program::custom::{CustomKind, Does, MOST_KINDS};
+
+/// The longest name, in characters.
+const LONGEST_NAME: usize = 64;
+
+/// `[kinds.<name>]`
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct KindTable {
+    /// What it is for.
+    pub description: Option<String>,
+    /// The skill that it runs.
+    pub skill: Option<String>,
+    /// The program that it runs, with its arguments.
+    pub command: Option<Vec<String>>,
+    /// What is done before it.
+    pub before: Option<HookTable>,
+    /// What is done after it.
+    pub after: Option<HookTable>,
+    /// How long each of its commands may take.
+    #[serde(default, deserialize_with = "duration")]
+    pub timeout: Option<Duration>,
+}
+
+/// `before` and `after`
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HookTable {
+    /// The skill that it runs.
+    pub skill: Option<String>,
+    /// The program that it runs, with its arguments.
+    pub command: Option<Vec<String>>,
+}
+
+impl HookTable {
+    fn does(&self) -> Option<Does> {
+        does(self.skill.as_ref(), self.command.as_ref())
+    }
+}
+
+impl KindTable {
+    /// The kind of this name; none when it says not what it does, which [`faults`] tells.
+    pub fn kind(&self, name: &str) -> Option<CustomKind> {
+        Some(CustomKind {
+            name: name.to_owned(),
+            description: self.description.clone(),
+            does: does(self.skill.as_ref(), self.command.as_ref())?,
+            before: self.before.as_ref().and_then(HookTable::does),
+            after: self.after.as_ref().and_then(HookTable::does),
+            timeout: self.timeout,
+        })
+    }
+}
+
+fn does(skill: Option<&String>, command: Option<&Vec<String>>) -> Option<Does> {
+    match (skill, command) {
+        (Some(skill), None) => Some(Does::Skill(skill.clone())),
+        (None, Some(command)) => Some(Does::Command(command.clone())),
+        _ => None,
+    }
+}
+
+/// The kinds of a project, by name. One that cannot be, as [`faults`] tells, is left out.
+pub fn kinds(config: &Config) -> BTreeMap<String, CustomKind> {
+    let sound = config.kinds.iter().filter(|(name, table)| faults_of(name, table).is_empty()).take(MOST_KINDS);
+    sound.filter_map(|(name, table)| Some((name.clone(), table.kind(name)?))).collect()
+}
+
+/// What is wrong with the kinds, by the order of their names.
+pub fn faults(config: &Config) -> Vec<Fault> {
+    let mut found: Vec<Fault> = config.kinds.iter().flat_map(|(name, table)| faults_of(name, table)).collect();
+    if let Some(over) = config.kinds.keys().nth(MOST_KINDS) {
+        let message = format!("there are more than {MOST_KINDS} kinds");
+        found.push(fault(over, &[], message, "one skill with an input can stand for many kinds that are alike"));
+    }
+    found
+}
+
+fn fault(name: &str, at: &[&str], message: impl Into<String>, help: impl Into<String>) -> Fault {
+    let at = ["kinds", name].iter().chain(at).map(|step| (*step).to_owned()).collect();
+    Fault { at, message: format!("the kind `{name}`: {}", message.into()), help: help.into() }
+}
+
+fn faults_of(name: &str, table: &KindTable) -> Vec<Fault> {
+    let mut found: Vec<Fault> = name_fault(name).into_iter().collect();
+    part(name, &[], (table.skill.as_ref(), table.command.as_ref()), &mut found);
+    for (key, hook) in [("before", &table.before), ("after", &table.after)] {
+        if let Some(hook) = hook {
+            part(name, &[key], (hook.skill.as_ref(), hook.command.as_ref()), &mut found);
+        }
+    }
+    found
+}
+
+fn name_fault(name: &str) -> Option<Fault> {
+    let allowed = |c: char| c.is_alphanumeric() || matches!(c, '_' | '.' | '-');
+    let length = name.chars().count();
+    if length == 0 || length > LONGEST_NAME || !name.chars().all(allowed) {
+        let help = format!("names are 1 to {LONGEST_NAME} letters (of any script), digits, `_`, `.` and `-`");
+        return Some(fault(name, &[], "this cannot be the name of a kind", help));
+    }
+    // A script must mean the same in every project.
+    let own = KINDS.iter().any(|kind| kind.name() == name) || LATER_KINDS.contains(&name);
+    let message = match () {
+        () if own => "the name belongs to a kind of the language",
+        () if !matches!(read(&json!({ "action": name })), Ok(Read::Other { .. })) => {
+            "the name is an older one of a notebook action"
+        }
+        () => return None,
+    };
+    Some(fault(name, &[], message, "give it another name"))
+}
+
+/// What runs: a skill or a command, and only one of them.
+fn part(name: &str, at: &[&str], what: (Option<&String>, Option<&Vec<String>>), found: &mut Vec<Fault>) {
+    let mut tell = |key: Option<&str>, message: &str, help: &str| {
+        let at: Vec<&str> = at.iter().copied().chain(key).collect();
+        found.push(fault(name, &at, message, help));
+    };
+    match what {
+        (None, None) => tell(
+            None,
+            "there is neither a skill nor a command",
+            "write `skill = \"…\"`, or `command = [\"program\", \"argument\"]`",
+        ),
+        (Some(_), Some(_)) => tell(
+            Some("command"),
+            "there are both a skill and a command",
+            "keep one of them; the other may be what is done before or after",
+        ),
+        (Some(skill), None) if skill.trim().is_empty() => {
+            tell(Some("skill"), "`skill` is empty", "write the id of a skill");
+        }
+        (None, Some(command)) => {
+            let empty = command.first().is_none_or(|program| program.trim().is_empty());
+            if empty {
+                let help =
+                    "write the program and its arguments, each as a text of its own: `[\"program\", \"argument\"]`";
+                tell(Some("command"), "`command` names no program", help);
+            } else if command.iter().any(|text| text.contains('\0')) {
+                tell(Some("command"), "`command` holds a character that no argument can have", "remove it");
+            }
+        }
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::config;
+
+    #[test]
+    fn a_table_of_kinds_is_read() {
+        let text = r#"
+            [kinds.tidy]
+            skill = "tidying"
+            description = "tidies up"
+            [kinds."记录"]
+            command = ["./note.sh", "--append"]
+            before = { skill = "ready" }
+            after = { command = ["true"] }
+            timeout = "5s"
+        "#;
+        let config = config::read(text).unwrap();
+        assert_eq!(faults(&config), []);
+        let kinds = kinds(&config);
+        assert_eq!(kinds["tidy"].does, Does::Skill("tidying".into()));
+        let note = &kinds["记录"];
+        assert_eq!(
+            (note.timeout, note.before.clone()),
+            (Some(Duration::from_secs(5)), Some(Does::Skill("ready".into())))
+        );
+        assert_eq!(note.after, Some(Does::Command(vec!["true".into()])));
+    }
+
+    #[test]
+    fn what_cannot_be_a_kind_is_told_where_it_stands_and_left_out() {
+        let table = [
+            ("[kinds.a]\n", "neither a skill nor a command", vec!["kinds", "a"]),
+            (
+                "[kinds.a]\nskill = \"s\"\ncommand = [\"c\"]\n",
+                "both a skill and a command",
+                vec!["kinds", "a", "command"],
+            ),
+            ("[kinds.a]\ncommand = []\n", "names no program", vec!["kinds", "a", "command"]),
+            ("[kinds.a]\ncommand = [\" \", \"x\"]\n", "names no program", vec!["kinds", "a", "command"]),
+            ("[kinds.a]\ncommand = [\"x\", \"\\u0000\"]\n", "no argument can have", vec!["kinds", "a", "command"]),
+            ("[kinds.a]\nskill = \"\"\n", "`skill` is empty", vec!["kinds", "a", "skill"]),
+            ("[kinds.a]\nskill = \"s\"\nbefore = {}\n", "neither", vec!["kinds", "a", "before"]),
+            (
+                "[kinds.a]\nskill = \"s\"\nafter = { command = [] }\n",
+                "no program",
+                vec!["kinds", "a", "after", "command"],
+            ),
+            ("[kinds.\"a b\"]\nskill = \"s\"\n", "cannot be the name", vec!["kinds", "a b"]),
+            ("[kinds.set]\nskill = \"s\"\n", "a kind of the language", vec!["kinds", "set"]),
+            ("[kinds.exec]\nskill = \"s\"\n", "a kind of the language", vec!["kinds", "exec"]),
+            ("[kinds.new_step]\nskill = \"s\"\n", "an older one", vec!["kinds", "new_step"]),
+        ];
+        for (text, message, at) in table {
+            let config = config::read(text).unwrap();
+            let found = faults(&config);
+            assert!(found.len() == 1 && found[0].message.contains(message) && found[0].at == at, "{text}: {found:?}");
+            assert!(kinds(&config).is_empty(), "{text}");
+        }
+    }
+
+    #[test]
+    fn there_is_an_end_to_kinds() {
+        let text: String = (0..=MOST_KINDS).map(|n| format!("[kinds.k{n}]\nskill = \"s\"\n")).collect();
+        let config = config::read(&text).unwrap();
+        assert!(faults(&config)[0].message.contains("more than 200"));
+        assert_eq!(kinds(&config).len(), MOST_KINDS);
+    }
+}

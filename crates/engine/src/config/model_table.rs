@@ -1,0 +1,227 @@
+//! `[models.<name>]` of `bcc-script.toml`, as written.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde::de::{Deserialize as De, Deserializer};
+use serde::{Deserialize, de};
+use serde_json::{Map, Value};
+
+use crate::config::values::{Given, amount, body, duration, named, some_amount, switch, whole};
+use bcc_llm::model::provider::Manners;
+use bcc_llm::providers::anthropic::{ANTHROPIC_BASE_URL, Messages};
+use bcc_llm::providers::configured::Price;
+use bcc_llm::providers::gate::Limits;
+use bcc_llm::providers::http::asking::Form;
+use bcc_llm::providers::http::config::Structured;
+use bcc_llm::providers::http::dialect::Dialect;
+use bcc_llm::providers::openai::ChatCompletions;
+
+/// What answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProviderKind {
+    /// A server with OpenAI's chat completions.
+    OpenAi,
+    /// A server with Anthropic's messages.
+    Anthropic,
+    /// The built-in responder, which is no model.
+    Offline,
+    /// Replies written beforehand.
+    Replay,
+}
+
+impl ProviderKind {
+    /// Every kind, in the order in which messages list them.
+    pub const ALL: [Self; 4] = [Self::OpenAi, Self::Anthropic, Self::Offline, Self::Replay];
+
+    /// The name in `bcc-script.toml`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::OpenAi => "openai",
+            Self::Anthropic => "anthropic",
+            Self::Offline => "offline",
+            Self::Replay => "replay",
+        }
+    }
+
+    /// Whether it sends conversations to a server.
+    pub const fn sends(self) -> bool {
+        matches!(self, Self::OpenAi | Self::Anthropic)
+    }
+
+    /// The server that is meant where no `base_url` stands.
+    pub const fn usual_server(self) -> Option<&'static str> {
+        match self {
+            Self::OpenAi => Some("https://api.openai.com/v1"),
+            Self::Anthropic => Some(ANTHROPIC_BASE_URL),
+            Self::Offline | Self::Replay => None,
+        }
+    }
+
+    /// The forms in which its servers can be told what a reply must look like.
+    pub fn forms(self) -> Vec<Structured> {
+        fn of<D: Dialect>() -> Vec<Structured> {
+            let known = |form: &Form| D::LADDER.contains(form) || D::OTHER_FORMS.contains(form);
+            let all = Structured::ALL.into_iter();
+            all.filter(|structured| Form::of(*structured).is_none_or(|form| known(&form))).collect()
+        }
+        match self {
+            Self::OpenAi => of::<ChatCompletions>(),
+            Self::Anthropic => of::<Messages>(),
+            // Nothing is sent, so nothing can be wrong with how.
+            Self::Offline | Self::Replay => Structured::ALL.to_vec(),
+        }
+    }
+
+    /// The fields of a body that `extra` may not set, each with what to write instead.
+    pub fn own_fields(self) -> &'static [(&'static str, &'static str)] {
+        match self {
+            Self::OpenAi => ChatCompletions::OWNED,
+            Self::Anthropic => Messages::OWNED,
+            Self::Offline | Self::Replay => &[],
+        }
+    }
+}
+
+impl<'de> De<'de> for ProviderKind {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        named("provider", &Self::ALL, Self::name, &text)
+    }
+}
+
+/// `[models.<name>]`
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ModelTable {
+    /// What answers.
+    pub provider: ProviderKind,
+    /// Where the server listens.
+    pub base_url: Option<String>,
+    /// The server's name of the model.
+    pub model: Option<String>,
+    /// The environment variable that holds the key.
+    pub api_key_env: Option<String>,
+    /// The file that holds the key, relative to the project.
+    pub api_key_file: Option<String>,
+    /// The file of replies, for `replay`, relative to the project.
+    pub file: Option<String>,
+    /// Sampling temperature.
+    #[serde(default, deserialize_with = "some_amount")]
+    pub temperature: Option<f64>,
+    /// The most tokens of one reply.
+    #[serde(default, deserialize_with = "whole::<_, _, 1, 10_000_000>")]
+    pub max_tokens: Option<u32>,
+    /// For a whole attempt.
+    #[serde(default, deserialize_with = "duration")]
+    pub timeout: Option<Duration>,
+    /// For the first piece of a reply.
+    #[serde(default, deserialize_with = "duration")]
+    pub first_token_timeout: Option<Duration>,
+    /// Between two pieces of a reply.
+    #[serde(default, deserialize_with = "duration")]
+    pub idle_timeout: Option<Duration>,
+    /// The most requests of one call.
+    #[serde(default, deserialize_with = "whole::<_, _, 1, 20>")]
+    pub max_attempts: Option<u32>,
+    /// Headers besides the provider's own.
+    #[serde(default)]
+    pub headers: BTreeMap<String, Given>,
+    /// Fields for the body of each request.
+    #[serde(default, deserialize_with = "body")]
+    pub extra: Map<String, Value>,
+    /// The proxy, or `none`.
+    #[serde(default, deserialize_with = "Given::some")]
+    pub proxy: Option<Given>,
+    /// How the server is told what a reply must look like.
+    #[serde(default, deserialize_with = "structured")]
+    pub structured: Option<Structured>,
+    /// Whether near-JSON is mended (LANGUAGE.md section 8).
+    #[serde(default, deserialize_with = "switch")]
+    pub repair: Option<bool>,
+    /// How often the model is asked again with what is wrong with its reply (LANGUAGE.md section 8).
+    #[serde(default, deserialize_with = "whole::<_, _, 0, 5>")]
+    pub reask: Option<u32>,
+    /// The most calls at a time.
+    #[serde(default, deserialize_with = "whole::<_, _, 1, 10_000>")]
+    pub concurrency: Option<u32>,
+    /// The most requests in a minute.
+    #[serde(default, deserialize_with = "whole::<_, _, 1, 1_000_000>")]
+    pub requests_per_minute: Option<u32>,
+    /// The most tokens in a minute.
+    #[serde(default, deserialize_with = "whole::<_, _, 1, 1_000_000_000_000>")]
+    pub tokens_per_minute: Option<u64>,
+    /// What tokens cost.
+    #[serde(default)]
+    pub price: Option<PriceTable>,
+    /// Models to ask when this one gives no reply, in order.
+    #[serde(default)]
+    pub fallback: Vec<String>,
+}
+
+/// `price` of `[models.<name>]`
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PriceTable {
+    /// Of `per` tokens of a prompt.
+    #[serde(deserialize_with = "amount")]
+    pub input: f64,
+    /// Of `per` tokens of a reply.
+    #[serde(deserialize_with = "amount")]
+    pub output: f64,
+    /// Of `per` tokens of a prompt that the server had kept.
+    #[serde(default, deserialize_with = "some_amount")]
+    pub cached: Option<f64>,
+    /// The currency.
+    #[serde(default, deserialize_with = "currency")]
+    pub currency: Option<String>,
+    /// How many tokens a price is for.
+    #[serde(default, deserialize_with = "whole::<_, _, 1, 1_000_000_000>")]
+    pub per: Option<u64>,
+}
+
+fn structured<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Structured>, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    named("form", &Structured::ALL, Structured::name, &text).map(Some)
+}
+
+fn currency<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    const LONGEST: usize = 10;
+    let text = String::deserialize(deserializer)?;
+    let fits =
+        (1..=LONGEST).contains(&text.chars().count()) && text.chars().all(|c| !c.is_whitespace() && !c.is_control());
+    if fits { Ok(Some(text)) } else { Err(de::Error::custom("`currency` is one short word, as in \"USD\" or \"CNY\"")) }
+}
+
+impl ModelTable {
+    /// What the model may be asked.
+    pub const fn limits(&self) -> Limits {
+        Limits {
+            concurrency: self.concurrency,
+            requests_per_minute: self.requests_per_minute,
+            tokens_per_minute: self.tokens_per_minute,
+        }
+    }
+
+    /// How its replies are read.
+    pub fn manners(&self) -> Manners {
+        Manners { repair: self.repair.unwrap_or(false), reask: self.reask.unwrap_or(0) }
+    }
+
+    /// What it costs: in USD and for a million tokens where nothing else is said.
+    pub fn price(&self) -> Option<Price> {
+        let table = self.price.as_ref()?;
+        Some(Price {
+            input: table.input,
+            output: table.output,
+            cached: table.cached,
+            currency: table.currency.clone().unwrap_or_else(|| "USD".to_owned()),
+            per: table.per.unwrap_or(1_000_000),
+        })
+    }
+
+    /// Where it sends to.
+    pub fn server(&self) -> Option<&str> {
+        self.base_url.as_deref().or(self.provider.usual_server())
+    }
+}

@@ -1,0 +1,129 @@
+//! `[behavior_servers.<name>]` of `bcc-script.toml`, as written, and what of it cannot be.
+
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde::de::Deserializer;
+
+use crate::config::config::Config;
+use crate::config::faults::Fault;
+use crate::config::secrets::{is_key, is_variable};
+use crate::config::values::{duration, named};
+use bcc_runtime::effects::behavior_server::settings::{Endpoint, Form, Paths, Settings};
+
+/// `[behavior_servers.<name>]`
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ServerTable {
+    /// Where the server listens.
+    pub url: String,
+    /// The environment variable that holds its token.
+    pub token_env: Option<String>,
+    /// The file that holds its token, relative to the project.
+    pub token_file: Option<String>,
+    /// The form of what it is sent.
+    #[serde(default, deserialize_with = "form")]
+    pub form: Form,
+    /// The names of its endpoints.
+    #[serde(default, deserialize_with = "paths")]
+    pub paths: Paths,
+    /// For a whole answer.
+    #[serde(default, deserialize_with = "duration")]
+    pub timeout: Option<Duration>,
+    /// For the first byte of an answer.
+    #[serde(default, deserialize_with = "duration")]
+    pub first_byte_timeout: Option<Duration>,
+    /// Between two pieces of an answer.
+    #[serde(default, deserialize_with = "duration")]
+    pub idle_timeout: Option<Duration>,
+}
+
+fn form<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Form, D::Error> {
+    named("form", &Form::ALL, Form::name, &String::deserialize(deserializer)?)
+}
+
+fn paths<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Paths, D::Error> {
+    named("set of paths", &Paths::ALL, Paths::name, &String::deserialize(deserializer)?)
+}
+
+impl ServerTable {
+    /// How the server is reached, without its token.
+    pub fn settings(&self, name: &str) -> Settings {
+        let usual = Settings::new(name, &self.url);
+        Settings {
+            form: self.form,
+            paths: self.paths,
+            timeout: self.timeout.unwrap_or(usual.timeout),
+            first_byte_timeout: self.first_byte_timeout.unwrap_or(usual.first_byte_timeout),
+            idle_timeout: self.idle_timeout.unwrap_or(usual.idle_timeout),
+            ..usual
+        }
+    }
+}
+
+/// How the table of a server is written: names of other letters than ASCII stand in quotes.
+pub fn table_of(server: &str) -> String {
+    let bare = !server.is_empty() && server.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'));
+    if bare { format!("[behavior_servers.{server}]") } else { format!("[behavior_servers.\"{server}\"]") }
+}
+
+/// Everything that is wrong with the servers, in the order of their names.
+pub fn faults(config: &Config) -> Vec<Fault> {
+    let mut found = Vec::new();
+    for (name, table) in &config.behavior_servers {
+        let mut fault = |key: &str, message: &str, help: &str| {
+            let at = ["behavior_servers", name, key].map(str::to_owned).to_vec();
+            found.push(Fault { at, message: format!("{}: {message}", table_of(name)), help: help.to_owned() });
+        };
+        if let Err(why) = table.settings(name).endpoint(Endpoint::Actions) {
+            fault("url", &why, "write one like \"http://localhost:8000\"");
+        }
+        let put = "put the token into an environment variable or a file, and write the name of that here";
+        if table.token_env.as_ref().is_some_and(|variable| !is_variable(variable)) {
+            fault("token_env", "`token_env` is no name of an environment variable", put);
+        }
+        if table.token_file.as_ref().is_some_and(|file| is_key(file)) {
+            fault("token_file", "`token_file` is no name of a file", put);
+        }
+        if table.token_env.is_some() && table.token_file.is_some() {
+            fault("token_file", "there are both `token_env` and `token_file`", "keep one of them");
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::config::parse;
+
+    #[test]
+    fn a_server_is_read_with_all_it_may_say() {
+        let text = "[behavior_servers.gauges]\nurl = \"http://localhost:8000\"\ntoken_env = \"GAUGES_TOKEN\"\nform = \"older\"\n\
+                    paths = \"planning\"\ntimeout = \"2m\"\nfirst_byte_timeout = \"5s\"\nidle_timeout = \"6s\"\n";
+        let config = parse("bcc-script.toml", text).unwrap();
+        let settings = config.behavior_servers["gauges"].settings("gauges");
+        assert_eq!((settings.form, settings.paths), (Form::Older, Paths::Planning));
+        let times = (settings.timeout, settings.first_byte_timeout, settings.idle_timeout);
+        assert_eq!(times, (Duration::from_secs(120), Duration::from_secs(5), Duration::from_secs(6)));
+    }
+
+    #[test]
+    fn what_cannot_be_is_told_with_its_line_and_without_what_it_holds() {
+        let url = "url = \"http://h\"\n";
+        for (lines, line, part) in [
+            ("url = \"secret\"\n".to_owned(), "line 2", "`url`"),
+            ("url = \"http://ann:secret@h\"\n".to_owned(), "line 2", "user name or a password"),
+            (format!("{url}token_env = \"sk-secret\"\n"), "line 3", "`token_env`"),
+            (format!("{url}token_env = \"A\"\ntoken_file = \"b\"\n"), "line 4", "both `token_env` and `token_file`"),
+            (format!("{url}token = \"secret\"\n"), "line 3", "unknown field"),
+            (format!("{url}form = \"oldest\"\n"), "line 3", "there is no form"),
+            (format!("{url}paths = \"v2\"\n"), "line 3", "there is no set of paths"),
+            (format!("{url}timeout = \"soon\"\n"), "line 3", "no duration"),
+            ("form = \"new\"\n".to_owned(), "line 1", "missing field `url`"),
+        ] {
+            let error = parse("bcc-script.toml", &format!("[behavior_servers.a]\n{lines}")).unwrap_err().to_string();
+            assert!(error.contains(line) && error.contains(part) && !error.contains("secret"), "{error}");
+        }
+    }
+}

@@ -1,0 +1,250 @@
+//! Which files: those that are named, and what lies below the folders that are named. Each once, however it is reached.
+
+use std::collections::{BTreeSet, HashMap};
+use std::ffi::OsStr;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::discovery::names::Names;
+use crate::error::EngineError;
+use crate::project::{CONFIG_FILE, absolute};
+use bcc_lang::source::diagnostic::Diagnostic;
+use bcc_lang::source::span::Span;
+use bcc_lang::source::text::SourceFile;
+use bcc_lang::template::layers::{is_own_scheme, is_template_name};
+
+/// What of a project is checked when nothing is named.
+pub const USUAL_FOLDERS: [&str; 4] = ["scripts", "skills", "tests", "_system"];
+
+/// How deep folders are walked below the one that was named.
+pub const MAX_WALK_DEPTH: usize = 64;
+
+/// How many entries of folders one walk looks at.
+pub const MAX_WALK_ENTRIES: usize = 200_000;
+
+/// Folders that hold what programs made; hidden ones are passed over too.
+const FOLDERS_OF_PROGRAMS: [&str; 2] = ["target", "node_modules"];
+
+/// What a file is, as far as its path tells.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// A document of the language, or so it seems.
+    Document,
+    /// A prompt template of this project and scheme.
+    Template {
+        /// The project directory, absolute.
+        project: PathBuf,
+        /// The scheme; `None` for the default one.
+        scheme: Option<String>,
+    },
+    /// A `bcc-script.toml`, checked with its project.
+    Configuration,
+}
+
+/// A file that is to be checked.
+#[derive(Clone, Debug)]
+pub struct Found {
+    /// Where it is opened.
+    pub path: PathBuf,
+    /// The same, absolute and with links resolved as far as it exists.
+    pub real: PathBuf,
+    /// What people are told it is called.
+    pub shown: String,
+    /// Whether it was named itself, and not only a folder above it.
+    pub named: bool,
+    /// What it is.
+    pub role: Role,
+}
+
+/// What a walk came to.
+#[derive(Debug, Default)]
+pub struct Walk {
+    /// The files, by the names that people are told.
+    pub found: Vec<Found>,
+    /// The folders that were looked into.
+    pub folders: BTreeSet<PathBuf>,
+    /// What could not be looked at.
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+/// Walks `roots`. A root that is no folder is a file, whether or not it exists.
+pub fn walk(roots: &[PathBuf], names: &Names) -> Walk {
+    bounded(roots, names, MAX_WALK_ENTRIES)
+}
+
+fn bounded(roots: &[PathBuf], names: &Names, most: usize) -> Walk {
+    let mut walker = Walker { names, walk: Walk::default(), seen: HashMap::new(), entries: 0, most, full: false };
+    for root in roots {
+        if root.is_dir() {
+            walker.below(root);
+        } else {
+            walker.file(root.clone(), absolute(root), true);
+        }
+    }
+    let mut walk = walker.walk;
+    walk.found.sort_by(|a, b| a.shown.cmp(&b.shown));
+    walk
+}
+
+struct Walker<'n> {
+    names: &'n Names,
+    walk: Walk,
+    /// The files by their real paths, with their places in `walk.found`.
+    seen: HashMap<PathBuf, usize>,
+    entries: usize,
+    most: usize,
+    full: bool,
+}
+
+impl Walker<'_> {
+    /// Everything below a folder, without recursion: a tree of links may be deeper than a stack.
+    fn below(&mut self, root: &Path) {
+        let mut open = vec![(root.to_path_buf(), absolute(root), 0)];
+        while let Some((folder, real, depth)) = open.pop() {
+            // A folder that was looked into before is one of a loop of links, or was named twice.
+            if self.full || !self.walk.folders.insert(real.clone()) {
+                continue;
+            }
+            if depth > MAX_WALK_DEPTH {
+                let why = format!("it lies more than {MAX_WALK_DEPTH} folders deep; name it to check what it holds");
+                self.cannot(&folder, &why);
+                continue;
+            }
+            let mut entries = match self.entries_of(&folder) {
+                Ok(entries) => entries,
+                Err(error) => {
+                    self.cannot(&folder, &error.to_string());
+                    continue;
+                }
+            };
+            entries.sort();
+            for path in entries {
+                self.entry(path, &real, depth, &mut open);
+            }
+        }
+    }
+
+    fn entries_of(&mut self, folder: &Path) -> io::Result<Vec<PathBuf>> {
+        let mut paths = Vec::new();
+        for entry in std::fs::read_dir(folder)? {
+            self.entries += 1;
+            if self.entries > self.most {
+                self.full = true;
+                let why = format!("there are more than {} files; the rest was not looked at", self.most);
+                self.cannot(folder, &why);
+                break;
+            }
+            paths.push(entry?.path());
+        }
+        Ok(paths)
+    }
+
+    fn entry(&mut self, path: PathBuf, folder: &Path, depth: usize, open: &mut Vec<(PathBuf, PathBuf, usize)>) {
+        let Some(name) = path.file_name() else { return };
+        if name.as_encoded_bytes().starts_with(b".") {
+            return;
+        }
+        let link = path.is_symlink();
+        let real = if link { absolute(&path) } else { folder.join(name) };
+        if path.is_dir() {
+            if !FOLDERS_OF_PROGRAMS.iter().any(|program| name == *program) {
+                open.push((path, real, depth + 1));
+            }
+        } else if is_yaml(&path) || template_place(&real).is_some() {
+            self.file(path, real, false);
+        }
+    }
+
+    fn file(&mut self, path: PathBuf, real: PathBuf, named: bool) {
+        if let Some(found) = self.seen.get(&real).and_then(|place| self.walk.found.get_mut(*place)) {
+            found.named |= named;
+            return;
+        }
+        let role = match template_place(&real) {
+            Some((project, scheme)) => Role::Template { project, scheme },
+            None if path.file_name().is_some_and(|name| name == CONFIG_FILE) => Role::Configuration,
+            None => Role::Document,
+        };
+        self.seen.insert(real.clone(), self.walk.found.len());
+        self.walk.found.push(Found { shown: self.names.shown(&path), path, real, named, role });
+    }
+
+    fn cannot(&mut self, path: &Path, why: &str) {
+        let shown = self.names.shown(path);
+        self.walk.diagnostics.push(unreadable(&shown, &format!("the folder {shown} was not looked into: {why}")));
+    }
+}
+
+/// The current directory.
+///
+/// # Errors
+/// When it was removed.
+pub fn here() -> Result<PathBuf, EngineError> {
+    std::env::current_dir().map_err(|error| EngineError::failed(format!("there is no current directory: {error}")))
+}
+
+/// The project and the scheme of a prompt template; `None` for any other file. `path` is absolute.
+pub fn template_place(path: &Path) -> Option<(PathBuf, Option<String>)> {
+    let folder = path.parent().filter(|_| path.file_name().and_then(OsStr::to_str).is_some_and(is_template_name))?;
+    let (config, scheme) = if folder.file_name() == Some(OsStr::new("default")) {
+        (folder.parent()?, None)
+    } else {
+        let scheme = folder.file_name()?.to_str().filter(|scheme| is_own_scheme(scheme))?;
+        let custom = folder.parent().filter(|custom| custom.file_name() == Some(OsStr::new("custom")))?;
+        (custom.parent()?, Some(scheme.to_owned()))
+    };
+    let system = config.parent().filter(|_| config.file_name() == Some(OsStr::new("config")))?;
+    let project = system.parent().filter(|_| system.file_name() == Some(OsStr::new("_system")))?;
+    Some((project.to_path_buf(), scheme))
+}
+
+/// The finding about a file or a folder that cannot be read.
+pub fn unreadable(shown: &str, message: &str) -> Diagnostic {
+    let file = Arc::new(SourceFile::new(shown, ""));
+    Diagnostic::error("unreadable-file", message, &file, Span::default())
+        .with_help("check that it is there, that it is a file, and that you may read it")
+}
+
+/// Whether a file's name ends as those of YAML files do.
+pub fn is_yaml(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| ["yaml", "yml"].iter().any(|yaml| extension.eq_ignore_ascii_case(yaml)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_of_too_many_files_is_looked_into_in_part_and_named() {
+        let root = tempfile::tempdir().unwrap();
+        for number in 0..20 {
+            std::fs::write(root.path().join(format!("{number}.yaml")), "").unwrap();
+        }
+        let names = Names::seen_from(root.path().to_path_buf());
+        let roots = [root.path().to_path_buf()];
+        let all = bounded(&roots, &names, 20);
+        assert_eq!((all.found.len(), all.diagnostics.len()), (20, 0));
+        let part = bounded(&roots, &names, 15);
+        assert_eq!((part.found.len(), part.diagnostics.len()), (15, 1));
+        assert!(part.diagnostics[0].message.contains("more than 15 files"), "{}", part.diagnostics[0].message);
+    }
+
+    #[test]
+    fn templates_are_known_by_their_folders() {
+        let of = |path: &str| template_place(Path::new(path));
+        assert_eq!(of("/p/_system/config/default/ai_ask_v1.md"), Some(("/p".into(), None)));
+        assert_eq!(of("/p/_system/config/custom/焦虑/a.md"), Some(("/p".into(), Some("焦虑".to_owned()))));
+        for other in [
+            "/p/_system/README.md",
+            "/p/_system/config/default/deep/a.md",
+            "/p/_system/config/default/a.txt",
+            "/p/_system/config/custom/a.md",
+            "/p/_system/config/custom/default/a.md",
+            "/p/config/default/a.md",
+            "/p/_system/config/custom/a b/a.md",
+        ] {
+            assert_eq!(of(other), None, "{other}");
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! What keeps the engine from doing what it was asked, sorted by whose turn it is to act.
+
+use bcc_lang::source::diagnostic::Diagnostic;
+use bcc_lang::template::fault::TemplateError;
+use bcc_llm::model::error::ModelError;
+use bcc_runtime::run::error::RunError;
+use bcc_store::error::ArchiveError;
+
+/// An error with what to do about it.
+#[derive(Debug, thiserror::Error)]
+pub enum EngineError {
+    /// It was asked for something that cannot be: exit code 2.
+    #[error("{message}")]
+    Usage {
+        /// What is wrong.
+        message: String,
+        /// What to do.
+        help: Option<String>,
+    },
+    /// The script is not sound: exit code 2.
+    #[error("the script has errors")]
+    Invalid(Vec<Diagnostic>),
+    /// It went wrong: exit code 1.
+    #[error("{message}")]
+    Failed {
+        /// What is wrong.
+        message: String,
+        /// What to do.
+        help: Option<String>,
+    },
+}
+
+impl EngineError {
+    /// Something that cannot be asked for.
+    pub fn usage(message: impl Into<String>) -> Self {
+        Self::Usage { message: message.into(), help: None }
+    }
+
+    /// Something that went wrong.
+    pub fn failed(message: impl Into<String>) -> Self {
+        Self::Failed { message: message.into(), help: None }
+    }
+
+    /// The same with a remedy.
+    #[must_use]
+    pub fn with_help(self, text: impl Into<String>) -> Self {
+        match self {
+            Self::Usage { message, .. } => Self::Usage { message, help: Some(text.into()) },
+            Self::Failed { message, .. } => Self::Failed { message, help: Some(text.into()) },
+            invalid @ Self::Invalid(_) => invalid,
+        }
+    }
+
+    /// The remedy, when there is one.
+    pub fn help(&self) -> Option<&str> {
+        match self {
+            Self::Usage { help, .. } | Self::Failed { help, .. } => help.as_deref(),
+            Self::Invalid(_) => None,
+        }
+    }
+}
+
+impl From<RunError> for EngineError {
+    fn from(error: RunError) -> Self {
+        match error {
+            RunError::Archive(error) => error.into(),
+            RunError::Ahead(_) => Self::failed(error.to_string()),
+            RunError::Unreadable { .. } => Self::failed(error.to_string())
+                .with_help("it was written by another release, or the store is damaged; nothing was changed"),
+            RunError::NotFound(_) => {
+                Self::usage(error.to_string()).with_help("`bcc-script sessions list` shows what there is")
+            }
+            RunError::Final { .. } => {
+                Self::usage(error.to_string()).with_help("begin a new one, with another id or without one")
+            }
+            RunError::BudgetTooSmall { .. } => Self::usage(error.to_string())
+                .with_help("`--budget` says how much there may be in all, not how much more"),
+            RunError::Recording(message) => Self::failed(message).with_help(
+                "the session is kept as it was after its last turn: resume it with `--record` and another file, or without",
+            ),
+            RunError::Variable(message) => Self::usage(message),
+        }
+    }
+}
+
+impl From<ArchiveError> for EngineError {
+    fn from(error: ArchiveError) -> Self {
+        Self::failed(error.to_string())
+    }
+}
+
+impl From<TemplateError> for EngineError {
+    fn from(error: TemplateError) -> Self {
+        let help = error.help.clone();
+        Self::Usage { message: error.to_string(), help }
+    }
+}
+
+impl From<ModelError> for EngineError {
+    fn from(error: ModelError) -> Self {
+        Self::usage(error.to_string())
+    }
+}

@@ -1,0 +1,192 @@
+//! `sessions export` as JSON (INTERFACES.md, "Export"). Sensitive values are masked; prompts and raw replies are left out
+//! unless they are asked for.
+
+use std::collections::HashMap;
+
+use serde_json::{Map, Value, json};
+
+use crate::calls::usage;
+use crate::error::EngineError;
+use crate::exported_notebook::{mask_notebook, notebook, open_effects};
+use crate::history;
+use crate::used::used;
+use bcc_lang::value::mask::{MASK, Masker};
+use bcc_runtime::program::event::{OWN_FIELDS, mask as mask_event};
+use bcc_store::contract::Archive;
+use bcc_store::rows::{SessionRow, VariableRow};
+
+/// How many rows are read at a time: one of them may hold a prompt and a reply of megabytes.
+const PAGE: usize = 64;
+
+/// Fields that hold prompts or raw replies, wherever they stand in an outcome.
+const CALL_FIELDS: [&str; 3] = ["llm_prompt", "llm_response", "raw_response"];
+
+/// Everything about one session as one value.
+///
+/// # Errors
+/// When there is no such session, or its rows cannot be read.
+pub async fn export(archive: &dyn Archive, id: &str, calls: bool) -> Result<Value, EngineError> {
+    let row = kept(archive, id).await?;
+    let variables = archive.variables(id).await?;
+    let user_variables = archive.user_variables(&row.user).await?;
+    let mut outcomes = Vec::new();
+    let mut metrics = Vec::new();
+    let mut suggestions = Vec::new();
+    for event in events_of(archive, id, "outcome").await? {
+        if let Some((metric, suggestion)) = history::metrics(&event) {
+            metrics.push(metric);
+            suggestions.push(suggestion);
+        }
+        outcomes.push(if calls { event } else { without_calls(event) });
+    }
+    let mut feedback = history::feedback(&events_of(archive, id, "monitor_feedback").await?);
+    let mut plans: Vec<Value> = events_of(archive, id, "orchestrated").await?.iter().map(history::plan).collect();
+    if !calls {
+        feedback.iter_mut().chain(&mut plans).for_each(|row| *row = without_calls(std::mem::take(row)));
+    }
+    let model_calls = events_of(archive, id, "model_call").await?;
+    let mut export = json!({
+        "version": 1,
+        "session": session(&row),
+        "transcript": transcript(archive, id).await?,
+        "variables": scopes(&variables, &user_variables)?,
+        "action_metrics_history": metrics,
+        "progress_suggestion_history": suggestions,
+        "monitor_feedback": feedback,
+        "plans": plans,
+        "outcomes": outcomes,
+        "usage": usage(&model_calls),
+        "model_calls": if calls { model_calls } else { model_calls.into_iter().map(without_calls).collect() },
+    });
+    if let (Some(into), Some(notebook)) = (export.as_object_mut(), notebook(archive, id, &variables).await?) {
+        into.insert("notebook".to_owned(), notebook);
+    }
+    let open = open_effects(archive, id).await?;
+    if let Some(session) = export.pointer_mut("/session").and_then(Value::as_object_mut).filter(|_| !open.is_empty()) {
+        session.insert("open_effects".to_owned(), Value::Array(open));
+    }
+    mask(&mut export, &variables, &user_variables)?;
+    Ok(export)
+}
+
+/// The row of a session.
+///
+/// # Errors
+/// When there is none of this id, or the store cannot be read.
+pub async fn kept(archive: &dyn Archive, id: &str) -> Result<SessionRow, EngineError> {
+    archive.session(id).await?.ok_or_else(|| {
+        EngineError::usage(format!("there is no session `{id}` in this store"))
+            .with_help("`bcc-script sessions list` shows what there is")
+    })
+}
+
+/// All events of one kind, as values.
+///
+/// # Errors
+/// When a row cannot be read.
+pub async fn events_of(archive: &dyn Archive, id: &str, kind: &str) -> Result<Vec<Value>, EngineError> {
+    let mut events = Vec::new();
+    let mut after = 0;
+    loop {
+        let rows = archive.journal_of(id, kind, after, PAGE).await?;
+        let Some(last) = rows.last() else { return Ok(events) };
+        after = last.seq;
+        for row in &rows {
+            events.push(parse(&row.body, "event")?);
+        }
+    }
+}
+
+fn session(row: &SessionRow) -> Value {
+    let (used, budget) = used(row);
+    json!({
+        "id": row.id, "user": row.user, "status": row.status, "script": row.script, "script_name": row.script_name,
+        "script_sha256": row.script_sha256, "started_at": row.started_at, "updated_at": row.updated_at,
+        "used": used, "budget": budget,
+        "location": serde_json::from_str::<Value>(&row.location).unwrap_or(Value::Null),
+    })
+}
+
+async fn transcript(archive: &dyn Archive, id: &str) -> Result<Vec<Value>, EngineError> {
+    // A message tells its action and round; the event that it came with tells the whole place.
+    let mut places = HashMap::new();
+    for event in events_of(archive, id, "message").await? {
+        let message_id = event.get("message_id").and_then(Value::as_str).unwrap_or_default().to_owned();
+        places.insert(message_id, event.get("location").cloned().unwrap_or_default());
+    }
+    let mut transcript = Vec::new();
+    let mut after = 0;
+    loop {
+        let rows = archive.messages(id, after, PAGE).await?;
+        let Some(last) = rows.last() else { return Ok(transcript) };
+        after = last.number;
+        transcript.extend(rows.iter().map(|row| {
+            let place = places.get(&row.message_id);
+            let part = |name: &str| place.and_then(|place| place.get(name)).cloned().unwrap_or_default();
+            json!({
+                "role": row.role, "text": row.text, "at": row.at, "action_id": row.action_id, "round": row.round,
+                "phase_id": part("phase_id"), "topic_id": part("topic_id"), "path": part("path"),
+            })
+        }));
+    }
+}
+
+fn scopes(rows: &[VariableRow], user_rows: &[VariableRow]) -> Result<Value, EngineError> {
+    let mut scopes: Map<String, Value> =
+        ["global", "session", "phase", "topic"].into_iter().map(|scope| (scope.to_owned(), json!({}))).collect();
+    for row in user_rows.iter().chain(rows) {
+        let value = if row.sensitive { Value::from(MASK) } else { parse(&row.value, "variable")? };
+        let shown = json!({ "value": value, "source": row.source, "round": row.round, "at": row.at });
+        let Some(mut into) = scopes.get_mut(&row.scope).and_then(Value::as_object_mut) else { continue };
+        if matches!(row.scope.as_str(), "phase" | "topic") {
+            let path = into.entry(row.path.clone()).or_insert_with(|| json!({}));
+            let Some(inner) = path.as_object_mut() else { continue };
+            into = inner;
+        }
+        into.insert(row.name.clone(), shown);
+    }
+    Ok(Value::Object(scopes))
+}
+
+/// What takes the sensitive values among these variables out of whatever is shown.
+///
+/// # Errors
+/// When one of them cannot be read.
+pub fn masker(rows: &[VariableRow], user_rows: &[VariableRow]) -> Result<Masker, EngineError> {
+    let mut values = Vec::new();
+    for row in rows.iter().chain(user_rows).filter(|row| row.sensitive) {
+        values.push(parse(&row.value, "variable")?);
+    }
+    Ok(Masker::new(&values))
+}
+
+fn mask(export: &mut Value, rows: &[VariableRow], user_rows: &[VariableRow]) -> Result<(), EngineError> {
+    let masker = masker(rows, user_rows)?;
+    for (part, value) in export.as_object_mut().into_iter().flatten() {
+        // Ids and times are the session's own and must stay what they are.
+        match part.as_str() {
+            "session" | "version" | "usage" => {}
+            "notebook" => mask_notebook(value, &masker),
+            "model_calls" => value.as_array_mut().into_iter().flatten().for_each(|call| mask_event(call, &masker)),
+            _ => masker.value(value, &OWN_FIELDS),
+        }
+    }
+    Ok(())
+}
+
+fn without_calls(mut event: Value) -> Value {
+    for part in ["debug_info", "metadata"] {
+        if let Some(fields) = event.get_mut(part).and_then(Value::as_object_mut) {
+            fields.retain(|name, _| !CALL_FIELDS.contains(&name.as_str()));
+        }
+    }
+    event
+}
+
+/// A stored text as a value. `what` says what it is.
+///
+/// # Errors
+/// When it is no JSON.
+pub fn parse(text: &str, what: &str) -> Result<Value, EngineError> {
+    serde_json::from_str(text).map_err(|error| EngineError::failed(format!("a stored {what} cannot be read: {error}")))
+}

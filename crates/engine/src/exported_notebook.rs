@@ -1,0 +1,72 @@
+//! The notebook of a session in its export, and what of the session is open outside of it.
+
+use serde_json::{Value, json};
+
+use crate::error::EngineError;
+use crate::export::parse;
+use bcc_lang::value::mask::Masker;
+use bcc_runtime::notebook::state::State;
+use bcc_runtime::program::event::mask_cell;
+use bcc_runtime::run::notebook::NOTEBOOK;
+use bcc_store::contract::Archive;
+use bcc_store::rows::VariableRow;
+
+/// How many cells are read at a time: one of them may hold outputs of megabytes.
+const PAGE: usize = 64;
+
+/// The notebook of a session whose variables these are; none when it has none.
+///
+/// # Errors
+/// When a row cannot be read.
+pub async fn notebook(archive: &dyn Archive, id: &str, rows: &[VariableRow]) -> Result<Option<Value>, EngineError> {
+    let Some(row) = rows.iter().find(|row| row.scope == NOTEBOOK) else { return Ok(None) };
+    let state: State = serde_json::from_value(parse(&row.value, "notebook")?)
+        .map_err(|error| EngineError::failed(format!("a stored notebook cannot be read: {error}")))?;
+    let mut cells = Vec::new();
+    let mut after = 0;
+    loop {
+        let page = archive.cells(id, after, PAGE).await?;
+        let Some(last) = page.last() else { break };
+        after = last.number;
+        for row in &page {
+            cells.push(parse(&row.body, "cell")?);
+        }
+    }
+    Ok(Some(json!({
+        "title": state.title,
+        "cells": cells,
+        "todo_list": state.todo_list,
+        "section_progress": state.section_progress,
+        "location": state.location,
+        "workflow": state.workflow,
+        "effects": state.effects,
+        "variables": state.variables,
+        "state": state.fsm,
+    })))
+}
+
+/// Takes sensitive values out of an exported notebook. Numbers and ids of cells stay.
+pub fn mask_notebook(notebook: &mut Value, masker: &Masker) {
+    for (part, value) in notebook.as_object_mut().into_iter().flatten() {
+        match part.as_str() {
+            "cells" => value.as_array_mut().into_iter().flatten().for_each(|cell| mask_cell(cell, masker)),
+            _ => masker.value(value, &[]),
+        }
+    }
+}
+
+/// The outside effects that are open: they were announced, and nobody saw them come to their end.
+///
+/// # Errors
+/// When a row cannot be read.
+pub async fn open_effects(archive: &dyn Archive, id: &str) -> Result<Vec<Value>, EngineError> {
+    let mut open = Vec::new();
+    for row in archive.frames(id).await? {
+        let frame = parse(&row.state, "frame")?;
+        let text = |name: &str| frame.pointer(&format!("/effect/{name}")).cloned().unwrap_or_default();
+        if frame.get("effect").is_some_and(Value::is_object) {
+            open.push(json!({ "effect_id": text("id"), "kind": text("kind"), "summary": text("summary") }));
+        }
+    }
+    Ok(open)
+}

@@ -1,0 +1,31 @@
+//! Puts it together: project, configuration, trust, models, and sessions that begin, go on and are exported.
+
+pub mod behavior_servers;
+pub mod calls;
+pub mod clock;
+pub mod config;
+pub mod discovery;
+pub mod engine;
+pub mod environment;
+pub mod error;
+pub mod export;
+pub mod exported_notebook;
+pub mod files;
+pub mod given;
+pub mod history;
+pub mod loaded;
+pub mod markdown;
+pub mod models;
+pub mod notebook_file;
+pub mod outside;
+pub mod pin;
+pub mod portable;
+pub mod project;
+pub mod recheck;
+pub mod recording;
+pub mod replay;
+pub mod settings;
+pub mod shell;
+pub mod trust;
+pub mod used;
+pub mod voices;

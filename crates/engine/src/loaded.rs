@@ -1,0 +1,114 @@
+//! A script as it is read from a project and checked, before a session of it begins.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::config::kinds::kinds;
+use crate::discovery::names::Names;
+use crate::discovery::skills::{library, with_paths};
+use crate::discovery::walk::here;
+use crate::engine::RunRequest;
+use crate::environment::Environment;
+use crate::error::EngineError;
+use crate::files::{TemplateFolders, reply_schemas, script};
+use crate::outside::{outside, permitted};
+use crate::pin::Pinned;
+use crate::project::{Project, absolute};
+use bcc_check::library::Library;
+use bcc_lang::script::read::{scheme, skill_paths};
+use bcc_lang::source::diagnostic::{Diagnostic, sort};
+use bcc_lang::source::yaml::{Node, parse};
+use bcc_lang::template::layers::{collect, own_scheme};
+use bcc_lang::template::marks::Marks;
+use bcc_runtime::program::program::Program;
+
+/// A script with its templates, checked.
+pub struct Loaded {
+    pub(crate) pinned: Pinned,
+    pub program: Program,
+    pub(crate) diagnostics: Vec<Diagnostic>,
+    pub(crate) scheme: Option<String>,
+}
+
+impl Loaded {
+    /// Reads and checks the script of `request`.
+    ///
+    /// # Errors
+    /// `Invalid` with all findings when the script is not sound; `Usage` when it or its templates cannot be read.
+    pub fn of(project: &Project, request: &RunRequest) -> Result<Self, EngineError> {
+        Self::noting(project, request, None)
+    }
+
+    /// Refuses a script that needs what its project does not allow, before even a store is made for it.
+    ///
+    /// # Errors
+    /// `Usage`, which names the action that needs it and tells how to allow it.
+    pub fn permitted(&self, project: &Project, environment: &Environment) -> Result<(), EngineError> {
+        permitted(&self.program, &outside(project, environment))
+    }
+
+    /// [`Loaded::of`], to be looked at: what prompts and texts lack is noted in `marks` and fails nothing.
+    ///
+    /// # Errors
+    /// As [`Loaded::of`].
+    pub fn noting(project: &Project, request: &RunRequest, marks: Option<&Arc<Marks>>) -> Result<Self, EngineError> {
+        let file = script(&request.file)?;
+        // The scheme must be known before the templates are, and the templates before the check.
+        let parsed = parse(&file);
+        let written = parsed.root.as_deref().and_then(scheme).filter(|_| request.scheme.is_none());
+        let asked = request.scheme.clone().or_else(|| written.as_ref().map(|written| written.value.clone()));
+        let scheme = asked.or_else(|| project.config.project.scheme.clone());
+        let scheme = own_scheme(scheme.as_deref()).map(str::to_owned);
+        let folders = TemplateFolders::of(&project.directory);
+        let (templates, wrong_scheme) = match (collect(&folders, scheme.as_deref()), &written) {
+            // Without its scheme the rest of the script can still be checked.
+            (Err(error), Some(written)) if error.file.is_none() => {
+                let diagnostic = Diagnostic::error("unknown-scheme", error.message, &file, written.span);
+                (collect(&folders, None)?, Some(diagnostic.with_help(error.help.unwrap_or_default())))
+            }
+            (templates, _) => (templates?, None),
+        };
+        let library = skills(project, &request.file, parsed.root.as_deref())?;
+        let mut pinned =
+            Pinned::new(file, templates, reply_schemas(&project.directory)?).with_kinds(kinds(&project.config));
+        let compiled = pinned.compiled()?;
+        let compiled = match marks {
+            Some(marks) => compiled.marking(Arc::clone(marks)),
+            None => compiled,
+        };
+        let (mut program, mut diagnostics) = pinned.check_against(compiled, parsed, &library)?;
+        if let (Some(program), Some(marks)) = (&mut program, marks) {
+            program.texts.note_in(Arc::clone(marks));
+        }
+        if let Some(wrong_scheme) = wrong_scheme {
+            diagnostics.push(wrong_scheme);
+            sort(&mut diagnostics);
+            return Err(EngineError::Invalid(diagnostics));
+        }
+        match (program, diagnostics) {
+            (Some(program), diagnostics) => {
+                pinned.reach(&program);
+                Ok(Self { pinned, program, diagnostics, scheme })
+            }
+            (None, diagnostics) => Err(EngineError::Invalid(diagnostics)),
+        }
+    }
+
+    /// What was read and checked: the texts, and the program that was made of them.
+    pub fn into_parts(self) -> (Pinned, Program) {
+        (self.pinned, self.program)
+    }
+
+    /// What the check found; no errors among it.
+    pub fn diagnostics(&self) -> &[Diagnostic] {
+        &self.diagnostics
+    }
+}
+
+/// The skills of a project, and before them those that the script names by their paths.
+fn skills(project: &Project, script: &Path, root: Option<&Node>) -> Result<Library, EngineError> {
+    let names = Names::seen_from(here()?);
+    let library = library(&project.directory, &names);
+    let paths = root.map(skill_paths).unwrap_or_default();
+    Ok(with_paths(&library, paths.into_iter(), (&absolute(script), &project.directory), &names))
+}

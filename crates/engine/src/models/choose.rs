@@ -1,0 +1,249 @@
+//! Which model a session asks: command line over environment over the project's file over the built-in one
+//! (INTERFACES.md, "Configuration").
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::config::faults::OFFLINE;
+use crate::environment::Environment;
+use crate::error::EngineError;
+use crate::models::make::{Maker, replay};
+use crate::models::shared::Shared;
+use crate::models::surroundings::key_alone;
+use crate::project::{Project, absolute};
+use bcc_llm::model::error::ModelError;
+use bcc_llm::model::provider::Provider;
+use bcc_llm::model::request::Purpose;
+use bcc_runtime::program::services::Models;
+
+/// The name under which a project configures the model of its monitors (LANGUAGE.md section 9).
+pub const MONITOR: &str = "monitor";
+
+/// The models of a project, for one session.
+pub struct ModelSet {
+    project: Project,
+    environment: Environment,
+    shared: Arc<Shared>,
+    /// What the command line or the environment asked for: it stands for every model of the session.
+    asked: Option<Arc<dyn Provider>>,
+    /// The `model:` of the script, for what asks the session's model without being part of the script.
+    script: Option<String>,
+    made: Mutex<BTreeMap<String, Arc<dyn Provider>>>,
+}
+
+/// What a session runs on.
+pub struct Chosen {
+    /// The models.
+    pub models: ModelSet,
+    /// The name of the session's model, as events show it.
+    pub name: String,
+    /// Things to know about the choice.
+    pub notices: Vec<String>,
+    /// What a resumed session must be told to ask for the same model again.
+    pub asked: Option<String>,
+}
+
+/// Who asks for which model.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Wanted<'a> {
+    /// `--model`.
+    pub asked: Option<&'a str>,
+    /// What a stored session was started with; the environment wins over it.
+    pub stored: Option<&'a str>,
+    /// The `model:` of the script.
+    pub script: Option<&'a str>,
+}
+
+/// Chooses the session's model and makes it with all that stand in for it, so that a mistake in the configuration is found
+/// before anything runs.
+///
+/// `shared` is what the sessions of an engine share.
+///
+/// # Errors
+/// When the model does not exist, cannot be made, or must not be used because the project is not trusted.
+pub fn choose(
+    project: &Project,
+    environment: &Environment,
+    shared: &Arc<Shared>,
+    wanted: Wanted<'_>,
+) -> Result<Chosen, EngineError> {
+    let mut set = ModelSet {
+        project: project.clone(),
+        environment: environment.clone(),
+        shared: Arc::clone(shared),
+        asked: None,
+        script: wanted.script.map(str::to_owned),
+        made: Mutex::default(),
+    };
+    let alone = key_alone(&project.config, environment);
+    let from_environment = environment.get("BCC_MODEL").filter(|name| names_a_model(project, name) || alone.is_none());
+    let asked = wanted.asked.or(from_environment).or(wanted.stored);
+    if let Some(asked) = asked {
+        // A file of replies is named by whoever runs the session and by nobody else; it is found again from elsewhere.
+        let replies = asked.strip_prefix("replay:").map(|file| absolute(Path::new(file)));
+        let provider = match &replies {
+            Some(file) => Arc::new(replay(file)?),
+            None => set.make(asked)?,
+        };
+        let asked = replies.map_or_else(|| asked.to_owned(), |file| format!("replay:{}", file.display()));
+        let name = provider.name().to_owned();
+        set.asked = Some(provider);
+        return Ok(Chosen { models: set, name, notices: Vec::new(), asked: Some(asked) });
+    }
+    let wanted = wanted.script.unwrap_or("default");
+    let mut notices = Vec::new();
+    if wanted == "default" && !project.config.models.contains_key("default") {
+        match alone {
+            Some(alone) => notices.extend(alone.notice()),
+            None => notices.push(NOTHING_CONFIGURED.to_owned()),
+        }
+    }
+    let provider = set.make(wanted)?;
+    let name = provider.name().to_owned();
+    if project.config.models.contains_key(MONITOR) {
+        set.make(MONITOR)?;
+    }
+    Ok(Chosen { models: set, name, notices, asked: None })
+}
+
+/// What is said where no model is configured.
+const NOTHING_CONFIGURED: &str = "no model is configured: the built-in offline responder answers (no AI). \
+                                  docs/configuration.md tells how to choose a model";
+
+/// Whether this is the name of a model, wherever it is asked for.
+pub fn names_a_model(project: &Project, name: &str) -> bool {
+    name == OFFLINE || name.starts_with("replay:") || project.config.models.contains_key(name)
+}
+
+impl ModelSet {
+    fn make(&self, name: &str) -> Result<Arc<dyn Provider>, EngineError> {
+        if let Some(made) = self.made.lock().unwrap_or_else(PoisonError::into_inner).get(name) {
+            return Ok(Arc::clone(made));
+        }
+        let maker = Maker { project: &self.project, environment: &self.environment, shared: &self.shared };
+        let provider = maker.make(name)?;
+        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(Arc::clone(made.entry(name.to_owned()).or_insert(provider)))
+    }
+}
+
+impl Models for ModelSet {
+    fn provider(&self, name: Option<&str>) -> Result<Arc<dyn Provider>, ModelError> {
+        if let Some(asked) = &self.asked {
+            return Ok(Arc::clone(asked));
+        }
+        self.make(name.unwrap_or("default")).map_err(|error| ModelError::Config { message: error.to_string() })
+    }
+
+    fn monitor(&self, action_id: &str) -> Option<Arc<dyn Provider>> {
+        let named = self.project.config.models.contains_key(MONITOR).then_some(MONITOR);
+        // That it can be made was settled when the session's model was chosen.
+        let provider = self.provider(named.or(self.script.as_deref())).ok()?;
+        provider.answers(Purpose::Monitor, action_id).then_some(provider)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tokio::time::Instant;
+
+    use super::*;
+    use bcc_llm::model::provider::Silent;
+    use bcc_llm::model::request::{ModelRequest, Task};
+
+    /// A project with this configuration and a file of replies that take a second each.
+    fn project(home: &Path, configuration: &str) -> Project {
+        std::fs::write(home.join("bcc-script.toml"), configuration).unwrap();
+        std::fs::write(home.join("slow.yaml"), "replies:\n  ask:\n    - { $after_ms: 1000, reply: hello }\n").unwrap();
+        Project::in_directory(home.to_path_buf(), true, &Environment::default()).unwrap()
+    }
+
+    fn request() -> ModelRequest {
+        let task = Task {
+            purpose: Purpose::Action,
+            kind: "ai_ask".into(),
+            action_id: "ask".into(),
+            path: "t/ask".into(),
+            content: String::new(),
+            wanted: Vec::new(),
+            answer: None,
+            inputs: Vec::new(),
+            round: 1,
+            call: 0,
+            opening: true,
+        };
+        ModelRequest { messages: Vec::new(), schema: None, temperature: None, max_tokens: None, task }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn sessions_of_one_engine_stand_before_one_gate() {
+        const SESSIONS: u64 = 40;
+        let home = tempfile::tempdir().unwrap();
+        let table = "[models.default]\nprovider = \"replay\"\nfile = \"slow.yaml\"\nconcurrency = 4\n";
+        let project = project(home.path(), table);
+        let shared = Arc::<Shared>::default();
+        let start = Instant::now();
+        let mut sessions = tokio::task::JoinSet::new();
+        for _ in 0..SESSIONS {
+            let chosen = choose(&project, &Environment::default(), &shared, Wanted::default()).unwrap();
+            sessions.spawn(async move {
+                let provider = chosen.models.provider(None).unwrap();
+                provider.complete(&request(), &mut Silent).await.unwrap().text
+            });
+        }
+        let replies = sessions.join_all().await;
+        assert!(replies.iter().all(|reply| reply == "hello") && replies.len() == SESSIONS as usize);
+        assert_eq!(start.elapsed(), Duration::from_secs(SESSIONS / 4));
+    }
+
+    #[test]
+    fn a_mistake_anywhere_in_a_chain_is_found_before_anything_runs() {
+        let home = tempfile::tempdir().unwrap();
+        let server = "provider = \"openai\"\nmodel = \"m\"\nbase_url = \"http://localhost:1\"\n";
+        let text = format!(
+            "[models.default]\n{server}fallback = [\"second\"]\n[models.second]\n{server}fallback = [\"third\"]\n\
+             [models.third]\n{server}api_key_env = \"THIRD_KEY\"\n"
+        );
+        let project = project(home.path(), &text);
+        let choose = |environment: &Environment| {
+            choose(&project, environment, &Arc::default(), Wanted::default()).map(|chosen| chosen.name)
+        };
+        let error = choose(&Environment::default()).unwrap_err();
+        let expected = "[models.third]: the environment variable THIRD_KEY is not set; `default` may fall back to it";
+        assert_eq!(error.to_string(), expected);
+        assert!(error.help().unwrap().contains("set it to the API key"));
+        assert_eq!(choose(&Environment::of([("THIRD_KEY", "k".to_owned())])).unwrap(), "openai:m");
+    }
+
+    #[test]
+    fn the_manners_of_a_model_are_those_of_its_table() {
+        let home = tempfile::tempdir().unwrap();
+        let table = "[models.default]\nprovider = \"offline\"\nrepair = true\nreask = 2\nfallback = [\"plain\"]\n\
+                     [models.plain]\nprovider = \"offline\"\n";
+        let project = project(home.path(), table);
+        let chosen = choose(&project, &Environment::default(), &Arc::default(), Wanted::default()).unwrap();
+        let manners = |name| chosen.models.provider(Some(name)).unwrap().manners();
+        assert!(manners("default").repair && manners("default").reask == 2);
+        assert!(!manners("plain").repair && manners("plain").reask == 0);
+    }
+
+    #[test]
+    fn the_environment_wins_over_what_a_stored_session_was_started_with() {
+        let home = tempfile::tempdir().unwrap();
+        let project = project(home.path(), "[models.local]\nprovider = \"replay\"\nfile = \"slow.yaml\"\n");
+        let name = |variables: Vec<(&'static str, &str)>, wanted| {
+            let environment = Environment::of(variables.into_iter().map(|(name, value)| (name, value.to_owned())));
+            choose(&project, &environment, &Arc::default(), wanted).unwrap().name
+        };
+        let stored = Wanted { stored: Some("offline"), ..Wanted::default() };
+        assert_eq!(name(vec![], stored), "offline");
+        assert_eq!(name(vec![("BCC_MODEL", "local")], stored), "replay");
+        assert_eq!(name(vec![("BCC_MODEL", "local")], Wanted { asked: Some("offline"), ..stored }), "offline");
+        // With a key alone, BCC_MODEL is the server's name of the model, on resuming too.
+        let key = vec![("OPENAI_API_KEY", "k"), ("BCC_MODEL", "gpt")];
+        assert_eq!(name(key, Wanted::default()), "openai:gpt");
+    }
+}

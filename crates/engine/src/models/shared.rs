@@ -1,0 +1,150 @@
+//! What all sessions of an engine share of a model: its limits, and the connections to its server with what was learned of it.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use secrecy::ExposeSecret;
+
+use crate::config::model_table::ProviderKind;
+use crate::pin::sha256;
+use bcc_llm::model::error::ModelError;
+use bcc_llm::model::provider::Provider;
+use bcc_llm::providers::anthropic::Anthropic;
+use bcc_llm::providers::gate::{Gate, Limits};
+use bcc_llm::providers::http::config::ServerConfig;
+use bcc_llm::providers::openai::OpenAi;
+
+/// A model of a project: the project's directory, and the model's name there.
+type Key = (PathBuf, String);
+
+/// What is shared. Settings that changed since (another key, another limit) make a new one.
+#[derive(Default)]
+pub struct Shared {
+    gates: Arc<Mutex<BTreeMap<Key, Arc<Gate>>>>,
+    servers: Mutex<BTreeMap<Key, Connected>>,
+}
+
+struct Connected {
+    /// Of all settings, keys included.
+    settings: String,
+    provider: Arc<dyn Provider>,
+}
+
+impl Shared {
+    /// The same limits with connections of its own, for another runtime: a connection belongs to the one that made it.
+    pub fn apart(&self) -> Self {
+        Self { gates: Arc::clone(&self.gates), servers: Mutex::default() }
+    }
+
+    /// The gate in front of a model; `None` when it has no limits.
+    pub fn gate(&self, project: &Path, name: &str, limits: Limits) -> Option<Arc<Gate>> {
+        if limits.are_none() {
+            return None;
+        }
+        let mut gates = self.gates.lock().unwrap_or_else(PoisonError::into_inner);
+        let gate = gates
+            .entry((project.to_path_buf(), name.to_owned()))
+            .and_modify(|gate| {
+                if gate.limits() != limits {
+                    *gate = Arc::new(Gate::new(limits));
+                }
+            })
+            .or_insert_with(|| Arc::new(Gate::new(limits)));
+        Some(Arc::clone(gate))
+    }
+
+    /// The connection to the server of a model.
+    ///
+    /// # Errors
+    /// For settings that cannot work.
+    pub fn server(
+        &self,
+        project: &Path,
+        name: &str,
+        kind: ProviderKind,
+        config: ServerConfig,
+    ) -> Result<Arc<dyn Provider>, ModelError> {
+        let settings = fingerprint(kind, &config);
+        let key = (project.to_path_buf(), name.to_owned());
+        let mut servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(connected) = servers.get(&key).filter(|connected| connected.settings == settings) {
+            return Ok(Arc::clone(&connected.provider));
+        }
+        let provider = connect(kind, config)?;
+        servers.insert(key, Connected { settings, provider: Arc::clone(&provider) });
+        Ok(provider)
+    }
+}
+
+/// A model behind a server. Nothing is sent yet.
+///
+/// # Errors
+/// For settings that cannot work.
+pub fn connect(kind: ProviderKind, config: ServerConfig) -> Result<Arc<dyn Provider>, ModelError> {
+    match kind {
+        ProviderKind::OpenAi => Ok(Arc::new(OpenAi::new(config)?)),
+        ProviderKind::Anthropic => Ok(Arc::new(Anthropic::new(config)?)),
+        ProviderKind::Offline | ProviderKind::Replay => {
+            Err(ModelError::Config { message: format!("`{}` has no server", kind.name()) })
+        }
+    }
+}
+
+/// A hash of all settings: what of them is secret, which their debug form leaves out, is hashed with them and shown nowhere.
+fn fingerprint(kind: ProviderKind, config: &ServerConfig) -> String {
+    let mut text = format!("{kind:?} {config:?}");
+    let secrets = config.api_key.iter().chain(config.headers.iter().map(|(_, value)| value));
+    let secrets = secrets.map(|secret| secret.expose_secret().to_owned());
+    let hidden = [config.base_url.clone(), format!("{:?}", config.proxy), format!("{:?}", config.extra)];
+    for part in secrets.chain(hidden) {
+        let _ = write!(text, " {}:{part}", part.len());
+    }
+    sha256(text.as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sessions_share_a_server_until_its_settings_change() {
+        let shared = Shared::default();
+        let project = Path::new("p");
+        let server = |name: &str, change: fn(&mut ServerConfig)| {
+            let mut config = ServerConfig::new("http://localhost:1", "m");
+            change(&mut config);
+            shared.server(project, name, ProviderKind::OpenAi, config).unwrap()
+        };
+        let first = server("a", |_| {});
+        assert!(Arc::ptr_eq(&first, &server("a", |_| {})));
+        assert!(!Arc::ptr_eq(&first, &server("b", |_| {})));
+        let with_key = server("a", |config| config.api_key = Some("one".into()));
+        assert!(!Arc::ptr_eq(&first, &with_key));
+        assert!(!Arc::ptr_eq(&with_key, &server("a", |config| config.api_key = Some("two".into()))));
+        let changes: [fn(&mut ServerConfig); 5] = [
+            |config| config.base_url = "http://localhost:2".into(),
+            |config| config.proxy = Some("none".into()),
+            |config| config.headers.push(("x-team".into(), "a".into())),
+            |config| config.extra = [("top_p".to_owned(), 0.5.into())].into_iter().collect(),
+            |config| config.max_tokens = Some(5),
+        ];
+        for (number, change) in changes.into_iter().enumerate() {
+            let first = server("c", |_| {});
+            assert!(!Arc::ptr_eq(&first, &server("c", change)), "{number}");
+        }
+    }
+
+    #[test]
+    fn sessions_share_a_gate_until_its_limits_change() {
+        let shared = Shared::default();
+        let limits = |concurrency| Limits { concurrency, ..Limits::default() };
+        let gate = |project: &str, limits| shared.gate(Path::new(project), "a", limits);
+        let first = gate("p", limits(Some(2))).unwrap();
+        assert!(Arc::ptr_eq(&first, &gate("p", limits(Some(2))).unwrap()));
+        assert!(!Arc::ptr_eq(&first, &gate("q", limits(Some(2))).unwrap()), "another project, another model");
+        assert!(!Arc::ptr_eq(&first, &gate("p", limits(Some(3))).unwrap()));
+        assert!(gate("p", limits(None)).is_none());
+    }
+}

@@ -1,0 +1,136 @@
+//! Writes the notebook of a kept session: cells are read page by page, masked, and written one by one.
+
+use std::io::{BufWriter, Write};
+use std::path::Path;
+
+use crate::error::EngineError;
+use crate::export::{kept, masker};
+use crate::files::write::Replacing;
+use crate::notebook_file::masked::{masked, masked_text};
+use crate::pin::Pinned;
+use bcc_lang::message::language::Language;
+use bcc_lang::source::yaml::parse;
+use bcc_runtime::notebook::cell::Cell;
+use bcc_runtime::notebook::export::brief::Brief;
+use bcc_runtime::notebook::export::form::{Form, Writer};
+use bcc_runtime::notebook::kernel::contract::KernelSettings;
+use bcc_runtime::notebook::state::State;
+use bcc_runtime::run::notebook::state_of;
+use bcc_store::contract::Archive;
+use bcc_store::rows::SessionRow;
+
+/// How many cells are read at a time: one of them may hold outputs of megabytes.
+const PAGE: usize = 16;
+
+/// What of a session is written, and how.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Asked {
+    /// The session.
+    pub session: String,
+    /// The form.
+    pub form: Form,
+    /// The language of the few words that are neither the model's nor the author's.
+    pub language: Language,
+}
+
+/// How many cells the notebook of a session has.
+///
+/// # Errors
+/// When there is no such session, or its rows cannot be read.
+pub async fn cell_count(archive: &dyn Archive, id: &str) -> Result<u64, EngineError> {
+    kept(archive, id).await?;
+    let last = archive.cells_tail(id, 1).await?;
+    Ok(last.first().map_or(0, |row| row.number))
+}
+
+/// Writes the notebook of a session to `path`, whole or not at all. Gives how many cells it has.
+///
+/// # Errors
+/// When there is no such session, its rows cannot be read, or the file cannot be written.
+pub async fn write_file(archive: &dyn Archive, asked: &Asked, path: &Path) -> Result<u64, EngineError> {
+    let failed = |error: std::io::Error| {
+        EngineError::failed(format!("{path} cannot be written: {error}", path = path.display()))
+    };
+    let mut file = BufWriter::new(Replacing::begin(path).map_err(failed)?);
+    let cells = write_to(archive, asked, &mut |text| file.write_all(text.as_bytes()).map_err(failed)).await?;
+    file.into_inner().map_err(|error| failed(error.into_error()))?.finish().map_err(failed)?;
+    Ok(cells)
+}
+
+/// Gives the notebook of a session to `write`, cell by cell. Gives how many cells it has.
+///
+/// # Errors
+/// When there is no such session, its rows cannot be read, or `write` says so.
+pub async fn write_to(
+    archive: &dyn Archive,
+    asked: &Asked,
+    write: &mut dyn FnMut(&str) -> Result<(), EngineError>,
+) -> Result<u64, EngineError> {
+    let id = asked.session.as_str();
+    let row = kept(archive, id).await?;
+    let variables = archive.variables(id).await?;
+    let state = state_of(&variables).map_err(|why| unreadable(id, &why))?;
+    let masker = masker(&variables, &archive.user_variables(&row.user).await?)?;
+    let brief = Brief {
+        title: masked_text(state.title.as_deref(), &masker),
+        kernel: kernel(archive, &row).await,
+        ..brief(&row, &state, asked.language)
+    };
+    let mut writer = Writer::new(asked.form, brief);
+    write(&writer.head())?;
+    let (mut after, mut cells) = (0, 0);
+    loop {
+        let rows = archive.cells(id, after, PAGE).await?;
+        let Some(last) = rows.last() else { break };
+        after = last.number;
+        for row in &rows {
+            let cell: Cell = serde_json::from_str(&row.body)
+                .map_err(|error| unreadable(id, &format!("cell {}: {error}", row.number)))?;
+            write(&writer.cell(&masked(cell, &masker)))?;
+            cells += 1;
+        }
+    }
+    write(&writer.tail())?;
+    Ok(cells)
+}
+
+/// A document of one text, in the form of a page: of a session that has no cells.
+///
+/// # Errors
+/// When there is no such session.
+pub async fn page_of(archive: &dyn Archive, asked: &Asked, markdown: String) -> Result<String, EngineError> {
+    let row = kept(archive, &asked.session).await?;
+    let brief = Brief { shows_title: true, ..brief(&row, &State::default(), asked.language) };
+    let mut writer = Writer::new(asked.form, brief);
+    let cell = Cell { number: 1, id: "transcript".to_owned(), content: markdown, ..Cell::default() };
+    let mut page = writer.head();
+    page.push_str(&writer.cell(&cell));
+    page.push_str(&writer.tail());
+    Ok(page)
+}
+
+fn brief(row: &SessionRow, state: &State, language: Language) -> Brief {
+    Brief {
+        session: row.id.clone(),
+        script: row.script_name.clone().unwrap_or_else(|| row.script.clone()),
+        title: None,
+        shows_title: state.title_cell.is_some(),
+        kernel: String::new(),
+        language,
+    }
+}
+
+/// The kernel that the script of a session asks for. A script that this release cannot read any more keeps nobody from its
+/// notebook: then it is the usual one.
+async fn kernel(archive: &dyn Archive, row: &SessionRow) -> String {
+    let program = match Pinned::load(archive, &row.manifest).await {
+        Ok(pinned) => pinned.check(parse(&pinned.script)).ok().and_then(|(program, _)| program),
+        Err(_) => None,
+    };
+    program.map_or_else(|| KernelSettings::default().name, |program| program.kernel.name)
+}
+
+fn unreadable(id: &str, why: &str) -> EngineError {
+    EngineError::failed(format!("the notebook of session `{id}` cannot be read: {why}"))
+        .with_help("it was written by another release, or the store is damaged; nothing was changed")
+}

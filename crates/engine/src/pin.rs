@@ -1,0 +1,216 @@
+//! Pinning (LANGUAGE.md section 12): the script, skills, templates and schemas that a session began with, by content hash.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+use crate::error::EngineError;
+use bcc_check::check::{Against, check};
+use bcc_check::library::Library;
+use bcc_lang::schema::embedded;
+use bcc_lang::source::diagnostic::Diagnostic;
+use bcc_lang::source::text::SourceFile;
+use bcc_lang::source::yaml::Parsed;
+use bcc_lang::template::layers::TemplateFile;
+use bcc_lang::template::templates::Templates;
+use bcc_runtime::actions::{KINDS, project_kinds};
+use bcc_runtime::program::custom::CustomKind;
+use bcc_runtime::program::kind::Kind;
+use bcc_runtime::program::monitor::Monitor;
+use bcc_runtime::program::program::Program;
+use bcc_store::contract::Archive;
+use bcc_store::rows::DocumentRow;
+
+/// The hash by which a document is kept, as lower-case hexadecimal.
+pub fn sha256(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The reply schemas of this release, by kind or monitor; those of a project stand before them.
+pub fn own_schemas() -> impl Iterator<Item = (&'static str, &'static str)> {
+    let names = KINDS.iter().flat_map(|kind| [Some(kind.name()), kind.monitor().map(Monitor::name)]);
+    let other = KINDS.iter().flat_map(|kind| kind.prompts()).map(|(name, _)| *name);
+    names.flatten().chain(other).filter_map(|name| Some((name, embedded::reply(name)?)))
+}
+
+/// Everything that a session is made of, as texts.
+#[derive(Clone, Debug)]
+pub struct Pinned {
+    /// The script, under the name that messages use.
+    pub script: Arc<SourceFile>,
+    /// The files of the skills that it reaches.
+    pub skills: Vec<Arc<SourceFile>>,
+    /// The templates of its scheme, in look-up order.
+    pub templates: Vec<TemplateFile>,
+    /// The schemas of replies, by kind.
+    pub schemas: BTreeMap<String, String>,
+    /// The kinds of the project, by name.
+    pub kinds: BTreeMap<String, CustomKind>,
+}
+
+/// The names and hashes of a [`Pinned`], as the store keeps them.
+#[derive(Debug, Serialize, Deserialize)]
+struct Manifest {
+    script: Named,
+    /// Sessions of earlier releases reach none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    skills: Vec<Named>,
+    templates: Vec<Placed>,
+    schemas: Vec<Named>,
+    /// Sessions of earlier releases have none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    kinds: Vec<CustomKind>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Named {
+    name: String,
+    sha256: String,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Placed {
+    place: String,
+    name: String,
+    sha256: String,
+}
+
+impl Pinned {
+    /// A script with its templates, the reply schemas of this release and those of the project, by name; the skills come with
+    /// the check, which finds out which of them it reaches.
+    pub fn new(script: Arc<SourceFile>, templates: Vec<TemplateFile>, own: BTreeMap<String, String>) -> Self {
+        let mut schemas: BTreeMap<String, String> =
+            own_schemas().map(|(name, text)| (name.to_owned(), text.to_owned())).collect();
+        schemas.extend(own);
+        Self { script, skills: vec![], templates, schemas, kinds: BTreeMap::new() }
+    }
+
+    /// The same with the kinds of the project.
+    #[must_use]
+    pub fn with_kinds(self, kinds: BTreeMap<String, CustomKind>) -> Self {
+        Self { kinds, ..self }
+    }
+
+    /// Takes in the files of the skills that the checked script reaches.
+    pub fn reach(&mut self, program: &Program) {
+        self.skills = program.skills.values().filter_map(|skill| skill.file.clone()).collect();
+    }
+
+    /// The manifest as JSON, and the documents that it names.
+    ///
+    /// # Errors
+    /// When it cannot be written as JSON.
+    pub fn documents(&self) -> Result<(String, Vec<DocumentRow>), EngineError> {
+        let mut documents = Vec::new();
+        let mut keep = |text: &str| {
+            let sha256 = sha256(text.as_bytes());
+            documents.push(DocumentRow { sha256: sha256.clone(), text: text.to_owned() });
+            sha256
+        };
+        let manifest = Manifest {
+            script: Named { name: self.script.name().to_owned(), sha256: keep(self.script.text()) },
+            skills: self
+                .skills
+                .iter()
+                .map(|file| Named { name: file.name().to_owned(), sha256: keep(file.text()) })
+                .collect(),
+            templates: self
+                .templates
+                .iter()
+                .map(|file| Placed { place: file.place.clone(), name: file.name.clone(), sha256: keep(&file.text) })
+                .collect(),
+            schemas: self.schemas.iter().map(|(name, text)| Named { name: name.clone(), sha256: keep(text) }).collect(),
+            kinds: self.kinds.values().cloned().collect(),
+        };
+        let manifest = serde_json::to_string(&manifest).map_err(|error| EngineError::failed(error.to_string()))?;
+        Ok((manifest, documents))
+    }
+
+    /// The documents that a stored manifest names.
+    ///
+    /// # Errors
+    /// When the manifest cannot be read or a document is not there.
+    pub async fn load(archive: &dyn Archive, manifest: &str) -> Result<Self, EngineError> {
+        let damaged = |what: String| {
+            EngineError::failed(format!("the documents of the session cannot be read from the store: {what}"))
+        };
+        let manifest: Manifest = serde_json::from_str(manifest).map_err(|error| damaged(error.to_string()))?;
+        let text = async |sha256: &str| {
+            archive.document(sha256).await?.ok_or_else(|| damaged(format!("document {sha256} is missing")))
+        };
+        let script = text(&manifest.script.sha256).await?;
+        let mut skills = Vec::new();
+        for named in manifest.skills {
+            skills.push(Arc::new(SourceFile::new(named.name, text(&named.sha256).await?)));
+        }
+        let mut templates = Vec::new();
+        for placed in manifest.templates {
+            templates.push(TemplateFile { text: text(&placed.sha256).await?, place: placed.place, name: placed.name });
+        }
+        let mut schemas = BTreeMap::new();
+        for named in manifest.schemas {
+            schemas.insert(named.name, text(&named.sha256).await?);
+        }
+        let kinds = manifest.kinds.into_iter().map(|kind| (kind.name.clone(), kind)).collect();
+        Ok(Self { script: Arc::new(SourceFile::new(manifest.script.name, script)), skills, templates, schemas, kinds })
+    }
+
+    /// Checks the script, which was `parsed` before, against the rest. Gives the program when there is no error, and all
+    /// that was found.
+    ///
+    /// # Errors
+    /// When a template or a schema cannot be read at all.
+    pub fn check(&self, parsed: Parsed) -> Result<(Option<Program>, Vec<Diagnostic>), EngineError> {
+        self.check_with(parsed, &Library::of_files(&self.skills))
+    }
+
+    /// [`Pinned::check`] with the skills that a project has now, before it is known which of them the script reaches.
+    ///
+    /// # Errors
+    /// As [`Pinned::check`].
+    pub fn check_with(
+        &self,
+        parsed: Parsed,
+        library: &Library,
+    ) -> Result<(Option<Program>, Vec<Diagnostic>), EngineError> {
+        self.check_against(self.compiled()?, parsed, library)
+    }
+
+    /// The templates, ready to be rendered.
+    ///
+    /// # Errors
+    /// When one of them can be none.
+    pub fn compiled(&self) -> Result<Templates, EngineError> {
+        // Nobody can write a line that is taken for a role marker without knowing this.
+        let mark = uuid::Uuid::now_v7().simple().to_string();
+        Ok(Templates::new(&self.templates, &mark)?)
+    }
+
+    /// [`Pinned::check_with`] against templates that were compiled before.
+    ///
+    /// # Errors
+    /// When a schema cannot be read at all.
+    pub fn check_against(
+        &self,
+        templates: Templates,
+        parsed: Parsed,
+        library: &Library,
+    ) -> Result<(Option<Program>, Vec<Diagnostic>), EngineError> {
+        let templates = Arc::new(templates);
+        let mut reply_schemas: BTreeMap<String, Value> = BTreeMap::new();
+        for (kind, text) in &self.schemas {
+            let schema = serde_json::from_str(text).map_err(|error| {
+                EngineError::usage(format!("the reply schema `{kind}` in schemas/replies/ is no JSON: {error}"))
+            })?;
+            reply_schemas.insert(kind.clone(), schema);
+        }
+        let own = project_kinds(&self.kinds);
+        let kinds: Vec<&dyn Kind> = KINDS.iter().copied().chain(own.iter().map(AsRef::as_ref)).collect();
+        let (kinds, custom, reply_schemas) = (kinds.as_slice(), &self.kinds, &reply_schemas);
+        let against = Against { kinds, custom, templates, reply_schemas, library, models: None };
+        Ok(check(&self.script, parsed, &against))
+    }
+}

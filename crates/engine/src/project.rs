@@ -1,0 +1,138 @@
+//! The project of a script: its directory, its configuration as far as it is trusted, its store.
+
+use std::path::{Path, PathBuf};
+
+use crate::config::config::{Config, parse};
+use crate::environment::Environment;
+use crate::error::EngineError;
+use crate::files::read_bounded;
+use crate::trust::is_trusted;
+
+/// The name of the configuration file.
+pub const CONFIG_FILE: &str = "bcc-script.toml";
+
+/// The largest configuration file, in bytes.
+const MOST_CONFIG_BYTES: u64 = 1024 * 1024;
+
+/// A project directory with what its configuration says.
+#[derive(Clone, Debug)]
+pub struct Project {
+    /// The directory, absolute.
+    pub directory: PathBuf,
+    /// Its configuration; the default one when it has none.
+    pub config: Config,
+    /// Whether what needs trust in the configuration counts.
+    pub trusted: bool,
+    /// Whether every configuration is trusted in this run.
+    pub trust_all: bool,
+    /// Whether there is a configuration file at all.
+    pub has_config: bool,
+}
+
+impl Project {
+    /// The project of a script: the nearest directory above it that has a `bcc-script.toml`, a `_system/` or a `.bcc/`,
+    /// else the script's own directory. `given` (`--project`, then `BCC_PROJECT`) wins.
+    ///
+    /// # Errors
+    /// When a given directory does not exist, or the configuration cannot be read.
+    pub fn of(
+        start: &Path,
+        given: Option<&Path>,
+        trust_all: bool,
+        environment: &Environment,
+    ) -> Result<Self, EngineError> {
+        let directory = match given_directory(given, environment)? {
+            Some(given) => given,
+            None => nearest(&absolute(start)),
+        };
+        Self::in_directory(directory, trust_all, environment)
+    }
+
+    /// The project in exactly this directory.
+    ///
+    /// # Errors
+    /// When its configuration cannot be read.
+    pub fn in_directory(directory: PathBuf, trust_all: bool, environment: &Environment) -> Result<Self, EngineError> {
+        let trust_all = trust_all || environment.is_on("BCC_TRUST");
+        let Some(bytes) = config_bytes(&directory)? else {
+            return Ok(Self { directory, config: Config::default(), trusted: trust_all, trust_all, has_config: false });
+        };
+        let shown = directory.join(CONFIG_FILE).display().to_string();
+        let text = std::str::from_utf8(&bytes).map_err(|_| EngineError::usage(format!("{shown} is not UTF-8 text")))?;
+        let config = parse(&shown, text)?;
+        let trusted = trust_all || is_trusted(environment, &directory, &bytes)?;
+        Ok(Self { directory, config, trusted, trust_all, has_config: true })
+    }
+
+    /// Where its sessions are kept, when nobody says otherwise.
+    pub fn store(&self) -> PathBuf {
+        self.directory.join(".bcc").join("sessions.db")
+    }
+}
+
+/// The project directory that was asked for: `given` (`--project`), else `BCC_PROJECT`.
+///
+/// # Errors
+/// When there is no such directory.
+pub fn given_directory(given: Option<&Path>, environment: &Environment) -> Result<Option<PathBuf>, EngineError> {
+    let given = given.map(Path::to_path_buf).or_else(|| environment.get("BCC_PROJECT").map(PathBuf::from));
+    match given {
+        Some(given) if given.is_dir() => Ok(Some(absolute(&given))),
+        Some(given) => {
+            Err(EngineError::usage(format!("the project directory {path} does not exist", path = given.display())))
+        }
+        None => Ok(None),
+    }
+}
+
+/// The bytes of the configuration file of a directory; none when it has none.
+///
+/// # Errors
+/// When it is there and cannot be read.
+pub fn config_bytes(directory: &Path) -> Result<Option<Vec<u8>>, EngineError> {
+    let path = directory.join(CONFIG_FILE);
+    match read_bounded(&path, MOST_CONFIG_BYTES) {
+        Ok(bytes) if bytes.len() as u64 > MOST_CONFIG_BYTES => {
+            Err(EngineError::usage(format!("{path} is larger than {MOST_CONFIG_BYTES} bytes", path = path.display())))
+        }
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(EngineError::usage(format!("{path} cannot be read: {error}", path = path.display()))),
+    }
+}
+
+/// `path` from the root, with links resolved where it exists.
+pub fn absolute(path: &Path) -> PathBuf {
+    std::fs::canonicalize(path).or_else(|_| std::path::absolute(path)).unwrap_or_else(|_| path.to_path_buf())
+}
+
+/// The nearest directory at or above `start` that looks like a project; else the directory of `start` itself.
+pub fn nearest(start: &Path) -> PathBuf {
+    let own = if start.is_dir() { start } else { start.parent().unwrap_or(start) };
+    own.ancestors().find(|directory| is_marked(directory)).unwrap_or(own).to_path_buf()
+}
+
+/// Whether something in a directory says that it is a project.
+pub fn is_marked(directory: &Path) -> bool {
+    [CONFIG_FILE, "_system", ".bcc"].iter().any(|name| directory.join(name).exists())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_project_is_the_nearest_directory_that_looks_like_one() {
+        let root = tempfile::tempdir().unwrap();
+        let root = absolute(root.path());
+        std::fs::create_dir_all(root.join("project/_system")).unwrap();
+        std::fs::create_dir_all(root.join("project/scripts/deep")).unwrap();
+        std::fs::create_dir_all(root.join("lonely")).unwrap();
+        let environment = Environment::default();
+        let of = |path: &str| Project::of(&root.join(path), None, false, &environment).unwrap().directory;
+        assert_eq!(of("project/scripts/deep/a.yaml"), root.join("project"));
+        assert_eq!(of("lonely/a.yaml"), root.join("lonely"));
+        let given = Project::of(&root.join("lonely/a.yaml"), Some(&root), false, &environment).unwrap();
+        assert_eq!(given.directory, root);
+    }
+}

@@ -1,0 +1,78 @@
+//! `--replay FILE`: the one model of a session that repeats a recorded one.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::error::EngineError;
+use crate::export::events_of;
+use crate::project::absolute;
+use crate::recording::read;
+use bcc_llm::model::error::ModelError;
+use bcc_llm::model::provider::Provider;
+use bcc_llm::model::request::Purpose;
+use bcc_llm::providers::replay::recording::{By, Recording};
+use bcc_runtime::program::services::Models;
+use bcc_store::contract::Archive;
+
+/// What is replayed, and how.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Replayed {
+    /// The recording.
+    pub file: PathBuf,
+    /// How it answers.
+    pub by: By,
+}
+
+impl Replayed {
+    /// As it is asked for; the file is found again from elsewhere.
+    pub fn new(file: &Path, by: By) -> Self {
+        Self { file: absolute(file), by }
+    }
+
+    /// Reads the recording.
+    ///
+    /// # Errors
+    /// When it cannot be read or is none.
+    pub fn open(&self) -> Result<Repeated, EngineError> {
+        let shown = self.file.display().to_string();
+        Ok(Repeated(Arc::new(Recording::parse(&shown, &read(&self.file)?, self.by)?)))
+    }
+}
+
+/// A session's models when it repeats another one: the recording stands for all of them.
+#[derive(Clone)]
+pub struct Repeated(Arc<Recording>);
+
+impl Repeated {
+    /// The name that events show.
+    pub fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    /// Goes on behind the calls that the session made before.
+    ///
+    /// # Errors
+    /// When its journal cannot be read.
+    pub async fn go_on(&self, archive: &dyn Archive, id: &str) -> Result<(), EngineError> {
+        for call in events_of(archive, id, "model_call").await? {
+            let text = |pointer: &str| call.pointer(pointer).and_then(serde_json::Value::as_str);
+            let answered = call.get("parse_retry_count").is_some_and(|count| !count.is_null());
+            if let (true, Some(purpose)) = (answered, text("/purpose").and_then(Purpose::parse)) {
+                self.0.replayed_before(purpose, text("/location/action_id").unwrap_or_default());
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Models for Repeated {
+    fn provider(&self, _name: Option<&str>) -> Result<Arc<dyn Provider>, ModelError> {
+        let recording: Arc<dyn Provider> = Arc::clone(&self.0) as Arc<dyn Provider>;
+        Ok(recording)
+    }
+
+    fn monitor(&self, action_id: &str) -> Option<Arc<dyn Provider>> {
+        let recording: Arc<dyn Provider> = Arc::clone(&self.0) as Arc<dyn Provider>;
+        recording.answers(Purpose::Monitor, action_id).then_some(recording)
+    }
+}

@@ -1,0 +1,83 @@
+//! Which `bcc-script.toml` a person trusts (INTERFACES.md): kept by directory with a hash of the file, in the person's own
+//! configuration directory. A file that changes must be trusted anew.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::environment::Environment;
+use crate::error::EngineError;
+use crate::files::read_bounded;
+use crate::files::write::replace;
+use crate::pin::sha256;
+
+/// The largest file of trusted directories that is read, in bytes.
+const MOST_BYTES: u64 = 4 * 1024 * 1024;
+
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct Trusted {
+    version: u32,
+    directories: BTreeMap<String, String>,
+}
+
+fn file(environment: &Environment) -> Result<PathBuf, EngineError> {
+    environment.config_directory().map(|directory| directory.join("trust.json")).ok_or_else(|| {
+        EngineError::failed("there is no place for your own configuration").with_help("set HOME or XDG_CONFIG_HOME")
+    })
+}
+
+fn load(path: &Path) -> Result<Trusted, EngineError> {
+    let bytes = match read_bounded(path, MOST_BYTES) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Trusted::default()),
+        Err(error) => {
+            return Err(EngineError::failed(format!("{path} cannot be read: {error}", path = path.display())));
+        }
+    };
+    serde_json::from_slice(&bytes).map_err(|error| {
+        EngineError::failed(format!("{path} is damaged: {error}", path = path.display()))
+            .with_help("remove it and trust your projects anew")
+    })
+}
+
+/// Whether the person trusts the configuration `text` of the project `directory`.
+///
+/// # Errors
+/// When the list of trusted directories exists and cannot be read.
+pub fn is_trusted(environment: &Environment, directory: &Path, text: &[u8]) -> Result<bool, EngineError> {
+    let Ok(path) = file(environment) else { return Ok(false) };
+    let trusted = load(&path)?;
+    Ok(trusted.directories.get(&directory.to_string_lossy().into_owned()) == Some(&sha256(text)))
+}
+
+/// Trusts the configuration `text` of the project `directory` from now on.
+///
+/// # Errors
+/// When the list cannot be read or written.
+pub fn trust(environment: &Environment, directory: &Path, text: &[u8]) -> Result<(), EngineError> {
+    let path = file(environment)?;
+    let mut trusted = load(&path)?;
+    trusted.version = 1;
+    trusted.directories.insert(directory.to_string_lossy().into_owned(), sha256(text));
+    let json = serde_json::to_vec_pretty(&trusted).map_err(|error| EngineError::failed(error.to_string()))?;
+    replace(&path, &json)
+        .map_err(|error| EngineError::failed(format!("{path} cannot be written: {error}", path = path.display())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn trust_ends_when_the_file_changes() {
+        let home = tempfile::tempdir().unwrap();
+        let environment = Environment::of([("XDG_CONFIG_HOME", home.path().to_string_lossy().into_owned())]);
+        let project = Path::new("somewhere");
+        assert!(!is_trusted(&environment, project, b"a").unwrap());
+        trust(&environment, project, b"a").unwrap();
+        assert!(is_trusted(&environment, project, b"a").unwrap());
+        assert!(!is_trusted(&environment, project, b"b").unwrap());
+        assert!(!is_trusted(&environment, Path::new("elsewhere"), b"a").unwrap());
+    }
+}

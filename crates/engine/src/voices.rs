@@ -1,0 +1,68 @@
+//! What speaks in a session: the models that were chosen, or a recording that stands for all of them.
+
+use std::sync::Arc;
+
+use crate::environment::Environment;
+use crate::error::EngineError;
+use crate::models::choose::{Chosen, Wanted, choose};
+use crate::models::shared::Shared;
+use crate::project::Project;
+use crate::replay::{Repeated, Replayed};
+use bcc_runtime::program::services::Models;
+
+/// Which model was asked for: a recording before any other.
+#[derive(Clone, Copy)]
+pub struct Asked<'a> {
+    /// `--model`.
+    pub model: Option<&'a str>,
+    /// What a stored session was started with.
+    pub stored: Option<&'a str>,
+    /// `--replay`.
+    pub replay: Option<&'a Replayed>,
+}
+
+/// What speaks in a session.
+pub struct Voices {
+    /// The models.
+    pub models: Arc<dyn Models>,
+    /// The name of the session's model, as events show it.
+    pub name: String,
+    /// What a resumed session must be told to ask for the same model again.
+    pub asked: Option<String>,
+    /// What a person should know about them.
+    pub notices: Vec<String>,
+    /// The recording, when one stands for all models.
+    pub repeated: Option<Repeated>,
+}
+
+/// The models of a session of a script that names the model `script`.
+///
+/// # Errors
+/// When the model, or the recording, is not there or cannot be used.
+pub fn voices(
+    project: &Project,
+    environment: &Environment,
+    shared: &Arc<Shared>,
+    asked: Asked<'_>,
+    script: Option<&str>,
+) -> Result<Voices, EngineError> {
+    if let Some(replay) = asked.replay {
+        let repeated = replay.open()?;
+        let (name, models) = (repeated.name().to_owned(), Arc::new(repeated.clone()));
+        return Ok(Voices { models, name, asked: None, notices: vec![], repeated: Some(repeated) });
+    }
+    let wanted = Wanted { asked: asked.model, stored: asked.stored, script };
+    let chosen = choose(project, environment, shared, wanted)?;
+    let notices = notices(project, &chosen);
+    let Chosen { models, name, asked, .. } = chosen;
+    Ok(Voices { models: Arc::new(models), name, asked, notices, repeated: None })
+}
+
+/// What a person should know about the model and the configuration of a session.
+fn notices(project: &Project, chosen: &Chosen) -> Vec<String> {
+    let mut notices = chosen.notices.clone();
+    if project.has_config && !project.trusted && !project.config.project.allow.is_empty() {
+        notices.push(format!("`allow` does not count: {path} is not trusted", path = project.directory.display()));
+    }
+    notices
+}

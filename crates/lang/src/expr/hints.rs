@@ -1,0 +1,433 @@
+//! What an author probably meant by an expression that is none: habits of other languages, full-width punctuation, Chinese
+//! words for operators. All slips of a source are found in one walk, so that one repair can settle them together.
+
+use std::ops::Range;
+
+use crate::expr::signs::{FULL_WIDTH, INFIX, OPERATORS, WORDS};
+use crate::template::unknown::Repair;
+
+/// A slip that was recognised.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Slip {
+    /// What is wrong.
+    pub message: String,
+    /// Where, in bytes.
+    pub range: Range<usize>,
+    /// What to write.
+    pub help: String,
+    /// What settles it; `None` where no replacement does.
+    edits: Option<Vec<(Range<usize>, String)>>,
+    /// Whether that can mean nothing else.
+    sure: bool,
+}
+
+/// The slips in `source`, outside of quoted texts, in their order. Only for a source that does not parse.
+pub fn slips(source: &str) -> Vec<Slip> {
+    let mut walk = Walk { source, brackets: 0, dollars: 0, found: Vec::new() };
+    let mut at = 0;
+    while let Some(character) = walk.rest(at).chars().next() {
+        at = walk.step(at, character).max(at + character.len_utf8());
+    }
+    walk.found
+}
+
+/// The change that settles all of `slips`, if each of them has one.
+pub fn repair(source: &str, slips: &[Slip]) -> Option<Repair> {
+    let edits: Option<Vec<_>> = slips.iter().map(|slip| slip.edits.clone()).collect();
+    let edits: Vec<_> = edits?.into_iter().flatten().collect();
+    let repair = Repair { title: String::new(), edits, sure: false };
+    let after = repair.apply(source)?;
+    let sure = slips.iter().all(|slip| slip.sure) && !has_lone_value(&after);
+    Some(Repair { title: format!("write `{}`", after.trim()), sure, ..repair })
+}
+
+/// Whether a number or a text stands alone where something must hold, as in `age == 5 or 6`: what was meant is more than what
+/// is written.
+fn has_lone_value(expression: &str) -> bool {
+    let mut walk = Walk { source: expression, brackets: 0, dollars: 0, found: Vec::new() };
+    let (mut at, mut start) = (0, 0);
+    let mut parts = Vec::new();
+    while let Some(character) = walk.rest(at).chars().next() {
+        let end = walk.step(at, character).max(at + character.len_utf8());
+        if matches!(expression.get(at..end), Some("and" | "or" | "not")) {
+            parts.push(expression.get(start..at));
+            start = end;
+        }
+        at = end;
+    }
+    let alone_is_all = parts.is_empty();
+    parts.push(expression.get(start..));
+    let alone = |part: &str| {
+        let part = part.trim_matches(|c: char| c.is_whitespace() || matches!(c, '(' | ')'));
+        let quoted = part.starts_with(['"', '\'']);
+        let inner = part.trim_matches(['"', '\'']);
+        part.parse::<f64>().is_ok() || (quoted && inner.len() + 2 == part.len() && !inner.contains(['"', '\'']))
+    };
+    !alone_is_all && parts.into_iter().flatten().any(alone)
+}
+
+struct Walk<'s> {
+    source: &'s str,
+    brackets: usize,
+    /// How many `${` are open.
+    dollars: usize,
+    found: Vec<Slip>,
+}
+
+impl<'s> Walk<'s> {
+    fn rest(&self, at: usize) -> &'s str {
+        self.source.get(at..).unwrap_or_default()
+    }
+
+    fn end_of(&self, at: usize, belongs: impl Fn(char) -> bool) -> usize {
+        self.rest(at).find(|c: char| !belongs(c)).map_or(self.source.len(), |length| at + length)
+    }
+
+    fn report(
+        &mut self,
+        range: Range<usize>,
+        message: &str,
+        help: String,
+        edits: Option<Vec<(Range<usize>, String)>>,
+    ) -> usize {
+        let end = range.end;
+        self.found.push(Slip { message: message.to_owned(), range, help, edits, sure: true });
+        end
+    }
+
+    /// `!a == b` negates `a`, and `not a == b` all of it: such a repair must be looked at.
+    fn last_is_sure_if(&mut self, sure: bool) {
+        if let Some(slip) = self.found.last_mut() {
+            slip.sure = sure;
+        }
+    }
+
+    /// Looks at what begins at `at`; gives where to go on.
+    fn step(&mut self, at: usize, character: char) -> usize {
+        match character {
+            '"' | '\'' => self.end_of_text(at, character),
+            '“' | '”' | '‘' | '’' | '＂' | '＇' => self.wide_text(at, character),
+            _ if character.is_alphabetic() || character == '_' => self.word(at),
+            _ if character.is_ascii_digit() => self.end_of(at, |c| c.is_ascii_alphanumeric() || matches!(c, '.' | '_')),
+            '０'..='９' => self.wide_number(at),
+            '{' | '}' | '$' | '%' => self.brace(at),
+            _ => match FULL_WIDTH.iter().find(|(wide, _)| *wide == character) {
+                Some((_, meant)) => self.wide(at, character, meant),
+                None => self.operator(at, character),
+            },
+        }
+    }
+
+    /// The end of the quoted text that begins at `at`.
+    fn end_of_text(&self, at: usize, quote: char) -> usize {
+        let mut escaped = false;
+        for (offset, character) in self.rest(at).char_indices().skip(1) {
+            if !escaped && character == quote {
+                return at + offset + character.len_utf8();
+            }
+            escaped = !escaped && character == '\\';
+        }
+        self.source.len()
+    }
+
+    /// A text in quotes of an input method.
+    fn wide_text(&mut self, at: usize, open: char) -> usize {
+        let closing: &[char] = match open {
+            '“' | '”' => &['”', '“'],
+            '‘' | '’' => &['’', '‘'],
+            '＂' => &['＂'],
+            _ => &['＇'],
+        };
+        let inside = at + open.len_utf8();
+        let close = self.rest(inside).char_indices().find(|(_, c)| closing.contains(c));
+        let (end, edits) = match close {
+            None => (inside, None),
+            Some((length, close)) => {
+                let text = self.rest(inside).get(..length).unwrap_or_default();
+                // Single ones stand in a YAML text with double quotes as they are.
+                let quote = if !text.contains(['\'', '\\']) {
+                    Some("'")
+                } else {
+                    (!text.contains(['"', '\\'])).then_some("\"")
+                };
+                let end = inside + length + close.len_utf8();
+                let edits =
+                    quote.map(|quote| vec![(at..inside, quote.to_owned()), (inside + length..end, quote.to_owned())]);
+                (end, edits)
+            }
+        };
+        let message = format!("`{open}` is a full-width quote, which means nothing in an expression");
+        self.report(at..inside, &message, "write ' or \" (half-width)".to_owned(), edits);
+        end
+    }
+
+    fn word(&mut self, at: usize) -> usize {
+        let end = self.end_of(at, |c| c.is_alphanumeric() || c == '_');
+        let word = self.source.get(at..end).unwrap_or_default();
+        let lower = word.to_ascii_lowercase();
+        if matches!(lower.as_str(), "and" | "or" | "not") && lower != word {
+            let edits = vec![(at..end, lower.clone())];
+            return self.report(
+                at..end,
+                &format!("`{word}` is no operator"),
+                format!("write `{lower}` in small letters"),
+                Some(edits),
+            );
+        }
+        if let Some((_, meant)) = WORDS.iter().find(|(other, _)| *other == word) {
+            let edits = vec![(at..end, (*meant).to_owned())];
+            return self.report(at..end, &format!("`{word}` is no operator"), format!("write `{meant}`"), Some(edits));
+        }
+        if word == "is" {
+            return self.is(at, end);
+        }
+        let before = self.source.get(..at).unwrap_or_default().trim_end();
+        if matches!(lower.as_str(), "if" | "when" | "如果" | "当") && before.is_empty() {
+            let edits = vec![(at..self.end_of(end, char::is_whitespace), String::new())];
+            let message = format!("an expression stands without `{word}`");
+            return self.report(at..end, &message, "leave it out".to_owned(), Some(edits));
+        }
+        if let Some((_, help)) = INFIX.iter().find(|(other, _)| *other == lower)
+            && follows_value(before)
+        {
+            return self.report(at..end, &format!("`{word}` is no operator"), (*help).to_owned(), None);
+        }
+        end
+    }
+
+    /// Digits of an input method.
+    fn wide_number(&mut self, at: usize) -> usize {
+        let end = self.end_of(at, |c| matches!(c, '０'..='９' | '．'));
+        let half: String = self.source.get(at..end).unwrap_or_default().chars().map(half_digit).collect();
+        let message = "these digits are full-width, which means nothing in an expression";
+        self.report(at..end, message, format!("write `{half}` (half-width)"), Some(vec![(at..end, half)]))
+    }
+
+    /// `x is 'a'`, where `is` must be followed by a test.
+    fn is(&mut self, at: usize, end: usize) -> usize {
+        let mut next = self.end_of(end, char::is_whitespace);
+        let negated = self.rest(next).strip_prefix("not").is_some_and(|rest| rest.starts_with(char::is_whitespace));
+        if negated {
+            next = self.end_of(next + 3, char::is_whitespace);
+        }
+        if !self.rest(next).starts_with(|c: char| c.is_ascii_digit() || matches!(c, '"' | '\'' | '“' | '‘')) {
+            return end;
+        }
+        let operator = if negated { "!=" } else { "==" };
+        let until = self.source.get(..next).map_or(next, |before| before.trim_end().len());
+        let said = if negated { "is not" } else { "is" };
+        let message = format!("`{said}` asks for a kind of value, as in `x is none`; it does not compare");
+        self.report(at..until, &message, format!("write `{operator}`"), Some(vec![(at..until, operator.to_owned())]))
+    }
+
+    /// `{{ x }}`, `${x}`, `{% if x %}`: an expression stands without.
+    fn brace(&mut self, at: usize) -> usize {
+        let rest = self.rest(at);
+        // White space on the inner side goes with them.
+        let before = self.source.get(..at).map_or(at, |before| before.trim_end().len());
+        let behind = at..self.end_of(at + 2, char::is_whitespace);
+        let leave_out = |range: Range<usize>| Some(vec![(range, String::new())]);
+        if rest.starts_with("{{") {
+            let edits = leave_out(behind);
+            return self.report(
+                at..at + 2,
+                "an expression stands without `{{ }}`",
+                "leave the braces out".to_owned(),
+                edits,
+            );
+        }
+        if rest.starts_with("{%") {
+            let inner = self.end_of(at + 2, |c| c.is_whitespace() || c == '-');
+            let word = if self.rest(inner).starts_with("if ") { inner + 3 } else { inner };
+            let edits = leave_out(at..self.end_of(word, char::is_whitespace));
+            return self.report(at..at + 2, "an expression stands without `{% %}`", "leave them out".to_owned(), edits);
+        }
+        if rest.starts_with("${") {
+            self.dollars += 1;
+            let edits = leave_out(behind);
+            return self.report(at..at + 2, "an expression stands without `${ }`", "leave them out".to_owned(), edits);
+        }
+        if rest.strip_prefix('$').is_some_and(|rest| rest.starts_with(|c: char| c.is_alphabetic() || c == '_')) {
+            let edits = leave_out(at..at + 1);
+            return self.report(at..at + 1, "a name stands without `$`", "leave it out".to_owned(), edits);
+        }
+        let closes = |found: &Slip, open: &str| found.message.contains(open);
+        let pair = if rest.starts_with("}}") { Some("{{") } else { rest.starts_with("%}").then_some("{%") };
+        if let Some(open) = pair
+            && let Some(slip) = self.found.iter_mut().rev().find(|found| closes(found, open))
+        {
+            slip.edits.iter_mut().for_each(|edits| edits.push((before..at + 2, String::new())));
+            return at + 2;
+        }
+        if rest.starts_with('}') && self.dollars > 0 {
+            self.dollars -= 1;
+            if let Some(slip) = self.found.iter_mut().rev().find(|found| closes(found, "${")) {
+                slip.edits.iter_mut().for_each(|edits| edits.push((before..at + 1, String::new())));
+            }
+        }
+        at + 1
+    }
+
+    /// Full-width punctuation, or several that are one operator together (`＝＝`, `！＝`).
+    fn wide(&mut self, at: usize, first: char, meant: &str) -> usize {
+        let message = format!("`{first}` is full-width punctuation, which means nothing in an expression");
+        let name = if meant == " " { "a space" } else { meant };
+        let help = format!("write {name} (half-width)");
+        let half = |c: char| {
+            FULL_WIDTH.iter().find(|(wide, _)| *wide == c).map_or(String::from(c), |(_, meant)| (*meant).to_owned())
+        };
+        if !matches!(meant, "=" | "!" | "<" | ">" | "&" | "|") {
+            match meant {
+                "(" => self.brackets += 1,
+                ")" => self.brackets = self.brackets.saturating_sub(1),
+                _ => {}
+            }
+            let end = at + first.len_utf8();
+            let edits = (meant != "&").then(|| vec![(at..end, meant.to_owned())]);
+            self.report(at..end, &message, help, edits);
+            return end;
+        }
+        let end = self.end_of(at, |c| matches!(half(c).as_str(), "=" | "!" | "<" | ">" | "&" | "|"));
+        let operator: String = self.source.get(at..end).unwrap_or_default().chars().map(half).collect();
+        let today =
+            OPERATORS.iter().find(|(other, _)| *other == operator).map_or(operator.as_str(), |(_, today)| today);
+        let today = match today {
+            "=" if self.brackets == 0 => "==",
+            "!" => "not ",
+            other => other,
+        };
+        self.report(at..at + first.len_utf8(), &message, help, Some(vec![(at..end, today.to_owned())]));
+        self.last_is_sure_if(operator != "!");
+        end
+    }
+
+    fn operator(&mut self, at: usize, character: char) -> usize {
+        let rest = self.rest(at);
+        if rest.starts_with("=~") || rest.starts_with("~=") {
+            let message = format!("`{}` is no operator here", rest.get(..2).unwrap_or_default());
+            return self.report(at..at + 2, &message, "write `x is regex('…')`".to_owned(), None);
+        }
+        if rest.trim_end() == ";" {
+            let edits = vec![(at..self.source.len(), String::new())];
+            let message = "an expression ends without `;`";
+            return self.report(at..at + 1, message, "leave it out".to_owned(), Some(edits));
+        }
+        if let Some((other, today)) = OPERATORS.iter().find(|(other, _)| rest.starts_with(other)) {
+            let end = at + other.len();
+            let glued = |beside: Option<char>| beside.is_some_and(|c| !c.is_whitespace());
+            let word = today.starts_with(char::is_alphabetic);
+            let left = word && glued(self.source.get(..at).and_then(|before| before.chars().next_back()));
+            let right = word && glued(self.rest(end).chars().next());
+            let text = format!("{}{today}{}", if left { " " } else { "" }, if right { " " } else { "" });
+            return self.report(
+                at..end,
+                &format!("`{other}` is no operator here"),
+                format!("write `{today}`"),
+                Some(vec![(at..end, text)]),
+            );
+        }
+        if ["==", "!=", "<=", ">="].iter().any(|known| rest.starts_with(known)) {
+            return at + 2;
+        }
+        match character {
+            '(' => self.brackets += 1,
+            ')' => self.brackets = self.brackets.saturating_sub(1),
+            '!' => {
+                let until = self.end_of(at + 1, char::is_whitespace);
+                let edits = vec![(at..until, "not ".to_owned())];
+                let end = self.report(at..at + 1, "`!` is no operator here", "write `not`".to_owned(), Some(edits));
+                self.last_is_sure_if(false);
+                return end;
+            }
+            '?' => {
+                return self.report(
+                    at..at + 1,
+                    "`?` is no operator here",
+                    "write `x if condition else y`".to_owned(),
+                    None,
+                );
+            }
+            '=' if self.brackets == 0 => {
+                let edits = vec![(at..at + 1, "==".to_owned())];
+                return self.report(
+                    at..at + 1,
+                    "`=` assigns, and an expression cannot",
+                    "did you mean `==`?".to_owned(),
+                    Some(edits),
+                );
+            }
+            _ => {}
+        }
+        at + character.len_utf8()
+    }
+}
+
+fn half_digit(c: char) -> char {
+    u32::from(c).checked_sub(0xfee0).and_then(char::from_u32).unwrap_or(c)
+}
+
+/// Whether a value ends here, so that an operator may follow.
+fn follows_value(before: &str) -> bool {
+    let word = before.rsplit(|c: char| !(c.is_alphanumeric() || c == '_')).next().unwrap_or_default();
+    let operator = ["is", "not", "and", "or", "in", "if", "else"].contains(&word);
+    !operator && before.ends_with(|c: char| c.is_alphanumeric() || matches!(c, '_' | '\'' | '"' | ')' | ']'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slips_are_recognised_repaired_and_quoted_texts_left_alone() {
+        let table = [
+            ("年龄 = 18", "=", "did you mean `==`?", "年龄 == 18"),
+            ("a && b", "&&", "write `and`", "a and b"),
+            ("a||b", "||", "write `or`", "a or b"),
+            ("!a && !(b)", "!", "write `not`", "not a and not (b)"),
+            ("a AND b", "AND", "write `and` in small letters", "a and b"),
+            ("Not a OR b", "Not", "write `not` in small letters", "not a or b"),
+            ("a ? b : c", "?", "write `x if condition else y`", ""),
+            ("{{ a }}", "{{", "leave the braces out", "a"),
+            ("{{ a }} == {{b}}", "{{", "leave the braces out", "a == b"),
+            ("{% if a > 1 %}", "{%", "leave them out", "a > 1"),
+            ("name == “小林，好”", "“", "write ' or \" (half-width)", "name == '小林，好'"),
+            ("name ＝ ‘小林’", "＝", "write = (half-width)", "name == '小林'"),
+            ("年龄 ＞＝ 18", "＞", "write > (half-width)", "年龄 >= 18"),
+            ("年龄 ≥ 18 且 年龄 小于 65", "≥", "write >= (half-width)", "年龄 >= 18 and 年龄 < 65"),
+            ("（a ＋ b）　＞ 1", "（", "write ( (half-width)", "(a + b) > 1"),
+            ("${a} > 1", "${", "leave them out", "a > 1"),
+            ("a === b", "===", "write `==`", "a == b"),
+            ("a <> b", "<>", "write `!=`", "a != b"),
+            ("mood is '好'", "is", "write `==`", "mood == '好'"),
+            ("mood is not '好'", "is not", "write `!=`", "mood != '好'"),
+            ("if age > １８;", "if", "leave it out", "age > 18"),
+            ("$age > 1", "$", "leave it out", "age > 1"),
+            ("name =~ 'a'", "=~", "write `x is regex('…')`", ""),
+            ("name contains 'a'", "contains", "write it the other way round, as in `'…' in x`", ""),
+            ("age exists", "exists", "write `x is not none`", ""),
+        ];
+        for (source, at, help, after) in table {
+            let found = slips(source);
+            assert_eq!((&source[found[0].range.clone()], found[0].help.as_str()), (at, help), "{source}");
+            let repaired = repair(source, &found).map(|repair| repair.apply(source).unwrap()).unwrap_or_default();
+            assert_eq!(repaired, after, "{source}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_slip_is_left_alone() {
+        let sound = [
+            "'a = b && “c”' b",
+            "'it\\'s = ' b",
+            "x | default(value=1) y",
+            "a == b != c >= d <= e",
+            "x is none",
+            "{'a': {'b': 1}}",
+            "5 % 2",
+            "",
+        ];
+        for source in sound {
+            assert_eq!(slips(source), [], "{source}");
+        }
+    }
+}

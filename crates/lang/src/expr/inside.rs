@@ -1,0 +1,47 @@
+//! What lies inside a value: items and slices. minijinja's own slices panic at some bounds; these do not.
+
+use minijinja::value::Value;
+
+use crate::expr::operators::shape;
+use crate::value::compare::Shape;
+
+/// What an object, list or text holds under a key; `None` where it holds nothing there.
+pub fn look_into(value: &Value, key: &Value) -> Option<Value> {
+    match shape(value) {
+        Shape::Object if key.as_str().is_some() => value.get_item(key).ok().filter(|item| !item.is_undefined()),
+        Shape::List | Shape::String if key.is_integer() => {
+            let index = key.as_i64()?;
+            let part = slice(value, Some(index), (index != -1).then(|| index.saturating_add(1)), 1)?;
+            match part.as_str() {
+                Some("") => None,
+                Some(_) => Some(part),
+                None => part.try_iter().ok()?.next(),
+            }
+        }
+        _ => None,
+    }
+}
+
+/// A part of a text or list, `None` for anything else. Indexes below zero count from the end.
+pub fn slice(value: &Value, start: Option<i64>, stop: Option<i64>, step: usize) -> Option<Value> {
+    fn cut<T>(items: Vec<T>, start: Option<i64>, stop: Option<i64>, step: usize) -> impl Iterator<Item = T> {
+        let length = items.len();
+        let place = |index: i64| match usize::try_from(index) {
+            Ok(index) => index.min(length),
+            Err(_) => length.saturating_sub(usize::try_from(index.unsigned_abs()).unwrap_or(usize::MAX)),
+        };
+        let (start, stop) = (start.map_or(0, place), stop.map_or(length, place));
+        items.into_iter().take(stop).skip(start).step_by(step.max(1))
+    }
+    match shape(value) {
+        Shape::String => {
+            let characters: Vec<char> = value.as_str()?.chars().collect();
+            Some(Value::from(cut(characters, start, stop, step).collect::<String>()))
+        }
+        Shape::List => {
+            let items: Vec<Value> = value.try_iter().ok()?.collect();
+            Some(Value::from(cut(items, start, stop, step).collect::<Vec<_>>()))
+        }
+        _ => None,
+    }
+}

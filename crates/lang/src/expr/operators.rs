@@ -1,0 +1,359 @@
+//! What the operators do with two values: which may meet ([`fit`]), and what comes of it. Nothing overflows silently.
+
+use minijinja::value::{Value, ValueKind};
+
+use crate::template::names::MAX_VALUE_BYTES;
+use crate::value::compare::{Family, Misfit, Shape, fit};
+
+/// An operator between two values. `and`, `or` and `not` are no operators here: they do not look at both sides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operator {
+    /// `==`
+    Equal,
+    /// `!=`
+    Unequal,
+    /// `<`
+    Less,
+    /// `<=`
+    LessOrEqual,
+    /// `>`
+    Greater,
+    /// `>=`
+    GreaterOrEqual,
+    /// `in`
+    In,
+    /// `not in`
+    NotIn,
+    /// `+`
+    Add,
+    /// `-`
+    Subtract,
+    /// `*`
+    Multiply,
+    /// `/`: always a number with a fraction.
+    Divide,
+    /// `//`: rounded down.
+    FloorDivide,
+    /// `%`: has the sign of the right side, as in Python.
+    Remainder,
+    /// `**`
+    Power,
+    /// `~`
+    Concatenate,
+}
+
+/// Why an operator gave nothing.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum OperatorError {
+    /// The two sides do not fit.
+    #[error(transparent)]
+    Misfit(#[from] Misfit),
+    /// `/`, `//`, `%` by zero, or zero to a negative power.
+    #[error("`{0}` divides by zero")]
+    DivisionByZero(&'static str),
+    /// The result is no number that JSON can hold exactly (64 bits), or not a finite one.
+    #[error("the result of `{0}` is too large")]
+    TooLarge(&'static str),
+    /// A list that could not be read to its end (a filter in it failed).
+    #[error("`{0}` got a list that cannot be read")]
+    Unreadable(&'static str),
+}
+
+impl Operator {
+    /// As an author writes it.
+    pub const fn symbol(self) -> &'static str {
+        match self {
+            Self::Equal => "==",
+            Self::Unequal => "!=",
+            Self::Less => "<",
+            Self::LessOrEqual => "<=",
+            Self::Greater => ">",
+            Self::GreaterOrEqual => ">=",
+            Self::In => "in",
+            Self::NotIn => "not in",
+            Self::Add => "+",
+            Self::Subtract => "-",
+            Self::Multiply => "*",
+            Self::Divide => "/",
+            Self::FloorDivide => "//",
+            Self::Remainder => "%",
+            Self::Power => "**",
+            Self::Concatenate => "~",
+        }
+    }
+
+    /// What it asks of its operands.
+    pub const fn family(self) -> Family {
+        match self {
+            Self::Equal | Self::Unequal => Family::Equality,
+            Self::Less | Self::LessOrEqual | Self::Greater | Self::GreaterOrEqual => Family::Order,
+            Self::In | Self::NotIn => Family::Membership,
+            Self::Add => Family::Add,
+            Self::Subtract | Self::Multiply | Self::Divide | Self::FloorDivide | Self::Remainder | Self::Power => {
+                Family::Arithmetic
+            }
+            Self::Concatenate => Family::Concatenation,
+        }
+    }
+}
+
+/// What a value is for the comparison rules.
+pub fn shape(value: &Value) -> Shape {
+    match value.kind() {
+        ValueKind::Undefined | ValueKind::None => Shape::Null,
+        ValueKind::Bool => Shape::Boolean,
+        ValueKind::Number => Shape::Number,
+        ValueKind::String => Shape::String,
+        ValueKind::Seq | ValueKind::Iterable => Shape::List,
+        ValueKind::Map => Shape::Object,
+        _ => Shape::Other,
+    }
+}
+
+/// `left operator right`, for the operators that say yes or no.
+///
+/// # Errors
+/// [`OperatorError`]; the arithmetic operators are never a yes or no and count as a misfit here.
+pub fn compare(operator: Operator, left: &Value, right: &Value) -> Result<bool, OperatorError> {
+    fit(operator.family(), operator.symbol(), shape(left), shape(right))?;
+    Ok(match operator {
+        Operator::Equal => same(left, right),
+        Operator::Unequal => !same(left, right),
+        Operator::Less => order(left, right).is_some_and(std::cmp::Ordering::is_lt),
+        Operator::LessOrEqual => order(left, right).is_some_and(std::cmp::Ordering::is_le),
+        Operator::Greater => order(left, right).is_some_and(std::cmp::Ordering::is_gt),
+        Operator::GreaterOrEqual => order(left, right).is_some_and(std::cmp::Ordering::is_ge),
+        Operator::In => holds(right, left)?,
+        Operator::NotIn => !holds(right, left)?,
+        _ => {
+            let (left, right) = (shape(left), shape(right));
+            return Err(Misfit { operator: operator.symbol(), left, right }.into());
+        }
+    })
+}
+
+/// `left operator right`.
+///
+/// # Errors
+/// [`OperatorError`] says why there is no answer.
+pub fn apply(operator: Operator, left: &Value, right: &Value) -> Result<Value, OperatorError> {
+    let symbol = operator.symbol();
+    match operator.family() {
+        Family::Equality | Family::Order | Family::Membership => compare(operator, left, right).map(Value::from),
+        family => {
+            fit(family, symbol, shape(left), shape(right))?;
+            match (operator, shape(left)) {
+                (Operator::Concatenate, _) | (Operator::Add, Shape::String) => join(symbol, left, right),
+                (Operator::Add, Shape::List) => {
+                    let mut items = read(symbol, left)?;
+                    items.append(&mut read(symbol, right)?);
+                    Ok(Value::from(items))
+                }
+                _ => calculate(operator, left, right),
+            }
+        }
+    }
+}
+
+/// `-value`.
+///
+/// # Errors
+/// A misfit when it is no number, too large when it has no negative of 64 bits.
+pub fn negate(value: &Value) -> Result<Value, OperatorError> {
+    match number(value) {
+        Some(Number::Integer(integer)) => integer_value("-", integer.checked_neg()),
+        Some(Number::Float(float)) => Ok(Value::from(-float)),
+        None => Err(Misfit { operator: "-", left: Shape::Number, right: shape(value) }.into()),
+    }
+}
+
+/// Equality of anything with anything: numbers by what they are worth, texts, lists and objects by what they hold, and
+/// values of different shapes are never equal.
+pub fn same(left: &Value, right: &Value) -> bool {
+    match (shape(left), shape(right)) {
+        (Shape::Null, Shape::Null) => true,
+        (Shape::Boolean, Shape::Boolean) => left.is_true() == right.is_true(),
+        (Shape::Number, Shape::Number) => order(left, right).is_some_and(std::cmp::Ordering::is_eq),
+        (Shape::String, Shape::String) => left.as_str() == right.as_str(),
+        (Shape::List, Shape::List) => match (left.try_iter(), right.try_iter()) {
+            (Ok(left), Ok(right)) => {
+                let (left, right): (Vec<Value>, Vec<Value>) = (left.collect(), right.collect());
+                left.len() == right.len() && left.iter().zip(&right).all(|(left, right)| same(left, right))
+            }
+            _ => false,
+        },
+        (Shape::Object, Shape::Object) => {
+            left.len() == right.len()
+                && left.try_iter().is_ok_and(|mut keys| {
+                    keys.all(|key| match (left.get_item(&key), right.get_item(&key)) {
+                        (Ok(left), Ok(right)) => !right.is_undefined() && same(&left, &right),
+                        _ => false,
+                    })
+                })
+        }
+        _ => false,
+    }
+}
+
+fn holds(container: &Value, wanted: &Value) -> Result<bool, OperatorError> {
+    Ok(match shape(container) {
+        Shape::String => {
+            let (text, wanted) = (container.as_str().unwrap_or_default(), wanted.as_str().unwrap_or_default());
+            text.contains(wanted)
+        }
+        Shape::Object => container.get_item(wanted).is_ok_and(|item| !item.is_undefined()),
+        _ => read("in", container)?.iter().any(|item| same(item, wanted)),
+    })
+}
+
+fn read(symbol: &'static str, list: &Value) -> Result<Vec<Value>, OperatorError> {
+    let items: Vec<Value> = list.try_iter().map_err(|_| OperatorError::Unreadable(symbol))?.collect();
+    if items.iter().any(|item| item.kind() == ValueKind::Invalid) {
+        return Err(OperatorError::Unreadable(symbol));
+    }
+    Ok(items)
+}
+
+fn join(symbol: &'static str, left: &Value, right: &Value) -> Result<Value, OperatorError> {
+    let mut text = written(left);
+    text.push_str(&written(right));
+    if text.len() > MAX_VALUE_BYTES {
+        return Err(OperatorError::TooLarge(symbol));
+    }
+    Ok(Value::from(text))
+}
+
+fn written(value: &Value) -> String {
+    match value.kind() {
+        ValueKind::Bool => (if value.is_true() { "true" } else { "false" }).to_owned(),
+        _ => value.to_string(),
+    }
+}
+
+/// A number, integers kept exact.
+#[derive(Clone, Copy, Debug)]
+enum Number {
+    Integer(i128),
+    Float(f64),
+}
+
+impl Number {
+    // Only for a number that meets a float, where the loss is the author's choice.
+    #[allow(clippy::cast_precision_loss)]
+    fn float(self) -> f64 {
+        match self {
+            Self::Integer(integer) => integer as f64,
+            Self::Float(float) => float,
+        }
+    }
+}
+
+fn number(value: &Value) -> Option<Number> {
+    if value.kind() != ValueKind::Number {
+        return None;
+    }
+    if value.is_integer() {
+        return i128::try_from(value.clone()).ok().map(Number::Integer);
+    }
+    f64::try_from(value.clone()).ok().map(Number::Float)
+}
+
+fn order(left: &Value, right: &Value) -> Option<std::cmp::Ordering> {
+    if let (Some(left), Some(right)) = (left.as_str(), right.as_str()) {
+        return Some(left.cmp(right));
+    }
+    match (number(left)?, number(right)?) {
+        (Number::Integer(left), Number::Integer(right)) => Some(left.cmp(&right)),
+        (left, right) => left.float().partial_cmp(&right.float()),
+    }
+}
+
+fn calculate(operator: Operator, left: &Value, right: &Value) -> Result<Value, OperatorError> {
+    let symbol = operator.symbol();
+    let (Some(left), Some(right)) = (number(left), number(right)) else {
+        return Err(OperatorError::TooLarge(symbol));
+    };
+    let by_zero = match right {
+        Number::Integer(integer) => integer == 0,
+        Number::Float(float) => float == 0.0,
+    };
+    if by_zero && matches!(operator, Operator::Divide | Operator::FloorDivide | Operator::Remainder) {
+        return Err(OperatorError::DivisionByZero(symbol));
+    }
+    if let (Number::Integer(left), Number::Integer(right)) = (left, right) {
+        let result = match operator {
+            Operator::Add => Some(left.checked_add(right)),
+            Operator::Subtract => Some(left.checked_sub(right)),
+            Operator::Multiply => Some(left.checked_mul(right)),
+            Operator::FloorDivide => Some(floor_divide(left, right)),
+            Operator::Remainder => Some(left.checked_rem_euclid(right).and_then(|rest| {
+                // The sign of the right side, as in Python.
+                if right < 0 && rest != 0 { rest.checked_add(right) } else { Some(rest) }
+            })),
+            Operator::Power if right >= 0 => {
+                Some(u32::try_from(right).ok().and_then(|exponent| left.checked_pow(exponent)))
+            }
+            _ => None,
+        };
+        if let Some(result) = result {
+            return integer_value(symbol, result);
+        }
+    }
+    let (left, right) = (left.float(), right.float());
+    let result = match operator {
+        Operator::Add => left + right,
+        Operator::Subtract => left - right,
+        Operator::Multiply => left * right,
+        Operator::Divide => left / right,
+        Operator::FloorDivide => (left / right).floor(),
+        Operator::Remainder => left - right * (left / right).floor(),
+        _ if left == 0.0 && right < 0.0 => return Err(OperatorError::DivisionByZero(symbol)),
+        _ => left.powf(right),
+    };
+    if result.is_finite() { Ok(Value::from(result)) } else { Err(OperatorError::TooLarge(symbol)) }
+}
+
+fn floor_divide(left: i128, right: i128) -> Option<i128> {
+    let quotient = left.checked_div(right)?;
+    let rest = left.checked_rem(right)?;
+    if rest != 0 && (rest < 0) != (right < 0) { quotient.checked_sub(1) } else { Some(quotient) }
+}
+
+/// An integer that JSON can hold: 64 bits, signed or not.
+fn integer_value(symbol: &'static str, integer: Option<i128>) -> Result<Value, OperatorError> {
+    let integer = integer.ok_or(OperatorError::TooLarge(symbol))?;
+    if let Ok(small) = i64::try_from(integer) {
+        return Ok(Value::from(small));
+    }
+    u64::try_from(integer).map(Value::from).map_err(|_| OperatorError::TooLarge(symbol))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn floor_division_and_remainder_agree_with_python() {
+        for (left, right, quotient, rest) in
+            [(7, 2, 3, 1), (-7, 2, -4, 1), (7, -2, -4, -1), (-7, -2, 3, -1), (6, -3, -2, 0)]
+        {
+            let value = |operator| apply(operator, &Value::from(left), &Value::from(right)).unwrap().as_i64();
+            assert_eq!(value(Operator::FloorDivide), Some(quotient), "{left} // {right}");
+            assert_eq!(value(Operator::Remainder), Some(rest), "{left} % {right}");
+            let float = |operator| {
+                f64::try_from(apply(operator, &Value::from(f64::from(left)), &Value::from(right)).unwrap()).unwrap()
+            };
+            assert_eq!(float(Operator::FloorDivide), f64::from(i32::try_from(quotient).unwrap()));
+            assert_eq!(float(Operator::Remainder), f64::from(i32::try_from(rest).unwrap()));
+        }
+    }
+
+    #[test]
+    fn large_integers_are_exact_or_an_error() {
+        let max = Value::from(u64::MAX);
+        assert!(same(&apply(Operator::Subtract, &max, &Value::from(1)).unwrap(), &Value::from(u64::MAX - 1)));
+        assert_eq!(apply(Operator::Add, &max, &Value::from(1)), Err(OperatorError::TooLarge("+")));
+        assert_eq!(negate(&max).unwrap_err(), OperatorError::TooLarge("-"));
+        assert!(compare(Operator::Greater, &max, &Value::from(u64::MAX - 1)).unwrap());
+    }
+}

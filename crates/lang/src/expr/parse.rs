@@ -1,0 +1,417 @@
+//! Source to tree: minijinja's parser, then a copy into a tree of our own that refuses what expressions may not do.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use minijinja::machinery::ast::{self, BinOpKind, CallArg, CompareOpKind, UnaryOpKind};
+use minijinja::machinery::parse_expr;
+use minijinja::value::Value;
+
+use crate::expr::eval::ENVIRONMENT;
+use crate::expr::hints::{repair, slips};
+use crate::expr::methods::method;
+use crate::expr::operators::Operator;
+use crate::expr::reach::free_names;
+use crate::expr::tree::{Argument, Kind, Node};
+use crate::template::environment::{Named, has};
+use crate::template::fault::fault;
+use crate::template::guard::{admit, bytes};
+use crate::template::pattern;
+use crate::template::unknown::{Repair, filter_called, unknown, unknown_function};
+use crate::template::uses::NameUse;
+
+#[cfg(test)]
+mod tests;
+
+/// How long an expression may be, in bytes.
+pub const MAX_EXPRESSION_BYTES: usize = 4 * 1024;
+
+/// How deep an expression may nest; `a or b or c` nests as deep as it is long.
+pub const MAX_DEPTH: usize = 64;
+
+/// The functions that an expression may call: those that only make a value.
+pub const CALLABLE: &[&str] = &["range", "dict"];
+
+/// What is wrong with an expression, when it is read or when it is evaluated.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct ExprError {
+    /// What is wrong. Holds what the author wrote and no value.
+    pub message: String,
+    /// Where, in bytes of the source.
+    pub range: Option<Range<usize>>,
+    /// What to do.
+    pub help: Option<String>,
+    /// For a filter, test or function that does not exist: which of them it is.
+    pub unknown: Option<Named>,
+    /// The change of the source that would settle it.
+    pub repair: Option<Box<Repair>>,
+}
+
+impl ExprError {
+    /// An error at a place.
+    pub fn at(range: &Range<usize>, message: impl Into<String>) -> Self {
+        Self { message: message.into(), range: Some(range.clone()), help: None, unknown: None, repair: None }
+    }
+
+    /// The same error with advice.
+    #[must_use]
+    pub fn with_help(mut self, help: impl Into<String>) -> Self {
+        self.help = Some(help.into());
+        self
+    }
+
+    /// The same error with a change that settles it, where there is one.
+    #[must_use]
+    pub fn with_repair(mut self, repair: Option<Repair>) -> Self {
+        self.repair = repair.map(Box::new);
+        self
+    }
+
+    /// The same error as one about a filter, test or function that does not exist.
+    #[must_use]
+    pub fn about(mut self, unknown: Named) -> Self {
+        self.unknown = Some(unknown);
+        self
+    }
+}
+
+/// A condition, guard or value expression that was read. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Expr(Arc<Read>);
+
+#[derive(Debug)]
+struct Read {
+    source: String,
+    root: Node,
+    names: Vec<NameUse>,
+}
+
+impl Expr {
+    /// Reads an expression.
+    ///
+    /// # Errors
+    /// [`ExprError`] when it is empty, longer than [`MAX_EXPRESSION_BYTES`], deeper than [`MAX_DEPTH`], no expression,
+    /// or uses an unknown filter, test or function, a method, or a broken `regex` pattern.
+    pub fn parse(source: &str) -> Result<Self, ExprError> {
+        let all = 0..source.len();
+        if source.trim().is_empty() {
+            return Err(ExprError::at(&all, "the expression is empty"));
+        }
+        if source.len() > MAX_EXPRESSION_BYTES {
+            return Err(ExprError::at(&all, format!("an expression is at most {MAX_EXPRESSION_BYTES} bytes long")));
+        }
+        admit(source, true).map_err(|refused| ExprError {
+            message: refused.message,
+            range: Some(refused.range),
+            help: refused.help,
+            unknown: None,
+            repair: None,
+        })?;
+        let tree = parse_expr(source).map_err(|error| {
+            let slips = slips(source);
+            if let Some(first) = slips.first() {
+                let sound = |repair: &Repair| repair.apply(source).is_some_and(|after| reads(&after));
+                let repair = repair(source, &slips).filter(sound);
+                return ExprError::at(&first.range, first.message.as_str())
+                    .with_help(first.help.as_str())
+                    .with_repair(repair);
+            }
+            let fault = fault(&error).within(source);
+            ExprError { message: fault.message, range: fault.range, help: None, unknown: None, repair: None }
+        })?;
+        let root = Copier { source }.node(&tree, 0)?;
+        let names = free_names(&root);
+        Ok(Self(Arc::new(Read { source: source.to_owned(), root, names })))
+    }
+
+    /// What the author wrote.
+    pub fn source(&self) -> &str {
+        &self.0.source
+    }
+
+    /// The names that it uses, with their places in [`source`](Self::source).
+    pub fn names(&self) -> &[NameUse] {
+        &self.0.names
+    }
+
+    /// The tree.
+    pub fn root(&self) -> &Node {
+        &self.0.root
+    }
+}
+
+/// Whether a repaired source is an expression.
+fn reads(source: &str) -> bool {
+    source.len() <= MAX_EXPRESSION_BYTES && admit(source, true).is_ok() && parse_expr(source).is_ok()
+}
+
+struct Copier<'s> {
+    source: &'s str,
+}
+
+impl Copier<'_> {
+    fn boxed(&self, expr: &ast::Expr<'_>, depth: usize) -> Result<Box<Node>, ExprError> {
+        self.node(expr, depth + 1).map(Box::new)
+    }
+
+    fn node(&self, expr: &ast::Expr<'_>, depth: usize) -> Result<Node, ExprError> {
+        let own = bytes(expr.span());
+        if depth > MAX_DEPTH {
+            return Err(ExprError::at(&own, format!("the expression nests deeper than {MAX_DEPTH}"))
+                .with_help("write it in several steps, with `set` actions"));
+        }
+        let (kind, range) = match expr {
+            ast::Expr::Var(var) => (Kind::Name(var.id.to_owned()), own),
+            ast::Expr::Const(constant) => (self.constant(&constant.value, &own)?, own),
+            ast::Expr::UnaryOp(unary) => {
+                let inner = self.boxed(&unary.expr, depth)?;
+                // `a not in b` arrives as a `not` around `a in b`, both without a start of their own.
+                if let (UnaryOpKind::Not, Kind::Operation(Operator::In, left, right)) = (&unary.op, &inner.kind)
+                    && self.says_not_in(left.range.end, right.range.start)
+                {
+                    let kind = Kind::Operation(Operator::NotIn, left.clone(), right.clone());
+                    return Ok(Node { kind, range: inner.range });
+                }
+                let start = match (&unary.op, &inner.kind) {
+                    // `x is not defined`: the span of the negation starts at the test's name.
+                    (UnaryOpKind::Not, Kind::Test(..)) => own.start.min(inner.range.start),
+                    _ => own.start,
+                };
+                let range = start..inner.range.end;
+                match unary.op {
+                    UnaryOpKind::Not => (Kind::Not(inner), range),
+                    UnaryOpKind::Neg => (Kind::Negate(inner), range),
+                }
+            }
+            ast::Expr::BinOp(binary) => {
+                let (left, right) = (self.boxed(&binary.left, depth)?, self.boxed(&binary.right, depth)?);
+                let range = left.range.start..right.range.end;
+                let kind = match binary_operator(binary.op) {
+                    Some(operator) => Kind::Operation(operator, left, right),
+                    None if matches!(binary.op, BinOpKind::ScAnd) => Kind::And(left, right),
+                    None => Kind::Or(left, right),
+                };
+                (kind, range)
+            }
+            ast::Expr::Compare(compare) => {
+                let first = self.boxed(&compare.expr, depth)?;
+                let mut rest = Vec::with_capacity(compare.ops.len());
+                for step in &compare.ops {
+                    rest.push((comparison(step.op), self.node(&step.expr, depth + 1)?));
+                }
+                let end = rest.last().map_or(first.range.end, |(_, node)| node.range.end);
+                let range = first.range.start..end;
+                (Kind::Chain(first, rest), range)
+            }
+            ast::Expr::IfExpr(choice) => {
+                let (yes, test) = (self.boxed(&choice.true_expr, depth)?, self.boxed(&choice.test_expr, depth)?);
+                let no = choice.false_expr.as_ref().map(|no| self.boxed(no, depth)).transpose()?;
+                let range = yes.range.start..no.as_ref().unwrap_or(&test).range.end;
+                (Kind::Choice { test, yes, no }, range)
+            }
+            ast::Expr::Filter(filter) => {
+                let Some(on) = &filter.expr else { return Err(ExprError::at(&own, "a filter needs a value")) };
+                let on = self.boxed(on, depth)?;
+                self.known(Named::Filter, filter.name, &own)?;
+                let range = on.range.start..own.end;
+                (Kind::Filter(filter.name.to_owned(), on, self.arguments(&filter.args, depth)?), range)
+            }
+            ast::Expr::Test(test) => {
+                let on = self.boxed(&test.expr, depth)?;
+                self.known(Named::Test, test.name, &own)?;
+                let arguments = self.arguments(&test.args, depth)?;
+                if test.name == "regex" {
+                    check_pattern(&arguments, &own)?;
+                }
+                let range = on.range.start..own.end;
+                (Kind::Test(test.name.to_owned(), on, arguments), range)
+            }
+            ast::Expr::GetAttr(attribute) => {
+                let of = self.boxed(&attribute.expr, depth)?;
+                let range = of.range.start..own.end;
+                (Kind::Attribute(of, attribute.name.to_owned()), range)
+            }
+            ast::Expr::GetItem(item) => {
+                let (of, key) = (self.boxed(&item.expr, depth)?, self.boxed(&item.subscript_expr, depth)?);
+                let range = of.range.start..own.end;
+                (Kind::Item(of, key), range)
+            }
+            ast::Expr::Slice(slice) => {
+                let of = self.boxed(&slice.expr, depth)?;
+                let range = of.range.start..own.end;
+                let part = |part: &Option<ast::Expr<'_>>| part.as_ref().map(|part| self.boxed(part, depth)).transpose();
+                let step = match &slice.step {
+                    None => 1,
+                    Some(ast::Expr::Const(step)) => step.value.as_usize().filter(|step| *step > 0).unwrap_or(0),
+                    Some(_) => 0,
+                };
+                if step == 0 {
+                    return Err(ExprError::at(&range, "the step of a slice must be a number from 1 up")
+                        .with_help("to turn a list or text around, write `| reverse`"));
+                }
+                (Kind::Slice { of, start: part(&slice.start)?, stop: part(&slice.stop)?, step }, range)
+            }
+            ast::Expr::Call(call) => (self.call(call, &own, depth)?, own),
+            ast::Expr::List(list) => (Kind::List(self.nodes(&list.items, depth)?), own),
+            ast::Expr::Tuple(tuple) => (Kind::List(self.nodes(&tuple.items, depth)?), own),
+            ast::Expr::Map(map) => {
+                let (keys, values) = (self.nodes(&map.keys, depth)?, self.nodes(&map.values, depth)?);
+                (Kind::Map(keys.into_iter().zip(values).collect()), own)
+            }
+        };
+        Ok(Node { kind, range })
+    }
+
+    fn constant(&self, value: &Value, range: &Range<usize>) -> Result<Kind, ExprError> {
+        let fits = if value.is_integer() {
+            i64::try_from(value.clone()).is_ok() || u64::try_from(value.clone()).is_ok()
+        } else {
+            !value.is_number() || f64::try_from(value.clone()).is_ok_and(f64::is_finite)
+        };
+        if fits { Ok(Kind::Constant(value.clone())) } else { Err(ExprError::at(range, "this number is too large")) }
+    }
+
+    fn nodes(&self, exprs: &[ast::Expr<'_>], depth: usize) -> Result<Vec<Node>, ExprError> {
+        exprs.iter().map(|expr| self.node(expr, depth + 1)).collect()
+    }
+
+    fn arguments(&self, arguments: &[CallArg<'_>], depth: usize) -> Result<Vec<Argument>, ExprError> {
+        let copy = |argument: &CallArg<'_>| match argument {
+            CallArg::Pos(value) => self.node(value, depth + 1).map(Argument::Plain),
+            CallArg::Kwarg(name, value) => {
+                self.node(value, depth + 1).map(|value| Argument::Named((*name).to_owned(), value))
+            }
+            CallArg::PosSplat(value) | CallArg::KwargSplat(value) => {
+                Err(ExprError::at(&bytes(value.span()), "`*` and `**` cannot spread arguments in an expression"))
+            }
+        };
+        arguments.iter().map(copy).collect()
+    }
+
+    fn call(&self, call: &ast::Call<'_>, range: &Range<usize>, depth: usize) -> Result<Kind, ExprError> {
+        match &call.expr {
+            ast::Expr::Var(var) if CALLABLE.contains(&var.id) => {
+                Ok(Kind::Call(var.id.to_owned(), self.arguments(&call.args, depth)?))
+            }
+            ast::Expr::Var(var) => {
+                let own = bytes(var.span());
+                let said = unknown_function(var.id, CALLABLE);
+                let repair = match said.instead {
+                    Some(near) => Some(Repair::one(format!("use `{near}`"), own.clone(), near)),
+                    None => self.piped(var.id, &call.args, range, depth),
+                };
+                let message = format!("there is no function `{}` here", var.id);
+                Err(ExprError::at(&own, message).with_help(said.help).with_repair(repair).about(Named::Function))
+            }
+            ast::Expr::GetAttr(attribute) => {
+                let of = self.node(&attribute.expr, depth + 1)?;
+                let whole = of.range.start..range.end;
+                let name_end = bytes(attribute.span()).end;
+                let text = |range: Range<usize>| self.source.get(range).unwrap_or_default();
+                let (help, repair) = method(
+                    attribute.name,
+                    text(of.range.clone()),
+                    text(name_end..range.end),
+                    whole == (0..self.source.len()),
+                );
+                let repair = repair.map(|repair| Repair::one(format!("write `{repair}`"), whole.clone(), repair));
+                Err(ExprError::at(&whole, format!("`.{}()` calls a method, and values have none", attribute.name))
+                    .with_help(help)
+                    .with_repair(repair)
+                    .about(Named::Function))
+            }
+            other => Err(ExprError::at(&(leftmost(other)..range.end), "only functions can be called")),
+        }
+    }
+
+    /// `length(x)` as `x | length`.
+    fn piped(&self, name: &str, arguments: &[CallArg<'_>], range: &Range<usize>, depth: usize) -> Option<Repair> {
+        let filter = filter_called(name)?;
+        let [CallArg::Pos(only)] = arguments else { return None };
+        let on = self.node(only, depth + 1).ok()?;
+        let text = self.source.get(on.range.clone())?;
+        let simple = matches!(on.kind, Kind::Name(_) | Kind::Attribute(..) | Kind::Constant(_) | Kind::Item(..));
+        let text = if simple { format!("{text} | {filter}") } else { format!("({text}) | {filter}") };
+        Some(Repair::one(format!("write `{text}`"), range.clone(), text))
+    }
+
+    fn known(&self, what: Named, name: &str, own: &Range<usize>) -> Result<(), ExprError> {
+        if has(&ENVIRONMENT, what, name) {
+            return Ok(());
+        }
+        let range = own.start..own.start + name.len();
+        let said = unknown(what, name, CALLABLE);
+        let repair = said.instead.map(|ours| Repair::one(format!("use `{ours}`"), range.clone(), ours));
+        Err(ExprError::at(&range, said.message).with_help(said.help).with_repair(repair).about(what))
+    }
+
+    fn says_not_in(&self, from: usize, to: usize) -> bool {
+        self.source.get(from..to).is_some_and(|between| between.contains("not"))
+    }
+}
+
+/// Where the first part of an expression starts; a postfix (`.a`, `[b]`, `(c)`) knows only its own start.
+fn leftmost(expr: &ast::Expr<'_>) -> usize {
+    let mut expr = expr;
+    loop {
+        expr = match expr {
+            ast::Expr::GetAttr(attribute) => &attribute.expr,
+            ast::Expr::GetItem(item) => &item.expr,
+            ast::Expr::Slice(slice) => &slice.expr,
+            ast::Expr::Call(call) => &call.expr,
+            ast::Expr::Test(test) => &test.expr,
+            ast::Expr::Filter(ast) => match &ast.expr {
+                Some(inner) => inner,
+                None => return bytes(expr.span()).start,
+            },
+            other => return bytes(other.span()).start,
+        };
+    }
+}
+
+/// A pattern that is written out is tried when the expression is read.
+fn check_pattern(arguments: &[Argument], range: &Range<usize>) -> Result<(), ExprError> {
+    match arguments {
+        [Argument::Plain(Node { kind: Kind::Constant(text), range })] => match text.as_str() {
+            Some(text) => pattern::compile(text).map(drop).map_err(|message| ExprError::at(range, message)),
+            None => Err(ExprError::at(range, "`regex` needs a text")),
+        },
+        [Argument::Plain(_)] => Ok(()),
+        _ => Err(ExprError::at(range, "`regex` needs one pattern").with_help("write `is regex('…')`")),
+    }
+}
+
+fn binary_operator(kind: BinOpKind) -> Option<Operator> {
+    Some(match kind {
+        BinOpKind::Eq => Operator::Equal,
+        BinOpKind::Ne => Operator::Unequal,
+        BinOpKind::Lt => Operator::Less,
+        BinOpKind::Lte => Operator::LessOrEqual,
+        BinOpKind::Gt => Operator::Greater,
+        BinOpKind::Gte => Operator::GreaterOrEqual,
+        BinOpKind::In => Operator::In,
+        BinOpKind::Add => Operator::Add,
+        BinOpKind::Sub => Operator::Subtract,
+        BinOpKind::Mul => Operator::Multiply,
+        BinOpKind::Div => Operator::Divide,
+        BinOpKind::FloorDiv => Operator::FloorDivide,
+        BinOpKind::Rem => Operator::Remainder,
+        BinOpKind::Pow => Operator::Power,
+        BinOpKind::Concat => Operator::Concatenate,
+        BinOpKind::ScAnd | BinOpKind::ScOr => return None,
+    })
+}
+
+fn comparison(kind: CompareOpKind) -> Operator {
+    match kind {
+        CompareOpKind::Eq => Operator::Equal,
+        CompareOpKind::Ne => Operator::Unequal,
+        CompareOpKind::Lt => Operator::Less,
+        CompareOpKind::Lte => Operator::LessOrEqual,
+        CompareOpKind::Gt => Operator::Greater,
+        CompareOpKind::Gte => Operator::GreaterOrEqual,
+        CompareOpKind::In => Operator::In,
+        CompareOpKind::NotIn => Operator::NotIn,
+    }
+}

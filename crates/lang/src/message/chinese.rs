@@ -1,0 +1,43 @@
+//! The Chinese catalogue: a file for each crate, from the literal of the source to what is said.
+
+/// The files: the crate, and what stands in it. Each is a TOML table from literals to Chinese; its table `[joined]` holds texts
+/// that the code puts together from pieces, and that therefore are no literals.
+pub const FILES: [(&str, &str); 9] = [
+    ("authoring", include_str!("chinese/authoring.toml")),
+    ("check", include_str!("chinese/check.toml")),
+    ("cli", include_str!("chinese/cli.toml")),
+    ("engine", include_str!("chinese/engine.toml")),
+    ("help", include_str!("chinese/help.toml")),
+    ("lang", include_str!("chinese/lang.toml")),
+    ("llm", include_str!("chinese/llm.toml")),
+    ("runtime", include_str!("chinese/runtime.toml")),
+    ("store", include_str!("chinese/store.toml")),
+];
+
+/// What no person reads at the terminal: `literals`, and `files` of the source whose literals are none of its words.
+pub const UNTRANSLATED: &str = include_str!("chinese/untranslated.toml");
+
+/// All literals with their Chinese. A file that cannot be read gives none; a test keeps them readable.
+pub fn entries() -> impl Iterator<Item = (String, String)> {
+    FILES.iter().flat_map(|(_, text)| of_file(text))
+}
+
+/// Those of one file.
+pub fn of_file(text: &str) -> Vec<(String, String)> {
+    let table: toml::Table = toml::from_str(text).unwrap_or_default();
+    let mut found = Vec::new();
+    for (english, value) in table {
+        match value {
+            toml::Value::String(chinese) => found.push((english, chinese)),
+            toml::Value::Table(joined) => {
+                let texts = joined.into_iter().filter_map(|(english, value)| match value {
+                    toml::Value::String(chinese) => Some((english, chinese)),
+                    _ => None,
+                });
+                found.extend(texts);
+            }
+            _ => {}
+        }
+    }
+    found
+}

@@ -1,0 +1,106 @@
+//! The `schemas/` folder, compiled in.
+
+/// The JSON Schema text of the reply of the kind or monitor `name` (`ai_ask`, `ai_ask_monitor`), as it lies in
+/// `schemas/replies/`; `None` for a kind without one.
+pub fn reply(name: &str) -> Option<&'static str> {
+    REPLIES.iter().chain(&OTHERS).find(|(kind, _)| *kind == name).map(|(_, text)| *text)
+}
+
+/// The kinds and monitors whose replies have a schema, in the order of LANGUAGE.md section 8.
+pub fn replies() -> impl Iterator<Item = &'static str> {
+    REPLIES.iter().map(|(kind, _)| *kind)
+}
+
+/// The JSON Schema text of `bcc-script.toml`.
+pub const CONFIG: &str = include_str!("../../../../schemas/config.schema.json");
+
+/// The schemas of the protocol of behavior servers (001, section 4), by the names that `schema` shows them under.
+pub const PROTOCOL: [(&str, &str); 4] = [
+    ("protocol-request", include_str!("../../../../schemas/protocol/request.schema.json")),
+    ("protocol-response", include_str!("../../../../schemas/protocol/response.schema.json")),
+    ("protocol-reflection", include_str!("../../../../schemas/protocol/reflection.schema.json")),
+    ("protocol-action", include_str!("../../../../schemas/protocol/action.schema.json")),
+];
+
+const REPLIES: [(&str, &str); 6] = [
+    ("ai_ask", include_str!("../../../../schemas/replies/ai_ask.json")),
+    ("ai_say", include_str!("../../../../schemas/replies/ai_say.json")),
+    ("ai_think", include_str!("../../../../schemas/replies/ai_think.json")),
+    ("exec", include_str!("../../../../schemas/replies/exec.json")),
+    ("ai_ask_monitor", include_str!("../../../../schemas/replies/ai_ask_monitor.json")),
+    ("ai_say_monitor", include_str!("../../../../schemas/replies/ai_say_monitor.json")),
+];
+
+/// Replies that do not bear the name of a kind.
+const OTHERS: [(&str, &str); 3] = [
+    ("topic_orchestrator", include_str!("../../../../schemas/replies/topic_orchestrator.json")),
+    ("behavior", include_str!("../../../../schemas/replies/behavior.json")),
+    ("reflection", include_str!("../../../../schemas/replies/reflection.json")),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schema::compiled::Compiled;
+    use serde_json::Value;
+
+    /// Calls `see` with the path and the schema of every property, nested ones included.
+    fn each_property(path: &str, schema: &Value, see: &mut impl FnMut(&str, &Value)) {
+        let Some(properties) = schema.get("properties").and_then(Value::as_object) else { return };
+        for (name, property) in properties {
+            let path = format!("{path}/{name}");
+            see(&path, property);
+            each_property(&path, property, see);
+        }
+    }
+
+    #[test]
+    fn every_embedded_schema_is_documented_and_its_defaults_are_valid() {
+        for name in replies() {
+            let schema: Value = serde_json::from_str(reply(name).unwrap()).unwrap();
+            Compiled::new(&schema).unwrap();
+            assert!(schema["title"].is_string() && schema["description"].is_string(), "{name}");
+            each_property("", &schema, &mut |path, property| {
+                for keyword in ["title", "description"] {
+                    assert!(property[keyword].is_string(), "{name}{path}: no {keyword}");
+                }
+                let default = property.get("default").unwrap_or_else(|| panic!("{name}{path}: no default"));
+                assert!(Compiled::new(property).unwrap().is_valid(default), "{name}{path}: {default}");
+            });
+        }
+    }
+
+    #[test]
+    fn an_object_default_is_made_of_the_defaults_of_its_required_properties() {
+        for name in replies() {
+            let schema: Value = serde_json::from_str(reply(name).unwrap()).unwrap();
+            each_property("", &schema, &mut |path, property| {
+                let Some(required) = property.get("required").and_then(Value::as_array) else { return };
+                let expected: serde_json::Map<String, Value> = required
+                    .iter()
+                    .map(|key| key.as_str().unwrap())
+                    .map(|key| (key.to_owned(), property["properties"][key]["default"].clone()))
+                    .collect();
+                assert_eq!(property["default"], Value::Object(expected), "{name}{path}");
+            });
+        }
+    }
+
+    #[test]
+    fn a_conversation_reply_speaks_of_safety_before_it_speaks() {
+        for name in ["ai_ask", "ai_say"] {
+            let schema: Value = serde_json::from_str(reply(name).unwrap()).unwrap();
+            let fields: Vec<&str> = schema["properties"].as_object().unwrap().keys().map(String::as_str).collect();
+            assert_eq!(
+                fields,
+                ["safety_risk", "content", "EXIT", "BRIEF", "metrics", "progress_suggestion", "metadata"],
+                "{name}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_kind_without_a_reply_has_no_schema() {
+        assert_eq!(reply("set"), None);
+    }
+}

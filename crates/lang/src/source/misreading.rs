@@ -1,0 +1,274 @@
+//! Text that a person reads one way and YAML another: `{{ x }}` without quotes, full-width colons and spaces, a colon without
+//! a space. Recognised from the text, whatever the parser made of it.
+
+use std::sync::Arc;
+
+use crate::source::diagnostic::{Diagnostic, Edit, Fix};
+use crate::source::known_fields::is_field;
+use crate::source::lines::{Line, without_comment};
+use crate::source::span::Span;
+use crate::source::text::SourceFile;
+use crate::source::yaml::{Node, NodeKind, ScalarStyle};
+
+/// Longer text in front of a full-width colon is a sentence, not a key (in characters).
+const MAX_KEY_CHARS: usize = 40;
+
+/// What is said of a `：` where YAML wants a colon.
+pub const FULL_WIDTH_COLON: &str = "this colon is a full-width `：`, which YAML reads as a part of the text";
+/// What to do about it.
+pub const FULL_WIDTH_COLON_HELP: &str = "write a `:` of the English keyboard and a space behind it";
+
+/// Something that was misread: everything of a diagnostic but its slug.
+pub(crate) struct Misreading {
+    pub(crate) message: String,
+    pub(crate) help: String,
+    pub(crate) span: Span,
+    pub(crate) fix: Option<Fix>,
+}
+
+impl Misreading {
+    pub(crate) fn new(message: impl Into<String>, help: impl Into<String>, span: Span) -> Self {
+        Self { message: message.into(), help: help.into(), span, fix: None }
+    }
+
+    pub(crate) fn fixed_by(mut self, fix: Option<Fix>) -> Self {
+        self.fix = fix;
+        self
+    }
+
+    pub(crate) fn into_diagnostic(self, rule: &'static str, file: &Arc<SourceFile>) -> Diagnostic {
+        let mut diagnostic = Diagnostic::error(rule, self.message, file, self.span).with_help(self.help);
+        diagnostic.fixes.extend(self.fix);
+        diagnostic
+    }
+}
+
+/// Whether a template begins at `start`.
+pub(crate) fn is_template(file: &SourceFile, start: usize) -> bool {
+    file.text().get(start..).is_some_and(|rest| ["{{", "{%", "{#"].iter().any(|open| rest.starts_with(open)))
+}
+
+/// A template at `start` where YAML wants a value. `inside_flow`: between the brackets of a list or mapping, where only
+/// the `{{ … }}` itself belongs to the text.
+pub(crate) fn template(file: &SourceFile, start: usize, inside_flow: bool) -> Option<Misreading> {
+    if !is_template(file, start) {
+        return None;
+    }
+    let line = Line::at(file, start).span();
+    let rest = Span::new(start, line.end);
+    let text = file.slice(rest);
+    let ends = ["}}", "%}", "#}"];
+    let closing = ends.iter().filter_map(|end| text.find(end)).min();
+    // `{{ x }}: …` is meant as a key: the text ends before the colon.
+    let is_key = |closing: usize| {
+        let behind = text.get(closing + 2..).and_then(|rest| rest.strip_prefix(':'));
+        behind.is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', '\t']))
+    };
+    let span = match closing {
+        Some(closing) if inside_flow || is_key(closing) => Span::new(start, start + closing + 2),
+        _ => {
+            // A ` #` inside of the template is a part of it.
+            let last = ends.iter().filter_map(|end| text.rfind(end)).max().map_or(start, |last| start + last + 2);
+            Span::new(start, without_comment(file, Span::new(last, rest.end)).end)
+        }
+    };
+    let written = file.slice(span);
+    let open = written.get(..2).unwrap_or("{{");
+    let pairs = [("{{", "}}"), ("{%", "%}"), ("{#", "#}")];
+    let whole = pairs.iter().all(|(open, close)| written.matches(open).count() == written.matches(close).count());
+    let behind = file.text().get(span.end..rest.end).unwrap_or_default().trim_start();
+    // What follows in the line is a comment, or the next part of the brackets in which this stands.
+    let ends = behind.is_empty() || behind.starts_with(['#', ',', ']', '}', ':']);
+    let message = format!("a text that begins with `{open}` must stand in quotes");
+    let help = "YAML reads a leading `{` as the start of a mapping: put quotes around the whole text";
+    Some(Misreading::new(message, help, span).fixed_by(whole.then(|| quote(file, span).only_sure_if(ends))))
+}
+
+/// A text that begins with a character that means something to YAML.
+pub(crate) fn needs_quotes(file: &SourceFile, value: Span) -> Option<Misreading> {
+    if let Some(found) = template(file, value.start, false) {
+        return Some(found);
+    }
+    let text = file.slice(value);
+    let first = text.chars().next()?;
+    let meaning = match first {
+        '{' => "the start of a mapping",
+        '[' => "the start of a list",
+        '*' => "a reference to an `&anchor`",
+        '&' => "the name of an anchor",
+        '!' => "a tag",
+        '|' | '>' => "the start of a text on the lines below",
+        '%' => "a directive",
+        '@' | '`' => "a reserved character",
+        ',' | '}' | ']' => "a part of a list or mapping",
+        _ => return None,
+    };
+    let first = if first == '`' { "a backtick".to_owned() } else { format!("`{first}`") };
+    let message = format!("a text that begins with {first} must stand in quotes");
+    let help = format!("YAML reads it as {meaning}: put quotes around the whole text");
+    // The others may be a list, an anchor or a tag with a mistake in it.
+    let emphasis = text.starts_with('*') && text.matches('*').count() > 1;
+    let fix = quote(file, value).only_sure_if(matches!(text.chars().next(), Some('@' | '`' | '%')) || emphasis);
+    Some(Misreading::new(message, help, value).fixed_by(Some(fix)))
+}
+
+/// Quotes around a text. Sure, as far as it is sure that all of `span` is one text.
+pub fn quote(file: &SourceFile, span: Span) -> Fix {
+    let text = file.slice(span);
+    let edits = if !text.contains(['"', '\\']) {
+        vec![Edit::insert(span.start, "\""), Edit::insert(span.end, "\"")]
+    } else if !text.contains('\'') {
+        vec![Edit::insert(span.start, "'"), Edit::insert(span.end, "'")]
+    } else {
+        vec![Edit::replace(span, format!("'{}'", text.replace('\'', "''")))]
+    };
+    Fix::sure("put quotes around the text", edits)
+}
+
+/// The full-width colon that ends the key of a line, where there is no YAML colon before it.
+fn full_width_colon(file: &SourceFile, line: &Line<'_>) -> Option<usize> {
+    let body = line.body();
+    let text = file.slice(body);
+    let offset = text.find('：')?;
+    let key = text.get(..offset)?;
+    let is_key = !key.trim().is_empty()
+        && !key.starts_with(['"', '\'', '#', '[', '{'])
+        && key.chars().nth(MAX_KEY_CHARS).is_none();
+    let found = body.start + offset;
+    (is_key && line.colon().is_none_or(|colon| colon > found)).then_some(found)
+}
+
+/// A `key：value` in the line or in the lines right above it, all of which YAML takes for one text.
+pub(crate) fn colon_of_full_width(file: &SourceFile, line: Line<'_>) -> Option<Misreading> {
+    let mut places: Vec<usize> = full_width_colon(file, &line).into_iter().collect();
+    places.extend(line.above().map_while(|above| full_width_colon(file, &above)));
+    places.sort_unstable();
+    let first = *places.first()?;
+    // A line of a text may look like this too: `user：…` and `goal：…` are words of a text, `action_id：…` is none.
+    let sure = places.iter().all(|place| {
+        let line = Line::at(file, *place);
+        let key = file.slice(Span::new(line.body().start, *place)).trim();
+        is_field(key) && (key.contains('_') || !line.in_text())
+    });
+    let edits = places.into_iter().map(|place| ascii_colon(file, place)).collect();
+    let fix = Fix::sure("write an ASCII colon and a space", edits).only_sure_if(sure);
+    let span = Span::new(first, first + '：'.len_utf8());
+    Some(Misreading::new(FULL_WIDTH_COLON, FULL_WIDTH_COLON_HELP, span).fixed_by(Some(fix)))
+}
+
+fn ascii_colon(file: &SourceFile, place: usize) -> Edit {
+    let end = place + '：'.len_utf8();
+    let behind = file.text().get(end..).and_then(|rest| rest.chars().next());
+    let text = if behind.is_none_or(char::is_whitespace) { ":" } else { ": " };
+    Edit::replace(Span::new(place, end), text)
+}
+
+/// A `key:value` in the line, with nothing between colon and value.
+pub(crate) fn colon_without_space(file: &SourceFile, line: &Line<'_>) -> Option<Misreading> {
+    if line.colon().is_some() {
+        return None;
+    }
+    let body = line.body();
+    let text = file.slice(body);
+    let offset = text.find(':')?;
+    let key = text.get(..offset)?;
+    let word = !key.is_empty() && key.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-'));
+    if !word || text.get(offset + 1..)?.starts_with("//") {
+        return None;
+    }
+    let colon = body.start + offset;
+    let behind = file.text().get(colon + 1..).unwrap_or_default();
+    let unusual: usize = behind.chars().take_while(|c| is_wide(*c)).map(char::len_utf8).sum();
+    if unusual > 0 {
+        let span = Span::new(colon + 1, colon + 1 + unusual);
+        let name = behind.chars().next().map_or("", wide_name);
+        let message = format!("after `{key}:` stands {name}, where YAML wants an ordinary one");
+        let help = "replace it by an ordinary space; most editors can do so in the whole file";
+        let fix = Fix::sure("write an ordinary space", vec![Edit::replace(span, " ")]).only_sure_if(is_field(key));
+        return Some(Misreading::new(message, help, span).fixed_by(Some(fix)));
+    }
+    let message = format!("a space is missing after `{key}:`");
+    let help = "YAML reads `key:value` as one text: write `key: value`";
+    let edits = vec![Edit::insert(colon + 1, " ")];
+    let fix = Fix::sure("put a space behind the colon", edits).only_sure_if(is_field(key));
+    Some(Misreading::new(message, help, Span::new(colon, colon + 1)).fixed_by(Some(fix)))
+}
+
+/// White space at `start` that looks like indentation and is none: full-width, no-break and invisible spaces.
+pub(crate) fn wide_indentation(file: &SourceFile, start: usize) -> Option<Misreading> {
+    let rest = file.text().get(start..)?;
+    let first = rest.chars().next().filter(|c| is_wide(*c))?;
+    let length = rest.find(|c: char| c != ' ' && !is_wide(c)).unwrap_or(rest.len());
+    let name = wide_name(first);
+    let message = format!("this line is indented with {name}, which YAML reads as a part of the text");
+    let help = "indent with ordinary spaces only; most editors can replace the others in the whole file";
+    Some(Misreading::new(message, help, Span::new(start, start + length)))
+}
+
+/// White space that YAML takes for text.
+fn is_wide(c: char) -> bool {
+    // Line breaks are none of it.
+    (c.is_whitespace() && !c.is_ascii() && !matches!(c, '\u{85}' | '\u{2028}' | '\u{2029}')) || c == '\u{200b}'
+}
+
+fn wide_name(c: char) -> &'static str {
+    match c {
+        '\u{3000}' => "a full-width space",
+        '\u{a0}' => "a no-break space",
+        '\u{200b}' => "an invisible zero-width space",
+        _ => "an unusual space",
+    }
+}
+
+/// Why a node may not be what its author meant, as help for "expected a mapping, found text" and the like: a full-width colon
+/// or a missing space in what was meant as a mapping, a `{x}` that was meant as text. `None` when nothing shows.
+pub fn help_for(file: &SourceFile, node: &Node) -> Option<String> {
+    match &node.kind {
+        NodeKind::Scalar(scalar) if scalar.style == ScalarStyle::Plain => {
+            let line = Line::at(file, node.span.start);
+            let inside = |byte: usize| (node.span.start..node.span.end).contains(&byte);
+            if full_width_colon(file, &line).is_some_and(inside) {
+                return Some(FULL_WIDTH_COLON.to_owned() + ": " + FULL_WIDTH_COLON_HELP);
+            }
+            colon_without_space(file, &line).filter(|found| inside(found.span.start)).map(|found| found.help)
+        }
+        NodeKind::Mapping(entries) => {
+            let only_names = !entries.is_empty() && entries.iter().all(|entry| entry.value.span.is_empty());
+            let braces = file.slice(node.span).starts_with('{');
+            if only_names && braces { needs_quotes(file, node.span).map(|found| found.help) } else { None }
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::source::yaml;
+
+    #[test]
+    fn a_node_of_the_wrong_kind_is_explained_where_its_text_shows_why() {
+        let table = [
+            ("a:\n  名字：张三\n", Some("full-width")),
+            ("a:\n  名字：张三\n  年龄：5\n", Some("full-width")),
+            // With ASCII colons this would be no YAML at all.
+            ("a: 名字：张三\n", None),
+            ("a: 他说“你好”\n", None),
+            ("a: '名字：张三'\n", None),
+            ("a: name:x\n", None),
+            ("a:\n  name:x\n", Some("`key: value`")),
+            ("a: http://x\n", None),
+            ("a: {name}\n", Some("put quotes")),
+            ("a: {name: x}\n", None),
+            ("a: {}\n", None),
+            ("a: [x]\n", None),
+        ];
+        for (text, expected) in table {
+            let file = Arc::new(SourceFile::new("a.yaml", text));
+            let root = yaml::parse(&file).root.unwrap();
+            let help = help_for(&file, root.get("a").unwrap());
+            assert_eq!(help.is_some(), expected.is_some(), "{text}: {help:?}");
+            assert!(help.unwrap_or_default().contains(expected.unwrap_or_default()), "{text}");
+        }
+    }
+}

@@ -1,0 +1,350 @@
+//! Where templates come from: the scheme's folder before the default one, the files of the binary behind each
+//! (LANGUAGE.md section 7). A session pins what [`collect`] gives.
+
+use serde::{Deserialize, Serialize};
+
+use crate::template::builtin::{BUILTINS, schemes};
+use crate::template::fault::TemplateError;
+use crate::template::near::did_you_mean;
+
+/// How long one template may be, in bytes.
+pub const MAX_FILE_BYTES: usize = 1024 * 1024;
+
+/// How many templates one session may have.
+pub const MAX_FILES: usize = 500;
+
+/// How long a scheme's name may be, in bytes.
+pub const MAX_SCHEME_BYTES: usize = 100;
+
+/// What the scheme of those who have none is called: the default templates alone. It is named where another would be taken
+/// otherwise, say that of the project.
+pub const DEFAULT_SCHEME: &str = "default";
+
+/// Where a template was found. The order is the order of look-up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Layer {
+    /// `_system/config/custom/<scheme>/` of the project.
+    Scheme,
+    /// The binary's own files of that scheme.
+    BuiltinScheme,
+    /// `_system/config/default/` of the project.
+    Default,
+    /// The binary's own default files.
+    Builtin,
+}
+
+impl Layer {
+    /// The layer of a [`TemplateFile::place`]; `None` for a place that there is not.
+    pub fn of(place: &str) -> Option<Self> {
+        Some(match place {
+            "default" => Self::Default,
+            "builtin/default" => Self::Builtin,
+            _ if place.strip_prefix("builtin/custom/").is_some_and(is_scheme_name) => Self::BuiltinScheme,
+            _ if place.strip_prefix("custom/").is_some_and(is_scheme_name) => Self::Scheme,
+            _ => return None,
+        })
+    }
+
+    /// Whether the layer belongs to a scheme.
+    pub const fn is_of_scheme(self) -> bool {
+        matches!(self, Self::Scheme | Self::BuiltinScheme)
+    }
+}
+
+/// A folder of the project.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place<'a> {
+    /// `_system/config/custom/<scheme>/`
+    Scheme(&'a str),
+    /// `_system/config/default/`
+    Default,
+}
+
+/// Reads the project's template folders; the engine supplies it.
+pub trait Source: Send + Sync {
+    /// The text of a file like `ai_ask_v1.md`; `None` when there is none.
+    ///
+    /// # Errors
+    /// A message when it exists and cannot be read.
+    fn read(&self, place: Place<'_>, file: &str) -> Result<Option<String>, String>;
+
+    /// The names of the files in a folder; none when there is no such folder.
+    ///
+    /// # Errors
+    /// A message when the folder exists and cannot be listed.
+    fn list(&self, place: Place<'_>) -> Result<Vec<String>, String>;
+
+    /// The names of the project's schemes, for near misses.
+    fn schemes(&self) -> Vec<String> {
+        Vec::new()
+    }
+}
+
+/// One template, as it is pinned to a session.
+#[derive(Serialize, Deserialize, Clone, Debug, PartialEq, Eq)]
+pub struct TemplateFile {
+    /// `custom/english`, `default`, `builtin/custom/english` or `builtin/default`.
+    pub place: String,
+    /// `ai_ask_v1.md`
+    pub name: String,
+    /// What it holds, front matter included.
+    pub text: String,
+}
+
+/// Whether a scheme of this name can have layers of its own.
+pub fn is_own_scheme(name: &str) -> bool {
+    is_scheme_name(name) && name != DEFAULT_SCHEME
+}
+
+/// The scheme that has layers of its own: none where there is none, or where the default one is named.
+pub fn own_scheme(scheme: Option<&str>) -> Option<&str> {
+    scheme.filter(|scheme| *scheme != DEFAULT_SCHEME)
+}
+
+/// The places in which a template is looked for, in that order.
+pub fn order(scheme: Option<&str>) -> Vec<String> {
+    let mut places = Vec::with_capacity(4);
+    if let Some(scheme) = own_scheme(scheme) {
+        places.push(format!("custom/{scheme}"));
+        if schemes().any(|known| known == scheme) {
+            places.push(format!("builtin/custom/{scheme}"));
+        }
+    }
+    places.push("default".to_owned());
+    places.push("builtin/default".to_owned());
+    places
+}
+
+/// A place and a file as people are shown them.
+pub fn shown(place: &str, name: &str) -> String {
+    match place.strip_prefix("builtin/") {
+        Some(place) => format!("built-in _system/config/{place}/{name}"),
+        None => format!("_system/config/{place}/{name}"),
+    }
+}
+
+/// Whether `name` is one path component of letters, digits, `_` and `-`.
+pub fn is_scheme_name(name: &str) -> bool {
+    !name.is_empty()
+        && name.len() <= MAX_SCHEME_BYTES
+        && name.chars().all(|character| character.is_alphanumeric() || matches!(character, '_' | '-'))
+}
+
+/// Whether `name` is a file that can be a template: `….md`, no folder, not hidden.
+pub fn is_template_name(name: &str) -> bool {
+    name.len() > 3
+        && std::path::Path::new(name).extension().is_some_and(|extension| extension == "md")
+        && !name.starts_with('.')
+        && !name.contains(['/', '\\', ':', '\0'])
+}
+
+/// All files that a session of this scheme could ever use, in look-up order: the scheme's, the default's and the
+/// binary's behind each. Files whose name does not end in `.md` are left out.
+///
+/// # Errors
+/// A scheme with a name that is none, or that exists neither in the project nor in the binary; a file or folder that
+/// cannot be read; a file over [`MAX_FILE_BYTES`]; more than [`MAX_FILES`].
+pub fn collect(source: &dyn Source, scheme: Option<&str>) -> Result<Vec<TemplateFile>, TemplateError> {
+    let scheme = own_scheme(scheme);
+    if let Some(scheme) = scheme.filter(|scheme| !is_scheme_name(scheme)) {
+        return Err(TemplateError::new(format!("`{}` is no name of a template scheme", scheme.escape_debug()))
+            .with_help("a scheme is named by letters, digits, `_` and `-`, without a folder"));
+    }
+    let mut files = Vec::new();
+    for place in order(scheme) {
+        match place.strip_prefix("builtin/") {
+            Some(inside) => files.extend(BUILTINS.iter().filter(|file| file.place == inside).map(|file| {
+                TemplateFile { place: place.clone(), name: file.name.to_owned(), text: file.text.to_owned() }
+            })),
+            None => {
+                let folder = scheme.filter(|_| place != "default").map_or(Place::Default, Place::Scheme);
+                read_folder(source, folder, &place, &mut files)?;
+            }
+        }
+        if files.len() > MAX_FILES {
+            return Err(TemplateError::new(format!("a session can have at most {MAX_FILES} templates")));
+        }
+    }
+    match scheme {
+        Some(scheme) if !files.iter().any(|file| Layer::of(&file.place).is_some_and(Layer::is_of_scheme)) => {
+            Err(no_scheme(source, scheme))
+        }
+        _ => Ok(files),
+    }
+}
+
+fn read_folder(
+    source: &dyn Source,
+    folder: Place<'_>,
+    place: &str,
+    files: &mut Vec<TemplateFile>,
+) -> Result<(), TemplateError> {
+    let unreadable = |file: String, why: &str| TemplateError {
+        file: Some(file),
+        ..TemplateError::new(format!("this cannot be read: {why}"))
+    };
+    let mut names =
+        source.list(folder).map_err(|why| unreadable(shown(place, "").trim_end_matches('/').to_owned(), &why))?;
+    names.retain(|name| is_template_name(name));
+    names.sort_unstable();
+    names.dedup();
+    if names.len() > MAX_FILES {
+        return Err(TemplateError::new(format!("a session can have at most {MAX_FILES} templates")));
+    }
+    for name in names {
+        let text = source.read(folder, &name).map_err(|why| unreadable(shown(place, &name), &why))?;
+        // Gone since it was listed.
+        let Some(text) = text else { continue };
+        if text.len() > MAX_FILE_BYTES {
+            let message = format!("a template is at most {MAX_FILE_BYTES} bytes long");
+            return Err(TemplateError { file: Some(shown(place, &name)), ..TemplateError::new(message) });
+        }
+        files.push(TemplateFile { place: place.to_owned(), name, text });
+    }
+    Ok(())
+}
+
+/// The error that there is no such scheme, with what was tried and what is near.
+pub fn no_scheme(source: &dyn Source, scheme: &str) -> TemplateError {
+    let mut known = source.schemes();
+    known.extend(schemes().chain([DEFAULT_SCHEME]).map(str::to_owned));
+    let tried = format!(
+        "tried _system/config/custom/{scheme}/ of the project and the schemes of the binary ({})",
+        schemes().collect::<Vec<_>>().join(", ")
+    );
+    let help = match did_you_mean(scheme, known.iter().map(String::as_str)) {
+        Some(near) => format!("{near} ({tried})"),
+        None => tried,
+    };
+    TemplateError::new(format!("there is no template scheme `{scheme}`")).with_help(help)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+
+    #[derive(Default)]
+    struct Folders(BTreeMap<String, BTreeMap<String, Result<String, String>>>);
+
+    impl Folders {
+        fn with(mut self, place: &str, name: &str, text: &str) -> Self {
+            self.0.entry(place.into()).or_default().insert(name.into(), Ok(text.into()));
+            self
+        }
+
+        fn folder(&self, place: Place<'_>) -> Option<&BTreeMap<String, Result<String, String>>> {
+            self.0.get(&match place {
+                Place::Scheme(scheme) => format!("custom/{scheme}"),
+                Place::Default => "default".to_owned(),
+            })
+        }
+    }
+
+    impl Source for Folders {
+        fn read(&self, place: Place<'_>, file: &str) -> Result<Option<String>, String> {
+            self.folder(place).and_then(|folder| folder.get(file)).cloned().transpose()
+        }
+
+        fn list(&self, place: Place<'_>) -> Result<Vec<String>, String> {
+            Ok(self.folder(place).map(|folder| folder.keys().cloned().collect()).unwrap_or_default())
+        }
+
+        fn schemes(&self) -> Vec<String> {
+            self.0.keys().filter_map(|place| place.strip_prefix("custom/")).map(str::to_owned).collect()
+        }
+    }
+
+    fn places(files: &[TemplateFile]) -> Vec<String> {
+        let mut places: Vec<String> = files.iter().map(|file| file.place.clone()).collect();
+        places.dedup();
+        places
+    }
+
+    #[test]
+    fn files_come_in_look_up_order() {
+        let source = Folders::default()
+            .with("custom/cbt", "ai_ask_v1.md", "a")
+            .with("default", "ai_ask_v1.md", "b")
+            .with("custom/english", "part.md", "c")
+            .with("custom/other", "x.md", "never");
+        assert_eq!(places(&collect(&source, Some("cbt")).unwrap()), ["custom/cbt", "default", "builtin/default"]);
+        assert_eq!(
+            places(&collect(&source, Some("english")).unwrap()),
+            ["custom/english", "builtin/custom/english", "default", "builtin/default"]
+        );
+        assert_eq!(places(&collect(&source, None).unwrap()), ["default", "builtin/default"]);
+        assert_eq!(
+            places(&collect(&Folders::default(), Some("english")).unwrap()),
+            ["builtin/custom/english", "builtin/default"]
+        );
+        let layers = order(Some("english")).iter().map(|place| Layer::of(place).unwrap()).collect::<Vec<_>>();
+        assert!(layers.is_sorted());
+    }
+
+    #[test]
+    fn the_default_scheme_has_a_name_and_no_folder_among_the_others() {
+        let source = Folders::default().with("custom/default", "a.md", "never").with("default", "a.md", "b");
+        assert_eq!(collect(&source, Some(DEFAULT_SCHEME)), collect(&source, None));
+        assert_eq!(order(Some(DEFAULT_SCHEME)), ["default", "builtin/default"]);
+        assert!(collect(&source, Some("defualt")).unwrap_err().help.unwrap().contains("did you mean `default`?"));
+    }
+
+    #[test]
+    fn the_chinese_templates_of_the_binary_can_be_asked_for_past_those_of_the_project() {
+        let source = Folders::default().with("default", "ai_ask_v1.md", "mine");
+        let files = collect(&source, Some("chinese")).unwrap();
+        assert_eq!(places(&files), ["builtin/custom/chinese", "default", "builtin/default"]);
+        let text = |place: &str| files.iter().find(|file| file.place == place).map(|file| file.text.as_str());
+        assert_eq!(text("builtin/custom/chinese"), text("builtin/default"));
+    }
+
+    #[test]
+    fn what_is_no_template_is_left_out() {
+        let source = Folders::default()
+            .with("default", ".hidden.md", "x")
+            .with("default", "notes.txt", "x")
+            .with("default", "ai_ask_v1.md~", "x")
+            .with("default", "提问_v2.md", "x");
+        let files = collect(&source, None).unwrap();
+        let own: Vec<&str> =
+            files.iter().filter(|file| file.place == "default").map(|file| file.name.as_str()).collect();
+        assert_eq!(own, ["提问_v2.md"]);
+    }
+
+    #[test]
+    fn a_scheme_that_is_nowhere_is_an_error_with_near_names_and_places() {
+        let source = Folders::default().with("custom/cbt_anxiety", "a.md", "x");
+        let error = collect(&source, Some("cbt_anxeity")).unwrap_err();
+        assert_eq!(error.message, "there is no template scheme `cbt_anxeity`");
+        let help = error.help.unwrap();
+        assert!(
+            help.contains("did you mean `cbt_anxiety`?") && help.contains("_system/config/custom/cbt_anxeity/"),
+            "{help}"
+        );
+        assert!(collect(&source, Some("englich")).unwrap_err().help.unwrap().contains("`english`"));
+    }
+
+    #[test]
+    fn scheme_names_that_are_paths_are_refused() {
+        for scheme in ["", "..", "../x", "a/b", "a\\b", "/abs", "a b", "a.b", "c:", "a\0", &"x".repeat(101)] {
+            let error = collect(&Folders::default(), Some(scheme)).unwrap_err();
+            assert!(error.message.contains("is no name of a template scheme"), "{scheme}: {error}");
+        }
+        assert!(is_scheme_name("焦虑-2_b"));
+    }
+
+    #[test]
+    fn unreadable_long_and_too_many_files_are_errors() {
+        let mut source = Folders::default();
+        source.0.entry("default".into()).or_default().insert("a.md".into(), Err("not UTF-8".into()));
+        let error = collect(&source, None).unwrap_err();
+        assert_eq!(error.file.as_deref(), Some("_system/config/default/a.md"));
+        assert!(error.message.contains("not UTF-8"));
+        let long = Folders::default().with("default", "a.md", &"x".repeat(MAX_FILE_BYTES + 1));
+        assert!(collect(&long, None).unwrap_err().message.contains("at most"));
+        let many =
+            (0..=MAX_FILES).fold(Folders::default(), |folders, n| folders.with("default", &format!("a{n}.md"), "x"));
+        assert!(collect(&many, None).unwrap_err().message.contains("at most 500"));
+    }
+}

@@ -1,0 +1,20 @@
+//! Author texts, expressions and prompt templates (LANGUAGE.md sections 4 and 7).
+
+pub mod builtin;
+pub mod environment;
+pub mod fault;
+pub mod front;
+pub mod guard;
+pub mod layers;
+pub mod loaded;
+pub mod marks;
+pub mod mentions;
+pub mod names;
+pub mod near;
+pub mod pattern;
+pub mod roles;
+pub mod template;
+pub mod templates;
+pub mod text;
+pub mod unknown;
+pub mod uses;

@@ -1,0 +1,204 @@
+//! A filter, test or function that does not exist: what is said about it, in expressions and in texts alike.
+
+use std::ops::Range;
+
+use crate::template::environment::{FILTERS, Named, TESTS};
+use crate::template::near::{asked, near};
+
+/// A change of a source that would settle a mistake. The edits are made together and do not overlap.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Repair {
+    /// What it does, as an imperative.
+    pub title: String,
+    /// What is replaced, in bytes of the source, and what stands there afterwards.
+    pub edits: Vec<(Range<usize>, String)>,
+    /// Whether the source could not be read without it and only one thing can be meant, so that nobody need be asked.
+    pub sure: bool,
+}
+
+impl Repair {
+    /// One replacement.
+    pub fn one(title: impl Into<String>, range: Range<usize>, text: impl Into<String>) -> Self {
+        Self { title: title.into(), edits: vec![(range, text.into())], sure: false }
+    }
+
+    /// The same, for which nobody need be asked.
+    pub fn surely(mut self) -> Self {
+        self.sure = true;
+        self
+    }
+
+    /// The source as it is after the change; `None` when the edits do not fit it.
+    pub fn apply(&self, source: &str) -> Option<String> {
+        let mut edits: Vec<&(Range<usize>, String)> = self.edits.iter().collect();
+        edits.sort_by_key(|(range, _)| (range.start, range.end));
+        let (mut out, mut at) = (String::with_capacity(source.len()), 0);
+        for (range, text) in edits {
+            out.push_str(source.get(at..range.start)?);
+            out.push_str(text);
+            at = range.end;
+        }
+        out.push_str(source.get(at..)?);
+        Some(out)
+    }
+}
+
+/// What is said about a name that does not exist.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unknown {
+    /// What is wrong.
+    pub message: String,
+    /// What to do.
+    pub help: String,
+    /// The name that was certainly meant, where one is.
+    pub instead: Option<&'static str>,
+}
+
+/// What other languages call our filters.
+const OTHER_FILTERS: &[(&str, &str)] = &[
+    ("len", "length"),
+    ("size", "length"),
+    ("lowercase", "lower"),
+    ("tolower", "lower"),
+    ("tolowercase", "lower"),
+    ("uppercase", "upper"),
+    ("toupper", "upper"),
+    ("touppercase", "upper"),
+    ("strip", "trim"),
+    ("integer", "int"),
+    ("number", "float"),
+    ("str", "string"),
+    ("tostring", "string"),
+    ("to_string", "string"),
+    ("json", "tojson"),
+    ("to_json", "tojson"),
+    ("stringify", "tojson"),
+    ("uniq", "unique"),
+    ("distinct", "unique"),
+    ("reversed", "reverse"),
+    ("sorted", "sort"),
+    ("concat", "join"),
+    ("fallback", "default"),
+];
+
+/// What other languages call our tests.
+const OTHER_TESTS: &[(&str, &str)] = &[
+    ("null", "none"),
+    ("nil", "none"),
+    ("None", "none"),
+    ("matching", "regex"),
+    ("match", "regex"),
+    ("matches", "regex"),
+    ("search", "regex"),
+    ("bool", "boolean"),
+    ("str", "string"),
+    ("text", "string"),
+    ("list", "sequence"),
+    ("array", "sequence"),
+    ("dict", "mapping"),
+    ("object", "mapping"),
+    ("map", "mapping"),
+    ("equal", "eq"),
+    ("equals", "eq"),
+    ("greater", "gt"),
+    ("less", "lt"),
+    ("startswith", "startingwith"),
+    ("endswith", "endingwith"),
+    ("exists", "defined"),
+];
+
+/// What to write where a test of another language has no counterpart of one word.
+fn advice(what: Named, name: &str) -> Option<&'static str> {
+    match (what, name) {
+        (Named::Test, "empty" | "blank") => {
+            Some("write `x is none` where nothing was set, `x == ''` for a text, `x | length == 0` for a list")
+        }
+        (Named::Test, "set" | "present" | "truthy" | "filled") => Some("write `x is not none`"),
+        (Named::Test | Named::Filter, "contains" | "includes" | "containing") => {
+            Some("write it the other way round, as in `'…' in x`")
+        }
+        (Named::Filter, "match" | "matches" | "regex" | "regex_search") => Some("write `x is regex('…')`"),
+        _ => None,
+    }
+}
+
+/// What is said about `name`, of which there is no filter, test or function; `functions` are those that there are here.
+pub fn unknown(what: Named, name: &str, functions: &'static [&'static str]) -> Unknown {
+    let (known, others): (&'static [&'static str], &[(&str, &'static str)]) = match what {
+        Named::Filter => (FILTERS, OTHER_FILTERS),
+        Named::Test => (TESTS, OTHER_TESTS),
+        Named::Function => (functions, &[]),
+    };
+    let other = others.iter().find(|(other, _)| *other == name || *other == name.to_lowercase());
+    let advice = advice(what, name);
+    let near = near(name, known.iter().copied());
+    let instead = match (other, near.as_slice()) {
+        (Some((_, ours)), _) => Some(*ours),
+        (None, [only]) if advice.is_none() => known.iter().copied().find(|ours| ours == only),
+        _ => None,
+    };
+    let written = |name: &str| match what {
+        Named::Filter => format!("`x | {name}`"),
+        Named::Test if name == "regex" => "`is regex('…')`".to_owned(),
+        Named::Test => format!("`is {name}`"),
+        Named::Function => format!("`{name}(…)`"),
+    };
+    let help = match (advice, other) {
+        (Some(advice), _) => advice.to_owned(),
+        (None, Some((_, ours))) => format!("write {}", written(ours)),
+        (None, None) if let Some(question) = asked(&near) => question,
+        _ => match what {
+            Named::Filter => {
+                "the ones most used are `length`, `default(…)`, `lower`, `upper`, `trim`, `join(…)`, `first`, `last`"
+                    .to_owned()
+            }
+            Named::Test => {
+                "the ones most used are `none`, `defined`, `string`, `number`, `regex('…')`; to compare, write `==`"
+                    .to_owned()
+            }
+            Named::Function => {
+                format!("functions are {}; a value is changed by a filter, as in `x | upper`", functions.join(", "))
+            }
+        },
+    };
+    Unknown { message: format!("there is no {} `{name}`", what.word()), help, instead }
+}
+
+/// What is said about `name` where something is called that is no function.
+pub fn unknown_function(name: &str, functions: &'static [&'static str]) -> Unknown {
+    let mut said = unknown(Named::Function, name, functions);
+    if let Some(filter) = filter_called(name).filter(|_| said.instead.is_none()) {
+        said.help = format!("`{filter}` is a filter: write `x | {filter}`");
+    }
+    said
+}
+
+/// The filter that somebody means who calls `name` as a function or as a method.
+pub fn filter_called(name: &str) -> Option<&'static str> {
+    let lower = name.to_lowercase();
+    let own = FILTERS.iter().copied().find(|filter| *filter == name);
+    own.or_else(|| OTHER_FILTERS.iter().find(|(other, _)| *other == lower).map(|(_, ours)| *ours))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_other_languages_call_it_is_known_and_exists_here() {
+        for (other, ours) in OTHER_FILTERS {
+            assert!(FILTERS.contains(ours) && !FILTERS.contains(other), "{other}");
+        }
+        for (other, ours) in OTHER_TESTS {
+            assert!(TESTS.contains(ours) && !TESTS.contains(other), "{other}");
+        }
+    }
+
+    #[test]
+    fn a_repair_puts_its_edits_into_the_source() {
+        let repair =
+            Repair { title: String::new(), edits: vec![(5..6, "==".into()), (0..1, "年龄".into())], sure: false };
+        assert_eq!(repair.apply("a    = 5").unwrap(), "年龄    == 5");
+        assert_eq!(Repair::one("", 3..99, "x").apply("short"), None);
+    }
+}

@@ -1,0 +1,269 @@
+//! The provider against a server on this machine: what is sent, and what is made of the answers.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Map, Value, json};
+
+use crate::model::error::{ModelError, Waited};
+use crate::model::message::{Message, Role};
+use crate::model::provider::{Live, Provider, Silent};
+use crate::model::request::{ModelRequest, Purpose, Task};
+use crate::providers::anthropic::Anthropic;
+use crate::providers::http::config::{ServerConfig, Structured};
+use crate::providers::http::fake::{Server, Step, events, head, plain};
+
+const KEY: &str = "sk-ant-very-secret";
+
+/// Long enough that a busy machine does not reach it, where a test expects no timeout.
+const LONG: Duration = Duration::from_secs(20);
+
+/// Short, where a test expects the timeout.
+const SHORT: Duration = Duration::from_millis(60);
+
+fn config(server: &Server) -> ServerConfig {
+    ServerConfig {
+        api_key: Some(KEY.into()),
+        timeout: LONG,
+        first_token_timeout: LONG,
+        idle_timeout: LONG,
+        first_backoff: Duration::from_millis(1),
+        ..ServerConfig::new(format!("http://{}", server.host), "claude-x")
+    }
+}
+
+fn request() -> ModelRequest {
+    ModelRequest {
+        messages: vec![
+            Message { role: Role::System, content: "您是咨询师".into() },
+            Message { role: Role::Assistant, content: "您好".into() },
+            Message { role: Role::User, content: "你好".into() },
+        ],
+        schema: Some(Arc::new(json!({ "type": "object" }))),
+        temperature: None,
+        max_tokens: None,
+        task: Task {
+            purpose: Purpose::Action,
+            kind: "TASK".into(),
+            action_id: "TASK".into(),
+            path: "TASK".into(),
+            content: "TASK".into(),
+            wanted: Vec::new(),
+            answer: None,
+            inputs: Vec::new(),
+            round: 1,
+            call: 0,
+            opening: false,
+        },
+    }
+}
+
+/// What a listener heard, restarts included.
+#[derive(Debug, Default, PartialEq)]
+struct Heard(Vec<String>);
+
+impl Live for Heard {
+    fn text(&mut self, piece: &str) {
+        self.0.push(piece.to_owned());
+    }
+
+    fn restart(&mut self) {
+        self.0.push("<restart>".to_owned());
+    }
+}
+
+fn start() -> String {
+    json!({ "type": "message_start", "message": { "model": "claude-x-1", "usage": { "input_tokens": 11,
+        "cache_read_input_tokens": 100, "output_tokens": 1 } } })
+    .to_string()
+}
+
+fn delta(delta: &Value) -> String {
+    json!({ "type": "content_block_delta", "index": 0, "delta": delta }).to_string()
+}
+
+fn said(text: &str) -> String {
+    delta(&json!({ "type": "text_delta", "text": text }))
+}
+
+fn end(reason: &str) -> String {
+    json!({ "type": "message_delta", "delta": { "stop_reason": reason }, "usage": { "output_tokens": 7 } }).to_string()
+}
+
+const STOP: &str = "{\"type\": \"message_stop\"}";
+
+fn stream(data: &[&str]) -> Vec<Step> {
+    vec![Step::Send(head("text/event-stream")), Step::Send(events(data))]
+}
+
+fn good(text: &str) -> Vec<Step> {
+    stream(&[&start(), "{\"type\": \"ping\"}", &said(text), &end("end_turn"), STOP])
+}
+
+fn refuse(status: u16, kind: &str, message: &str) -> Vec<Step> {
+    let body = json!({ "type": "error", "error": { "type": kind, "message": message } }).to_string();
+    vec![Step::Send(plain(status, "application/json", "", &body))]
+}
+
+fn bodies(server: &Server) -> Vec<Value> {
+    let body = |sent: &String| serde_json::from_str(sent.split_once("\r\n\r\n").unwrap().1).unwrap();
+    server.requests().iter().map(body).collect()
+}
+
+#[tokio::test]
+async fn a_request_is_written_as_the_api_wants_it() {
+    let server = Server::start([good("好"), good("好")]).await;
+    let mut settings = config(&server);
+    settings.extra = Map::from_iter([("top_k".to_owned(), json!(5))]);
+    let provider = Anthropic::new(settings).unwrap();
+    assert_eq!(provider.name(), "anthropic:claude-x");
+    provider.complete(&request(), &mut Silent).await.unwrap();
+    let sent = server.requests().remove(0);
+    let (headers, _) = sent.split_once("\r\n\r\n").unwrap();
+    let headers = headers.to_ascii_lowercase();
+    assert!(headers.starts_with("post /v1/messages http/1.1"), "{headers}");
+    assert!(headers.contains(&format!("\r\nx-api-key: {KEY}")), "{headers}");
+    assert!(headers.contains("\r\nanthropic-version: 2023-06-01"), "{headers}");
+    assert!(!headers.contains("authorization") && !sent.contains("TASK"), "{sent}");
+    let expected = json!({
+        "model": "claude-x",
+        "max_tokens": 4096,
+        "system": "您是咨询师",
+        "messages": [{ "role": "user", "content": "…" }, { "role": "assistant", "content": "您好" },
+            { "role": "user", "content": "你好" }],
+        "stream": true,
+        "tools": [{ "name": "reply", "description": "Gives the reply. Call it exactly once.",
+            "input_schema": { "type": "object" } }],
+        "tool_choice": { "type": "tool", "name": "reply", "disable_parallel_tool_use": true },
+        "top_k": 5,
+    });
+    assert_eq!(bodies(&server)[0], expected);
+    let asked = ModelRequest { schema: None, temperature: Some(0.5), max_tokens: Some(9), ..request() };
+    provider.complete(&asked, &mut Silent).await.unwrap();
+    let body = &bodies(&server)[1];
+    assert_eq!((&body["temperature"], &body["max_tokens"]), (&json!(0.5), &json!(9)));
+    assert!(body.get("tools").is_none() && body.get("tool_choice").is_none());
+}
+
+#[tokio::test]
+async fn words_and_calls_are_heard_piece_by_piece_and_counted() {
+    let thinking = delta(&json!({ "type": "thinking_delta", "thinking": "hm" }));
+    let input = |text: &str| delta(&json!({ "type": "input_json_delta", "partial_json": text }));
+    let server = Server::start([
+        stream(&[&start(), &thinking, &said("您"), &said("好"), &end("max_tokens"), STOP]),
+        stream(&[&start(), &said("好的："), &input("{\"a\""), &input(": 1}"), &end("tool_use"), STOP]),
+    ])
+    .await;
+    let provider = Anthropic::new(config(&server)).unwrap();
+    let mut heard = Heard::default();
+    let reply = provider.complete(&request(), &mut heard).await.unwrap();
+    assert_eq!(heard.0, ["您", "好"]);
+    assert_eq!((reply.text.as_str(), reply.model.as_str(), reply.attempts), ("您好", "claude-x-1", 1));
+    assert_eq!((reply.tokens_in, reply.tokens_out, reply.cut_off), (Some(111), Some(7), true));
+    let mut heard = Heard::default();
+    let reply = provider.complete(&request(), &mut heard).await.unwrap();
+    assert_eq!(heard.0, ["好的：", "<restart>", "{\"a\"", ": 1}"]);
+    assert_eq!((reply.text.as_str(), reply.cut_off), ("{\"a\": 1}", false));
+}
+
+#[tokio::test]
+async fn a_server_that_does_not_stream_is_understood() {
+    let body = json!({ "type": "message", "model": "m", "content": [{ "type": "tool_use", "input": { "a": 1 } }],
+        "stop_reason": "tool_use", "usage": { "input_tokens": 3, "output_tokens": 2 } });
+    let server = Server::start([vec![Step::Send(plain(200, "application/json", "", &body.to_string()))]]).await;
+    let reply = Anthropic::new(config(&server)).unwrap().complete(&request(), &mut Silent).await.unwrap();
+    assert_eq!((reply.text.as_str(), reply.tokens_in, reply.tokens_out), ("{\"a\":1}", Some(3), Some(2)));
+}
+
+#[tokio::test]
+async fn what_passes_by_itself_is_tried_again() {
+    let overloaded = json!({ "type": "error", "error": { "type": "overloaded_error", "message": "Overloaded" } });
+    let table = [
+        refuse(529, "overloaded_error", "Overloaded"),
+        refuse(429, "rate_limit_error", "slow down"),
+        stream(&[&start(), &overloaded.to_string()]),
+        stream(&[&start(), &said("您"), &overloaded.to_string()]),
+        stream(&[&start(), &said("您")]),
+        stream(&[&start(), &said("您"), "{\"type\": \"content_bl"]),
+        vec![],
+    ];
+    for steps in table {
+        let server = Server::start([steps, good("好")]).await;
+        let mut heard = Heard::default();
+        let reply = Anthropic::new(config(&server)).unwrap().complete(&request(), &mut heard).await.unwrap();
+        assert_eq!((reply.text.as_str(), reply.attempts), ("好", 2));
+        assert_eq!(heard.0[heard.0.len() - 2..], ["<restart>", "好"]);
+    }
+}
+
+#[tokio::test]
+async fn what_will_not_pass_by_itself_is_told_at_once() {
+    let table = [
+        (401, "authentication_error", "invalid x-api-key sk-ant-very-secret", "API key"),
+        (400, "invalid_request_error", "max_tokens: 90000 > 8192", "settings"),
+        (404, "not_found_error", "model: claude-9", "`model`"),
+        (413, "request_too_large", "too large", "prompt"),
+    ];
+    for (status, kind, message, advice) in table {
+        let in_stream = json!({ "type": "error", "error": { "type": kind, "message": message } }).to_string();
+        for steps in [refuse(status, kind, message), stream(&[&start(), &in_stream])] {
+            let server = Server::start([steps]).await;
+            let error = Anthropic::new(config(&server)).unwrap().complete(&request(), &mut Silent).await.unwrap_err();
+            assert!(matches!(error, ModelError::Http { status: told, attempts: 1, .. } if told == status), "{error:?}");
+            let line = error.to_string();
+            assert!(line.contains(advice) && !line.contains(KEY), "{line}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_refuses_tools_is_asked_in_words_from_then_on() {
+    let message = "Thinking may not be enabled when tool_choice forces tool use.";
+    let server = Server::start([refuse(400, "invalid_request_error", message), good("一"), good("二")]).await;
+    let provider = Anthropic::new(ServerConfig { max_attempts: 1, ..config(&server) }).unwrap();
+    assert_eq!(provider.complete(&request(), &mut Silent).await.unwrap().text, "一");
+    assert_eq!(provider.complete(&request(), &mut Silent).await.unwrap().text, "二");
+    let asked: Vec<bool> = bodies(&server).iter().map(|body| body.get("tools").is_some()).collect();
+    assert_eq!(asked, [true, false, false]);
+}
+
+#[tokio::test]
+async fn silence_has_its_timeouts_here_too() {
+    let first = vec![Step::Send(head("text/event-stream")), Step::Send(events(&[&start()])), Step::Hang];
+    let idle = vec![Step::Send(head("text/event-stream")), Step::Send(events(&[&start(), &said("您")])), Step::Hang];
+    for (steps, what) in [(first, Waited::FirstToken), (idle, Waited::Idle)] {
+        let server = Server::start([steps]).await;
+        let mut settings = ServerConfig { max_attempts: 1, ..config(&server) };
+        match what {
+            Waited::FirstToken => settings.first_token_timeout = SHORT,
+            _ => settings.idle_timeout = SHORT,
+        }
+        let error = Anthropic::new(settings).unwrap().complete(&request(), &mut Silent).await.unwrap_err();
+        assert_eq!(error, ModelError::Timeout { host: server.host.clone(), what, after: SHORT, attempts: 1 });
+    }
+}
+
+#[tokio::test]
+async fn settings_that_the_api_does_not_have_are_refused() {
+    let server = Server::start([]).await;
+    for form in [Structured::JsonSchema, Structured::JsonObject] {
+        let error = Anthropic::new(ServerConfig { structured: form, ..config(&server) }).unwrap_err().to_string();
+        assert_eq!(
+            error,
+            format!(
+                "`structured` cannot be \"{}\" for the provider `anthropic`; write \"auto\", \"tool\", \"off\"",
+                form.name()
+            )
+        );
+    }
+    for key in ["system", "messages", "max_tokens"] {
+        let mut settings = config(&server);
+        settings.extra = Map::from_iter([(key.to_owned(), json!("x"))]);
+        assert!(Anthropic::new(settings).unwrap_err().to_string().contains(key), "{key}");
+    }
+    let mut settings = config(&server);
+    settings.headers = vec![("X-Api-Key".to_owned(), "other".into())];
+    assert!(Anthropic::new(settings).unwrap_err().to_string().contains("API key"));
+    let shown = format!("{:?}", Anthropic::new(config(&server)).unwrap());
+    assert!(!shown.contains(KEY), "{shown}");
+}

@@ -1,0 +1,128 @@
+//! Prices from tables, and calls that wait in virtual time.
+
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep};
+
+use super::*;
+use crate::model::message::{Message, Role};
+use crate::model::provider::Silent;
+use crate::model::request::Task;
+use crate::providers::gate::Limits;
+
+/// A model that takes its time and says how many tokens it used.
+struct Slow {
+    takes: Duration,
+    ends: Result<(u64, u64), ModelError>,
+}
+
+#[async_trait]
+impl Provider for Slow {
+    fn name(&self) -> &str {
+        "slow"
+    }
+
+    async fn complete(&self, _request: &ModelRequest, _live: &mut dyn Live) -> Result<ModelReply, ModelError> {
+        sleep(self.takes).await;
+        let (tokens_in, tokens_out) = self.ends.clone()?;
+        Ok(ModelReply {
+            tokens_in: Some(tokens_in),
+            tokens_out: Some(tokens_out),
+            attempts: 1,
+            ..ModelReply::default()
+        })
+    }
+}
+
+fn request(characters: usize) -> ModelRequest {
+    let task = Task {
+        purpose: Purpose::Action,
+        kind: "ai_ask".into(),
+        action_id: "ask".into(),
+        path: "t/ask".into(),
+        content: String::new(),
+        wanted: Vec::new(),
+        answer: None,
+        inputs: Vec::new(),
+        round: 1,
+        call: 0,
+        opening: true,
+    };
+    let messages = vec![Message { role: Role::User, content: "字".repeat(characters) }];
+    ModelRequest { messages, schema: None, temperature: None, max_tokens: Some(100), task }
+}
+
+fn configured(ends: Result<(u64, u64), ModelError>, limits: Limits, price: Option<Price>) -> Configured {
+    Configured {
+        provider: Arc::new(Slow { takes: Duration::from_secs(1), ends }),
+        gate: Some(Arc::new(Gate::new(limits))),
+        price,
+        manners: Manners { repair: true, reask: 2 },
+        max_tokens: None,
+    }
+}
+
+#[test]
+fn a_price_is_counted_from_the_tokens_of_prompt_and_reply() {
+    let price = |cached, per| Price { input: 0.5, output: 1.5, cached, currency: "USD".into(), per };
+    let reply = |tokens: (u64, u64), tokens_cached| ModelReply {
+        tokens_in: Some(tokens.0),
+        tokens_out: Some(tokens.1),
+        tokens_cached,
+        ..ModelReply::default()
+    };
+    let table = [
+        (price(None, 1_000_000), reply((1_000_000, 2_000_000), None), 3.5),
+        (price(None, 1_000), reply((200, 100), None), 0.25),
+        (price(Some(0.1), 1_000), reply((200, 100), Some(100)), 0.21),
+        (price(None, 1_000), reply((200, 100), Some(100)), 0.25),
+        // A server that says that more was kept than there was is not believed.
+        (price(Some(0.0), 1_000), reply((200, 0), Some(900)), 0.0),
+        (price(None, 1), reply((0, 0), None), 0.0),
+    ];
+    for (price, reply, expected) in table {
+        let cost = price.of(&reply).unwrap();
+        assert!((cost.amount - expected).abs() < 1e-12, "{cost:?} is not {expected}");
+        assert_eq!(cost.currency, "USD");
+    }
+    assert_eq!(price(None, 1).of(&ModelReply::default()), None, "without a model there is no price");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reply_carries_its_price_and_the_model_its_manners() {
+    let price = Price { input: 2.0, output: 8.0, cached: None, currency: "CNY".into(), per: 1_000 };
+    let model = configured(Ok((500, 250)), Limits::default(), Some(price));
+    assert_eq!(model.manners(), Manners { repair: true, reask: 2 });
+    let reply = model.complete(&request(3), &mut Silent).await.unwrap();
+    assert_eq!(reply.cost, Some(Cost { amount: 3.0, currency: "CNY".into() }));
+    let free = configured(Ok((500, 250)), Limits::default(), None);
+    assert_eq!(free.complete(&request(3), &mut Silent).await.unwrap().cost, None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn calls_wait_for_a_place_and_for_the_minute() {
+    let limits = Limits { concurrency: Some(1), requests_per_minute: Some(2), tokens_per_minute: None };
+    let model = configured(Ok((1, 1)), limits, None);
+    let start = Instant::now();
+    let call = || async {
+        model.complete(&request(3), &mut Silent).await.unwrap();
+        start.elapsed().as_secs()
+    };
+    assert_eq!(tokio::join!(call(), call(), call()), (1, 2, 61));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_was_refused_gives_its_tokens_back_and_one_that_was_cut_off_does_not() {
+    let refused =
+        ModelError::Http { host: "h".into(), status: 429, message: String::new(), retry_after: None, attempts: 1 };
+    let cut = ModelError::CutOff { host: "h".into(), attempts: 1 };
+    for (error, waits) in [(refused, false), (cut, true)] {
+        let limits = Limits { tokens_per_minute: Some(1_000), ..Limits::default() };
+        let model = configured(Err(error), limits, None);
+        let start = Instant::now();
+        for _ in 0..2 {
+            model.complete(&request(600), &mut Silent).await.unwrap_err();
+        }
+        assert_eq!(start.elapsed() > Duration::from_secs(60), waits, "{:?}", start.elapsed());
+    }
+}

@@ -1,0 +1,109 @@
+//! Where a server is: the address as it is configured, and how much of it may be told.
+
+use std::net::IpAddr;
+
+use reqwest::Url;
+
+use crate::model::error::ModelError;
+use crate::providers::http::config::refuse;
+
+/// The address that requests go to: `base_url` and `path` after it. One that already ends in all of `path` is taken as it
+/// is, and one that ends in its beginning gets the rest; a query stays.
+///
+/// # Errors
+/// [`ModelError::Config`] when `base_url` is no http or https address, or carries a user name or password. The address
+/// itself is left out of the messages: it may carry a key where none belongs.
+pub(crate) fn endpoint(base_url: &str, path: &[&str], example: &str) -> Result<Url, ModelError> {
+    let write = format!("write one like {example}");
+    let url =
+        Url::parse(base_url.trim()).map_err(|error| refuse(&format!("`base_url` is no address ({error}); {write}")))?;
+    if !matches!(url.scheme(), "http" | "https") {
+        return Err(refuse(&format!("`base_url` must begin with http:// or https://, not {}:", url.scheme())));
+    }
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err(refuse("`base_url` must not carry a user name or password; use `api_key_env`"));
+    }
+    let mut endpoint = url;
+    endpoint.set_fragment(None);
+    let Some(segments) = endpoint.path_segments() else {
+        return Err(refuse(&format!("`base_url` is no address; {write}")));
+    };
+    let written: Vec<&str> = segments.filter(|segment| !segment.is_empty()).collect();
+    // The longest beginning of the path that stands there already.
+    let begun = (1..=path.len()).rev().find(|count| path.get(..*count).is_some_and(|head| written.ends_with(head)));
+    let rest = path.get(begun.unwrap_or(0)..).unwrap_or_default();
+    if !rest.is_empty() {
+        let mut segments =
+            endpoint.path_segments_mut().map_err(|()| refuse(&format!("`base_url` is no address; {write}")))?;
+        segments.pop_if_empty().extend(rest);
+    }
+    Ok(endpoint)
+}
+
+/// Host, and port when the address names one: all that errors say about where a server is.
+pub(crate) fn host_of(url: &Url) -> String {
+    let host = url.host_str().unwrap_or_default();
+    match url.port() {
+        Some(port) => format!("{host}:{port}"),
+        None => host.to_owned(),
+    }
+}
+
+/// Whether the address is this machine, which no proxy can reach.
+pub(crate) fn is_local(url: &Url) -> bool {
+    let host = url.host_str().unwrap_or_default();
+    let bare = host.trim_start_matches('[').trim_end_matches(']');
+    bare == "localhost" || bare.ends_with(".localhost") || bare.parse().is_ok_and(|ip: IpAddr| ip.is_loopback())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CHAT: [&str; 2] = ["chat", "completions"];
+
+    #[test]
+    fn the_endpoint_is_found_from_every_spelling_of_the_base() {
+        let table: [(&str, &[&str], &str); 12] = [
+            ("http://localhost:11434/v1", &CHAT, "http://localhost:11434/v1/chat/completions"),
+            ("http://localhost:11434/v1/", &CHAT, "http://localhost:11434/v1/chat/completions"),
+            (" https://api.example.com ", &CHAT, "https://api.example.com/chat/completions"),
+            ("https://h/v1/chat/completions", &CHAT, "https://h/v1/chat/completions"),
+            ("https://h/v1/chat/completions/", &CHAT, "https://h/v1/chat/completions/"),
+            ("https://h/openai?api-version=1#x", &CHAT, "https://h/openai/chat/completions?api-version=1"),
+            ("https://h", &["v1", "messages"], "https://h/v1/messages"),
+            ("https://h/v1", &["v1", "messages"], "https://h/v1/messages"),
+            ("https://h/v1/", &["v1", "messages"], "https://h/v1/messages"),
+            ("https://h/v1/messages", &["v1", "messages"], "https://h/v1/messages"),
+            ("https://h/anthropic", &["v1", "messages"], "https://h/anthropic/v1/messages"),
+            ("https://h/v1/other", &["v1", "messages"], "https://h/v1/other/v1/messages"),
+        ];
+        for (base_url, path, expected) in table {
+            assert_eq!(endpoint(base_url, path, "x").unwrap().as_str(), expected, "{base_url}");
+        }
+    }
+
+    #[test]
+    fn an_address_that_cannot_work_is_refused_without_repeating_it() {
+        for base_url in
+            ["", "localhost:11434/v1", "ftp://h/secret", "/v1", "http://", "http://u:secret@h/v1", "file:///x"]
+        {
+            let error = endpoint(base_url, &CHAT, "http://localhost:11434/v1").unwrap_err();
+            assert!(matches!(error, ModelError::Config { .. }), "{base_url}");
+            let message = error.to_string();
+            assert!(message.contains("`base_url`") && !message.contains("secret"), "{message}");
+        }
+    }
+
+    #[test]
+    fn this_machine_is_known_by_all_its_names() {
+        for local in
+            ["http://localhost:1", "http://127.0.0.1", "http://127.9.9.9", "http://[::1]:8080", "http://a.localhost"]
+        {
+            assert!(is_local(&Url::parse(local).unwrap()), "{local}");
+        }
+        for far in ["http://localhost.example.com", "http://10.0.0.1", "http://[2001:db8::1]"] {
+            assert!(!is_local(&Url::parse(far).unwrap()), "{far}");
+        }
+    }
+}

@@ -1,0 +1,345 @@
+//! Every fault at every byte of a stream and of a whole answer, in both protocols: the bytes come from memory, and time is
+//! the runtime's own, so that a silence of a day takes none.
+
+use std::collections::VecDeque;
+use std::future::pending;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::*;
+use crate::model::error::Waited;
+use crate::providers::anthropic::Messages;
+use crate::providers::http::config::ServerConfig;
+use crate::providers::openai::ChatCompletions;
+
+const HOST: &str = "h";
+
+const TEXT: &str = "您好，😀 \"hi\"\n";
+
+/// One thing that a connection does.
+#[derive(Clone)]
+enum Step {
+    Bytes(Vec<u8>),
+    Wait(Duration),
+    /// The connection breaks; without it, it ends in good order.
+    Break,
+    /// Nothing more comes, ever.
+    Stall,
+}
+
+/// A connection whose bytes are known beforehand.
+struct Script(VecDeque<Step>);
+
+impl Source for Script {
+    async fn next(&mut self) -> Result<Option<impl AsRef<[u8]> + Send>, Broken> {
+        loop {
+            match self.0.pop_front() {
+                None => return Ok(None),
+                Some(Step::Bytes(bytes)) => return Ok(Some(bytes)),
+                Some(Step::Wait(time)) => tokio::time::sleep(time).await,
+                Some(Step::Break) => return Err(Broken),
+                Some(Step::Stall) => pending().await,
+            }
+        }
+    }
+}
+
+/// What was heard since the last restart.
+#[derive(Default)]
+struct Heard(String);
+
+impl Live for Heard {
+    fn text(&mut self, piece: &str) {
+        assert!(!piece.is_empty());
+        self.0.push_str(piece);
+    }
+
+    fn restart(&mut self) {
+        self.0.clear();
+    }
+}
+
+/// What came of reading: the text, or the kind of the error.
+type Outcome = Result<String, String>;
+
+async fn read_as<D: Dialect>(sample: &Sample, steps: Vec<Step>) -> Outcome {
+    let config = ServerConfig {
+        timeout: Duration::from_hours(24),
+        first_token_timeout: Duration::from_secs(60),
+        idle_timeout: Duration::from_secs(30),
+        ..ServerConfig::new("http://h", "m")
+    };
+    let mut heard = Heard::default();
+    let mut reading = Reading::new(Script(steps.into()), Patience::new(&config, HOST), HOST);
+    match reading.answer::<D>(sample.content_type, sample.tool, &mut heard).await {
+        Ok(answer) => {
+            assert_eq!(heard.0, answer.text, "what was heard is not what came");
+            Ok(answer.text)
+        }
+        Err(Fault::Model(error)) => Err(match error {
+            ModelError::Timeout { what: Waited::FirstToken, .. } => "first".to_owned(),
+            ModelError::Timeout { what: Waited::Idle, .. } => "idle".to_owned(),
+            other => other.kind().to_owned(),
+        }),
+        Err(Fault::Reported(refusal)) => Err(format!("reported {:?}", refusal.status)),
+    }
+}
+
+/// A good answer, and where in it things become known.
+struct Sample {
+    name: &'static str,
+    content_type: &'static str,
+    /// Whether it is a stream, and not one JSON body.
+    streamed: bool,
+    tool: bool,
+    bytes: Vec<u8>,
+    /// How many bytes there are when the first event is whole: from here on it is known whose answer it is.
+    known: usize,
+    /// … when the first text is.
+    text: usize,
+    /// … when it is known that the reply has ended.
+    finished: usize,
+    anthropic: bool,
+}
+
+impl Sample {
+    async fn read(&self, steps: Vec<Step>) -> Outcome {
+        if self.anthropic {
+            read_as::<Messages>(self, steps).await
+        } else {
+            read_as::<ChatCompletions>(self, steps).await
+        }
+    }
+
+    fn head(&self, at: usize) -> Step {
+        Step::Bytes(self.bytes[..at].to_vec())
+    }
+
+    fn tail(&self, at: usize) -> Step {
+        Step::Bytes(self.bytes[at..].to_vec())
+    }
+}
+
+/// A stream of these events; the numbers say which of them brings the first text and which the end.
+fn stream(name: &'static str, anthropic: bool, tool: bool, events: &[Value], text: usize, finished: usize) -> Sample {
+    let mut bytes = Vec::new();
+    let mut ends = Vec::new();
+    for event in events {
+        if let (true, Some(kind)) = (anthropic, event["type"].as_str()) {
+            bytes.extend_from_slice(format!("event: {kind}\n").as_bytes());
+        }
+        let data = event.as_str().map_or_else(|| event.to_string(), str::to_owned);
+        bytes.extend_from_slice(format!("data: {data}\n\n").as_bytes());
+        ends.push(bytes.len());
+    }
+    let (known, text, finished) = (ends[0], ends[text], ends[finished]);
+    let content_type = "text/event-stream; charset=utf-8";
+    Sample { name, content_type, streamed: true, tool, bytes, known, text, finished, anthropic }
+}
+
+fn whole(name: &'static str, anthropic: bool, tool: bool, body: &Value) -> Sample {
+    let bytes = body.to_string().into_bytes();
+    let end = bytes.len();
+    let content_type = "application/json";
+    Sample { name, content_type, streamed: false, tool, bytes, known: 2, text: 1, finished: end, anthropic }
+}
+
+fn samples() -> Vec<Sample> {
+    let (first, rest) = TEXT.split_at("您".len());
+    let choice = |delta: Value, reason: Value| json!({ "choices": [{ "delta": delta, "finish_reason": reason }] });
+    let call = |arguments: &str| json!({ "tool_calls": [{ "index": 0, "function": { "arguments": arguments } }] });
+    let usage = json!({ "choices": [], "usage": { "prompt_tokens": 3, "completion_tokens": 5 } });
+    let role = choice(json!({ "role": "assistant", "content": "" }), Value::Null);
+    let chat = |pieces: [Value; 2], reason: &str| {
+        let [one, two] = pieces.map(|piece| choice(piece, Value::Null));
+        [role.clone(), one, two, choice(json!({}), json!(reason)), usage.clone(), json!("[DONE]")]
+    };
+    let text = chat([json!({ "content": first }), json!({ "content": rest })], "stop");
+    let called = chat([call(first), call(rest)], "tool_calls");
+    let start = json!({ "type": "message_start", "message": { "model": "c", "usage": { "input_tokens": 3 } } });
+    let delta = |delta: Value| json!({ "type": "content_block_delta", "index": 0, "delta": delta });
+    let message = |block: Value, one: Value, two: Value| {
+        [
+            start.clone(),
+            json!({ "type": "content_block_start", "index": 0, "content_block": block }),
+            json!({ "type": "ping" }),
+            delta(one),
+            delta(two),
+            json!({ "type": "content_block_stop", "index": 0 }),
+            json!({ "type": "message_delta", "delta": { "stop_reason": "end_turn" }, "usage": { "output_tokens": 5 } }),
+            json!({ "type": "message_stop" }),
+        ]
+    };
+    let said = |text: &str| json!({ "type": "text_delta", "text": text });
+    let input = |text: &str| json!({ "type": "input_json_delta", "partial_json": text });
+    let text_message = message(json!({ "type": "text", "text": "" }), said(first), said(rest));
+    let tool_message = message(json!({ "type": "tool_use", "name": "reply", "input": {} }), input(first), input(rest));
+    let answer = json!({ "choices": [{ "message": { "content": TEXT }, "finish_reason": "stop" }] });
+    let block = json!({ "type": "message", "content": [{ "type": "text", "text": TEXT }], "stop_reason": "end_turn" });
+    vec![
+        stream("chat", false, false, &text, 1, 3),
+        stream("chat, tool", false, true, &called, 1, 3),
+        stream("messages", true, false, &text_message, 3, 6),
+        stream("messages, tool", true, true, &tool_message, 3, 6),
+        whole("chat, whole", false, false, &answer),
+        whole("messages, whole", true, false, &block),
+    ]
+}
+
+/// Every sample and every place in it, the end included.
+fn everywhere() -> Vec<(Sample, Vec<usize>)> {
+    samples()
+        .into_iter()
+        .map(|sample| {
+            let places = (0..=sample.bytes.len()).collect();
+            (sample, places)
+        })
+        .collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn it_does_not_matter_where_the_pieces_end_or_how_slowly_they_drip() {
+    for (sample, places) in everywhere() {
+        for at in places {
+            let read = sample.read(vec![sample.head(at), sample.tail(at)]).await;
+            assert_eq!(read.as_deref(), Ok(TEXT), "{} in two at {at}", sample.name);
+        }
+        for wait in [Duration::ZERO, Duration::from_millis(100)] {
+            let drip = sample.bytes.iter().flat_map(|byte| [Step::Wait(wait), Step::Bytes(vec![*byte])]).collect();
+            assert_eq!(sample.read(drip).await.as_deref(), Ok(TEXT), "{} with {wait:?} between bytes", sample.name);
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_is_cut_anywhere_is_cut_off_or_was_whole_already() {
+    for (sample, places) in everywhere() {
+        for at in places {
+            let broken = sample.read(vec![sample.head(at), Step::Break]).await;
+            // A body of its own has its end only when the connection says so.
+            let whole = sample.streamed && at >= sample.finished;
+            let expected = if whole { Ok(TEXT.to_owned()) } else { Err("cut_off".to_owned()) };
+            assert_eq!(broken, expected, "{} breaks at {at}", sample.name);
+            let ended = sample.read(vec![sample.head(at)]).await;
+            // The blank line after the last event may be missing.
+            let slack = if sample.streamed { 2 } else { 0 };
+            let expected = if at + slack >= sample.finished { Ok(TEXT.to_owned()) } else { Err("cut_off".to_owned()) };
+            assert_eq!(ended, expected, "{} ends at {at}", sample.name);
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn silence_anywhere_ends_by_the_limit_that_holds_there() {
+    for (sample, places) in everywhere() {
+        for at in places {
+            let read = sample.read(vec![sample.head(at), Step::Stall]).await;
+            let expected = match at {
+                at if sample.streamed && at >= sample.finished => Ok(TEXT.to_owned()),
+                at if at >= sample.text => Err("idle".to_owned()),
+                _ => Err("first".to_owned()),
+            };
+            assert_eq!(read, expected, "{} falls silent at {at}", sample.name);
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn bytes_that_are_no_text_never_pass_for_a_reply() {
+    for (sample, places) in everywhere() {
+        for at in places {
+            // In one piece with all that follows, the end of the reply included.
+            let bytes = [&sample.bytes[..at], b"\xFF\x00", &sample.bytes[at..]].concat();
+            let read = sample.read(vec![Step::Bytes(bytes)]).await;
+            let whole = sample.streamed && at >= sample.finished;
+            assert_eq!(read.is_ok(), whole, "{} at {at}: {read:?}", sample.name);
+            for garbage in [&b"\xFF\x00"[..], b"\x00", b"\x00{}\n\n\xFE"] {
+                let read = sample.read(vec![sample.head(at), Step::Bytes(garbage.to_vec()), sample.tail(at)]).await;
+                let good = || Ok(TEXT.to_owned());
+                let garbled = || Err("garbled".to_owned());
+                let expected: &[Outcome] = match at {
+                    at if sample.streamed && at >= sample.finished => &[good()],
+                    // A blank line inside the garbage may end the last event that counts.
+                    at if sample.streamed && at + 2 >= sample.finished => &[good(), garbled()],
+                    at if at >= sample.known => &[garbled()],
+                    _ => &[Err("protocol".to_owned()), garbled()],
+                };
+                assert!(expected.contains(&read), "{} with {garbage:?} at {at}: {read:?}", sample.name);
+            }
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_character_of_which_bytes_are_missing_never_passes_for_a_reply() {
+    for sample in samples() {
+        let inside: Vec<usize> = (0..sample.bytes.len()).filter(|at| sample.bytes[*at] >= 0x80).collect();
+        assert!(inside.len() >= 13, "{}", sample.name);
+        for at in inside {
+            let mut bytes = sample.bytes.clone();
+            bytes.remove(at);
+            let read = sample.read(vec![Step::Bytes(bytes)]).await;
+            assert_eq!(read, Err("garbled".to_owned()), "{} without the byte at {at}", sample.name);
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_without_end_is_given_up() {
+    let fillings: [&[u8]; 4] = [b": keepalive\n", b"data: endless ", b" ", b"{\"a\":"];
+    for sample in samples() {
+        for filling in fillings {
+            for at in [0, sample.known] {
+                let block = filling.repeat(100_000 / filling.len());
+                let mut steps = vec![sample.head(at)];
+                steps.extend(std::iter::repeat_n(Step::Bytes(block), MAX_REPLY_BYTES / 90_000));
+                let read = sample.read(steps).await;
+                // Some fillings are no part of a stream, which is found out sooner.
+                let kinds = ["too_large", "garbled", "protocol"];
+                assert!(read.as_ref().is_err_and(|kind| kinds.contains(&kind.as_str())), "{}: {read:?}", sample.name);
+            }
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn events_that_come_twice_say_their_words_twice_and_break_nothing() {
+    for sample in samples().into_iter().filter(|sample| sample.streamed) {
+        let text = String::from_utf8(sample.bytes.clone()).unwrap();
+        let twice: String = text.split_inclusive("\n\n").map(|event| event.repeat(2)).collect();
+        let read = sample.read(vec![Step::Bytes(twice.into_bytes())]).await.unwrap();
+        let (first, rest) = TEXT.split_at("您".len());
+        assert_eq!(read, format!("{first}{first}{rest}{rest}"), "{}", sample.name);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_error_inside_a_stream_is_reported_unless_the_reply_is_whole() {
+    let error = b"data: {\"type\": \"error\", \"error\": {\"type\": \"overloaded_error\", \"message\": \"m\"}}\n\n";
+    for sample in samples().into_iter().filter(|sample| sample.streamed) {
+        let ends: Vec<usize> = (0..sample.bytes.len()).filter(|at| sample.bytes[..*at].ends_with(b"\n\n")).collect();
+        for at in std::iter::once(0).chain(ends) {
+            let read = sample.read(vec![sample.head(at), Step::Bytes(error.to_vec())]).await;
+            let expected =
+                if at >= sample.finished { Ok(TEXT.to_owned()) } else { Err("reported Some(529)".to_owned()) };
+            assert_eq!(read, expected, "{} at {at}", sample.name);
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn words_beside_the_call_of_a_tool_are_not_the_reply() {
+    let events = [
+        json!({ "choices": [{ "delta": { "content": "好的，" } }] }),
+        json!({ "choices": [{ "delta": { "tool_calls": [{ "function": { "arguments": "{}" } }] } }] }),
+        json!({ "choices": [{ "delta": { "content": "完成" }, "finish_reason": "tool_calls" }] }),
+    ];
+    let called = stream("chat, tool", false, true, &events, 0, 2);
+    assert_eq!(called.read(vec![called.tail(0)]).await.as_deref(), Ok("{}"));
+    // A model that does not call it says the reply in words; and nobody asked this one for a call.
+    let said = stream("chat, tool", false, true, &[events[0].clone(), events[2].clone()], 0, 1);
+    assert_eq!(said.read(vec![said.tail(0)]).await.as_deref(), Ok("好的，完成"));
+    let unasked = stream("chat", false, false, &events, 0, 2);
+    assert_eq!(unasked.read(vec![unasked.tail(0)]).await.as_deref(), Ok("好的，完成"));
+}

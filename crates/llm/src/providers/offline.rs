@@ -1,0 +1,313 @@
+//! The built-in responder: no AI, a pure function of the task, so that every script runs with nothing configured.
+//!
+//! It writes its answer as the JSON text that a model would write, so that it passes through the same reply pipeline
+//! (LANGUAGE.md section 8 says the fields).
+
+pub mod date;
+pub mod fill;
+pub mod number;
+pub mod truth;
+
+use async_trait::async_trait;
+use serde_json::{Map, Value, json};
+
+use crate::model::error::ModelError;
+use crate::model::provider::{Live, Provider};
+use crate::model::reply::ModelReply;
+use crate::model::request::{ModelRequest, Purpose, Task, WantedOutput};
+use crate::providers::offline::fill::fill;
+use bcc_lang::value::declared::DeclaredType;
+
+/// The name of the provider and of its model.
+pub const NAME: &str = "offline";
+
+/// What stands in the place of an assessment, which takes a model.
+pub const NOT_ASSESSED: &str = "离线模式不作评估";
+
+/// What stands in the place of a text, which takes a model.
+pub const NOT_WRITTEN: &str = "（离线模式：这里由模型来写。 / Offline: a model would write this.）";
+
+/// The metrics of an `ai_ask` reply.
+const ASK_METRICS: [&str; 4] =
+    ["information_completeness", "user_engagement", "emotional_intensity", "reply_relevance"];
+
+/// The metrics of an `ai_say` reply.
+const SAY_METRICS: [&str; 3] = ["user_engagement", "emotional_intensity", "understanding_level"];
+
+/// The deterministic responder.
+///
+/// It says an action's content, fills the wanted outputs from the person's answer, and ends the action when all are
+/// filled. It analyses nothing: calls of other purposes than [`Purpose::Action`] get [`ModelError::NoReply`].
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Offline;
+
+#[async_trait]
+impl Provider for Offline {
+    fn name(&self) -> &str {
+        NAME
+    }
+
+    fn answers(&self, purpose: Purpose, _action_id: &str) -> bool {
+        purpose == Purpose::Action
+    }
+
+    async fn complete(&self, request: &ModelRequest, live: &mut dyn Live) -> Result<ModelReply, ModelError> {
+        let task = &request.task;
+        if task.purpose != Purpose::Action {
+            return Err(ModelError::NoReply {
+                key: format!("{}:{}", task.purpose, task.action_id),
+                help: "the offline provider answers actions only; configure a model for this".to_owned(),
+            });
+        }
+        let text = respond(task).to_string();
+        live.text(&text);
+        Ok(ModelReply { text, model: NAME.to_owned(), attempts: 1, ..ModelReply::default() })
+    }
+}
+
+/// The reply to `task`, its fields in the order in which templates ask for them. The wanted outputs come last and
+/// never take the place of a field.
+pub fn respond(task: &Task) -> Value {
+    match task.kind.as_str() {
+        "ai_say" => conversation(task, &SAY_METRICS),
+        "ai_ask" => conversation(task, &ASK_METRICS),
+        "behavior" => behavior(task),
+        "reflection" => judgement(task),
+        _ => thought(task),
+    }
+}
+
+fn conversation(task: &Task, metrics: &[&str]) -> Value {
+    let answer = if task.opening { None } else { task.answer.as_deref() };
+    let (outputs, done) = match answer {
+        None => (vec![Value::Null; task.wanted.len()], false),
+        Some(answer) => {
+            let outputs: Vec<Value> = task.wanted.iter().map(|wanted| fill(wanted, answer)).collect();
+            let filled = !answer.trim().is_empty() && !outputs.iter().any(Value::is_null);
+            // To have heard is all that an `ai_say` waits for.
+            (outputs, filled || task.kind == "ai_say")
+        }
+    };
+    let assessed = |metric: &&str| ((*metric).to_owned(), Value::from(NOT_ASSESSED));
+    let mut reply = Map::new();
+    let mut field = |name: &str, value: Value| reply.insert(name.to_owned(), value);
+    field("safety_risk", json!({ "detected": false, "risk_type": null, "confidence": null, "reason": NOT_ASSESSED }));
+    field("content", Value::from(if done { "" } else { &task.content }));
+    field("EXIT", Value::from(if done { "YES" } else { "NO" }));
+    field("BRIEF", Value::from(""));
+    field("metrics", Value::Object(metrics.iter().map(assessed).collect()));
+    field("progress_suggestion", Value::from(if done { "completed" } else { "continue_needed" }));
+    field("metadata", json!({ "emotional_tone": NOT_ASSESSED, "crisis_signal": false }));
+    add_outputs(&mut reply, &task.wanted, outputs);
+    Value::Object(reply)
+}
+
+/// What was known beforehand, put side by side: values without the names that only the author knows, for a script may say
+/// them to the person. The content is an instruction to a model and never stands in for a thought.
+fn thought(task: &Task) -> Value {
+    let known = task.inputs.iter().map(|(_, value)| value).filter(|value| !value.is_null());
+    let words = known.map(|value| value.as_str().map_or_else(|| value.to_string(), str::to_owned));
+    let text = words.collect::<Vec<_>>().join(" / ");
+    let outputs = task.wanted.iter().map(|wanted| match wanted.declared {
+        _ if text.is_empty() => Value::Null,
+        None | Some(DeclaredType::String) if wanted.choices.is_empty() => Value::String(text.clone()),
+        _ => fill(wanted, &text),
+    });
+    let outputs = outputs.collect();
+    let mut reply = Map::new();
+    reply.insert("BRIEF".to_owned(), Value::from(""));
+    add_outputs(&mut reply, &task.wanted, outputs);
+    Value::Object(reply)
+}
+
+/// The next piece of work of a step: a section for the first item of its todo list, else for its target. What stands in it takes
+/// a model.
+fn behavior(task: &Task) -> Value {
+    let todo = known_todo(task);
+    let heading = todo.first().copied().unwrap_or(&task.content);
+    let removed = todo.first().map(|item| json!({ "operation": "remove", "items": [item] }));
+    json!({
+        "behavior": { "target": heading },
+        "actions": [
+            { "action": "new_section", "content": heading },
+            { "action": "add", "content_type": "text", "content": NOT_WRITTEN },
+        ],
+        "context_update": { "variables": {}, "todo_list_update": removed, "section_progress": null },
+        "transition": { "target_achieved": todo.len() <= 1, "reason": NOT_ASSESSED },
+    })
+}
+
+/// The judgement of a piece of work: nobody reads it, so the step is done when nothing is left on its todo list.
+fn judgement(task: &Task) -> Value {
+    json!({ "target_achieved": known_todo(task).is_empty(), "reason": NOT_ASSESSED })
+}
+
+fn known_todo(task: &Task) -> Vec<&str> {
+    let list = task.inputs.iter().find(|(name, _)| name == "todo_list").and_then(|(_, list)| list.as_array());
+    list.into_iter().flatten().filter_map(Value::as_str).collect()
+}
+
+fn add_outputs(reply: &mut Map<String, Value>, wanted: &[WantedOutput], outputs: Vec<Value>) {
+    for (wanted, value) in wanted.iter().zip(outputs) {
+        reply.entry(wanted.name.as_str()).or_insert(value);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::provider::Silent;
+
+    fn wanted(name: &str, declared: Option<DeclaredType>) -> WantedOutput {
+        WantedOutput { name: name.into(), declared, choices: Vec::new(), define: None, required: false }
+    }
+
+    fn task(kind: &str, answer: Option<&str>, wanted: Vec<WantedOutput>) -> Task {
+        Task {
+            purpose: Purpose::Action,
+            kind: kind.into(),
+            action_id: "ask_age".into(),
+            path: String::new(),
+            content: "您多大了？".into(),
+            wanted,
+            answer: answer.map(str::to_owned),
+            inputs: Vec::new(),
+            round: 1,
+            call: 0,
+            opening: answer.is_none(),
+        }
+    }
+
+    fn request(task: Task) -> ModelRequest {
+        ModelRequest { messages: Vec::new(), schema: None, temperature: None, max_tokens: None, task }
+    }
+
+    #[test]
+    fn an_opening_turn_says_the_content_and_fills_nothing() {
+        for kind in ["ai_ask", "ai_say"] {
+            let reply = respond(&task(kind, None, vec![wanted("age", Some(DeclaredType::Integer))]));
+            assert_eq!(reply["content"], "您多大了？", "{kind}");
+            assert_eq!(reply["EXIT"], "NO");
+            assert_eq!(reply["progress_suggestion"], "continue_needed");
+            assert_eq!(reply["age"], Value::Null);
+        }
+    }
+
+    #[test]
+    fn the_fields_come_in_the_order_that_templates_ask_for() {
+        let reply = respond(&task("ai_ask", Some("35"), vec![wanted("age", None), wanted("名字", None)]));
+        let names: Vec<&String> = reply.as_object().unwrap().keys().collect();
+        let expected =
+            ["safety_risk", "content", "EXIT", "BRIEF", "metrics", "progress_suggestion", "metadata", "age", "名字"];
+        assert_eq!(names, expected);
+        let metrics =
+            |kind| respond(&task(kind, None, vec![]))["metrics"].as_object().unwrap().keys().cloned().collect();
+        let (ask, say): (Vec<_>, Vec<_>) = (metrics("ai_ask"), metrics("ai_say"));
+        assert_eq!(ask, ASK_METRICS);
+        assert_eq!(say, SAY_METRICS);
+    }
+
+    #[test]
+    fn an_ask_ends_when_everything_wanted_is_filled() {
+        let age = || wanted("age", Some(DeclaredType::Integer));
+        let table = [
+            ("我三十五岁", vec![age()], "YES", json!(35)),
+            ("不想说", vec![age()], "NO", Value::Null),
+            ("35", vec![age(), wanted("date", Some(DeclaredType::Date))], "NO", json!(35)),
+            (" \t", vec![], "NO", Value::Null),
+            ("", vec![age()], "NO", Value::Null),
+            ("随便", vec![], "YES", Value::Null),
+        ];
+        for (answer, wanted, exit, age) in table {
+            let reply = respond(&task("ai_ask", Some(answer), wanted));
+            assert_eq!(reply["EXIT"], exit, "{answer:?}");
+            assert_eq!(reply["content"], if exit == "YES" { "" } else { "您多大了？" });
+            assert_eq!(reply["progress_suggestion"], if exit == "YES" { "completed" } else { "continue_needed" });
+            assert_eq!(reply.get("age").cloned().unwrap_or_default(), age, "{answer:?}");
+        }
+    }
+
+    #[test]
+    fn any_answer_to_an_ai_say_ends_it() {
+        for answer in ["明白了", ""] {
+            let reply = respond(&task("ai_say", Some(answer), vec![]));
+            assert_eq!((&reply["EXIT"], &reply["content"]), (&json!("YES"), &json!("")));
+        }
+    }
+
+    #[test]
+    fn a_thought_puts_side_by_side_what_was_known() {
+        let outputs = || {
+            vec![
+                wanted("summary", None),
+                wanted("age", Some(DeclaredType::Number)),
+                wanted("ok", Some(DeclaredType::Boolean)),
+            ]
+        };
+        let mut with_inputs = task("ai_think", None, outputs());
+        with_inputs.inputs = vec![
+            ("姓名".into(), json!("小林")),
+            ("nothing".into(), Value::Null),
+            ("child_2_age".into(), json!(7)),
+            ("家人".into(), json!(["父亲"])),
+        ];
+        let reply = respond(&with_inputs);
+        let summary = "小林 / 7 / [\"父亲\"]";
+        assert_eq!(reply, json!({ "BRIEF": "", "summary": summary, "age": 7, "ok": null }));
+        // An instruction to a model is no thought, and a script may read it out.
+        let reply = respond(&task("ai_think", None, outputs()));
+        assert_eq!(reply, json!({ "BRIEF": "", "summary": null, "age": null, "ok": null }));
+    }
+
+    #[test]
+    fn a_step_gets_a_section_for_each_item_of_its_todo_list_and_is_done_when_none_is_left() {
+        let table = [(vec!["背景", "主题"], "背景", false), (vec!["主题"], "主题", true), (vec![], "您多大了？", true)];
+        for (todo, heading, last) in table {
+            let mut task = task("behavior", None, vec![]);
+            task.inputs = vec![("todo_list".into(), json!(todo))];
+            let reply = respond(&task);
+            assert_eq!(reply["actions"][0], json!({ "action": "new_section", "content": heading }));
+            assert_eq!(reply["transition"]["target_achieved"], last, "{todo:?}");
+            let removed = if todo.is_empty() { Value::Null } else { json!([heading]) };
+            assert_eq!(reply["context_update"]["todo_list_update"]["items"], removed);
+            task.kind = "reflection".into();
+            assert_eq!(respond(&task)["target_achieved"], todo.is_empty());
+        }
+    }
+
+    #[test]
+    fn a_wanted_output_never_replaces_a_field() {
+        let reply = respond(&task("ai_ask", Some("x"), vec![wanted("EXIT", None)]));
+        assert_eq!(reply["EXIT"], "YES");
+    }
+
+    #[tokio::test]
+    async fn the_text_is_json_and_is_heard_live_in_one_piece() {
+        struct Pieces(Vec<String>);
+        impl Live for Pieces {
+            fn text(&mut self, piece: &str) {
+                self.0.push(piece.to_owned());
+            }
+            fn restart(&mut self) {
+                self.0.clear();
+            }
+        }
+        let request = request(task("ai_ask", Some("我说\"{{ x }}\"\n</think>```"), vec![wanted("said", None)]));
+        let mut pieces = Pieces(Vec::new());
+        let reply = Offline.complete(&request, &mut pieces).await.unwrap();
+        assert_eq!(pieces.0, std::slice::from_ref(&reply.text));
+        let value: Value = serde_json::from_str(&reply.text).unwrap();
+        assert_eq!(value["said"], "我说\"{{ x }}\"\n</think>```");
+        assert_eq!(Offline.complete(&request, &mut Silent).await.unwrap(), reply);
+        assert_eq!((reply.model.as_str(), reply.tokens_in, reply.attempts), ("offline", None, 1));
+    }
+
+    #[tokio::test]
+    async fn it_analyses_nothing() {
+        for purpose in [Purpose::Monitor, Purpose::Orchestrator] {
+            let task = Task { purpose, ..task("ai_ask", Some("x"), vec![]) };
+            let error = Offline.complete(&request(task), &mut Silent).await.unwrap_err();
+            assert!(matches!(error, ModelError::NoReply { .. }));
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! What is sent: the body of a chat-completions request, built field by field from the messages and the settings.
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use crate::model::message::Message;
+use crate::model::request::ModelRequest;
+use crate::providers::http::asking::{Asking, Form};
+use crate::providers::http::config::ServerConfig;
+
+/// The name of the schema, or of the tool, that a reply is asked for with.
+const REPLY: &str = "reply";
+
+/// The body as JSON. Nothing of the request's `task` is in it.
+///
+/// # Errors
+/// The serializer's own, which no message can cause.
+pub(crate) fn encode(config: &ServerConfig, request: &ModelRequest, asking: Asking) -> serde_json::Result<Vec<u8>> {
+    let limit = request.max_tokens.or(config.max_tokens);
+    let schema = request.schema.as_deref();
+    let tool = schema.filter(|_| asking.form == Form::Tool);
+    serde_json::to_vec(&Body {
+        model: &config.model,
+        messages: &request.messages,
+        stream: true,
+        stream_options: asking.usage.then_some(StreamOptions { include_usage: true }),
+        temperature: request.temperature.or(config.temperature),
+        max_tokens: limit.filter(|_| !asking.completion_tokens),
+        max_completion_tokens: limit.filter(|_| asking.completion_tokens),
+        response_format: schema.and_then(|schema| response_format(asking.form, schema)),
+        tools: tool
+            .map(|schema| [Tool { r#type: "function", function: Function { name: REPLY, parameters: Some(schema) } }]),
+        tool_choice: tool.map(|_| Tool { r#type: "function", function: Function { name: REPLY, parameters: None } }),
+        extra: &config.extra,
+    })
+}
+
+fn response_format(form: Form, schema: &Value) -> Option<ResponseFormat<'_>> {
+    match form {
+        Form::JsonSchema => Some(ResponseFormat {
+            r#type: "json_schema",
+            // Strict would demand that every field is required, which a schema with optional outputs is not.
+            json_schema: Some(JsonSchema { name: REPLY, schema, strict: false }),
+        }),
+        Form::JsonObject => Some(ResponseFormat { r#type: "json_object", json_schema: None }),
+        Form::Tool | Form::Off => None,
+    }
+}
+
+#[derive(Serialize)]
+struct Body<'a> {
+    model: &'a str,
+    messages: &'a [Message],
+    stream: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stream_options: Option<StreamOptions>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    temperature: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_tokens: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_completion_tokens: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    response_format: Option<ResponseFormat<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tools: Option<[Tool<'a>; 1]>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_choice: Option<Tool<'a>>,
+    #[serde(flatten)]
+    extra: &'a Map<String, Value>,
+}
+
+#[derive(Serialize)]
+struct StreamOptions {
+    include_usage: bool,
+}
+
+#[derive(Serialize)]
+struct ResponseFormat<'a> {
+    r#type: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    json_schema: Option<JsonSchema<'a>>,
+}
+
+#[derive(Serialize)]
+struct JsonSchema<'a> {
+    name: &'static str,
+    schema: &'a Value,
+    strict: bool,
+}
+
+#[derive(Serialize)]
+struct Tool<'a> {
+    r#type: &'static str,
+    function: Function<'a>,
+}
+
+#[derive(Serialize)]
+struct Function<'a> {
+    name: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parameters: Option<&'a Value>,
+}

@@ -1,0 +1,176 @@
+//! Written and recorded replies, read from text: which calls each of them answers.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::model::request::{Purpose, Task};
+use crate::providers::replay::recording::{MARK, lines};
+
+/// The replies of one file, by purpose and action.
+pub(crate) type Entries = BTreeMap<(Purpose, String), Vec<Entry>>;
+
+/// One reply and the calls that it answers.
+#[derive(Debug)]
+pub(crate) struct Entry {
+    pub(crate) when: When,
+    /// The instance of the action, where the recording tells it.
+    pub(crate) path: Option<String>,
+    /// The text that a model would have written.
+    pub(crate) text: String,
+    /// How long the model would have taken.
+    pub(crate) after: Duration,
+}
+
+/// Which calls an entry answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum When {
+    /// The call that has its place in the order.
+    InOrder,
+    /// Every call that fits; `None` fits any.
+    Keyed { round: Option<u32>, answered: Option<bool> },
+    /// One recorded call.
+    Recorded { round: u32, call: u32 },
+}
+
+impl When {
+    /// Whether an entry with a key of its own answers `task`.
+    pub(crate) fn names(self, task: &Task) -> bool {
+        match self {
+            Self::InOrder => false,
+            Self::Keyed { round, answered } => {
+                round.is_none_or(|round| round == task.round)
+                    && answered.is_none_or(|answered| answered == task.answer.is_some())
+            }
+            Self::Recorded { round, call } => round == task.round && call == task.call,
+        }
+    }
+}
+
+/// Reads written replies (YAML or JSON) or recorded ones (JSON lines).
+///
+/// # Errors
+/// One sentence that says which entry is wrong and what may stand there.
+pub(crate) fn read(text: &str) -> Result<Entries, String> {
+    let text = text.strip_prefix('\u{FEFF}').unwrap_or(text);
+    let first = text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
+    match serde_json::from_str::<Value>(first) {
+        Ok(Value::Object(fields)) if ["purpose", "text", MARK].iter().any(|key| fields.contains_key(*key)) => {
+            recorded(text)
+        }
+        _ => written(text),
+    }
+}
+
+fn recorded(text: &str) -> Result<Entries, String> {
+    let mut entries = Entries::new();
+    for line in lines(text)? {
+        let (Some(purpose), Some(text)) = (line.purpose, line.text) else { continue };
+        let when = When::Recorded { round: line.round, call: line.call };
+        let list = entries.entry((purpose, line.action_id)).or_default();
+        let path = line.path;
+        // A turn that was taken again was asked for again: its last words count.
+        match list.iter_mut().find(|entry| entry.when == when && entry.path == path) {
+            Some(earlier) if path.is_some() => earlier.text = text,
+            Some(earlier) if earlier.text != text => {
+                return Err(format!(
+                    "round {}, call {} is answered twice, and not in the same words",
+                    line.round, line.call
+                ));
+            }
+            Some(_) => {}
+            None => list.push(Entry { when, path, text, after: Duration::ZERO }),
+        }
+    }
+    Ok(entries)
+}
+
+fn written(text: &str) -> Result<Entries, String> {
+    // Through YAML's own value first: it refuses keys that stand twice.
+    let document: serde_yaml::Value = serde_yaml::from_str(text).map_err(|error| format!("no YAML: {error}"))?;
+    let document = serde_json::to_value(document).map_err(|error| format!("no plain YAML values: {error}"))?;
+    let Value::Object(fields) = document else {
+        return Err("there must be `replies:` with a list of replies for each action".to_owned());
+    };
+    if let Some(unknown) = fields.keys().find(|key| *key != "replies" && !key.starts_with("x-")) {
+        return Err(format!("`{unknown}` is unknown here; only `replies` may stand here"));
+    }
+    let Some(Value::Object(actions)) = fields.get("replies") else {
+        return Err("`replies` must hold action ids, each with a list of replies".to_owned());
+    };
+    let mut entries = Entries::new();
+    for (key, list) in actions {
+        let place = format!("`replies.{key}`");
+        let (purpose, action) = purpose_and_action(key)?;
+        let Value::Array(list) = list else { return Err(format!("{place} must be a list of replies")) };
+        let mut read = Vec::with_capacity(list.len());
+        for (index, value) in list.iter().enumerate() {
+            read.push(entry(value).map_err(|problem| format!("entry {} of {place} {problem}", index + 1))?);
+        }
+        if entries.insert((purpose, action.to_owned()), read).is_some() {
+            return Err(format!("{place} stands there twice, once with and once without its purpose"));
+        }
+    }
+    Ok(entries)
+}
+
+/// `ask_name`, `monitor:ask_name`.
+fn purpose_and_action(key: &str) -> Result<(Purpose, &str), String> {
+    let (purpose, action) = match key.split_once(':') {
+        None => (Purpose::Action, key),
+        Some((purpose, action)) => {
+            let known = || Purpose::ALL.map(Purpose::name).join(", ");
+            let purpose = Purpose::parse(purpose)
+                .ok_or_else(|| format!("`replies.{key}`: `{purpose}` is no purpose; there are {}", known()))?;
+            (purpose, action)
+        }
+    };
+    if action.is_empty() { Err(format!("`replies.{key}` names no action")) } else { Ok((purpose, action)) }
+}
+
+fn entry(value: &Value) -> Result<Entry, String> {
+    match value {
+        Value::Null => Err("is empty; write \"\" for a reply without text".to_owned()),
+        Value::Object(fields) if fields.keys().any(|key| key.starts_with('$')) => {
+            let (mut round, mut answered, mut reply, mut after) = (None, None, None, Duration::ZERO);
+            for (key, value) in fields {
+                match key.as_str() {
+                    "$round" => {
+                        let number = value.as_u64().and_then(|number| u32::try_from(number).ok());
+                        round = Some(
+                            number.filter(|number| *number > 0).ok_or("has a `$round` that is no number from 1 up")?,
+                        );
+                    }
+                    "$answered" => {
+                        answered = Some(value.as_bool().ok_or("has an `$answered` that is not true or false")?)
+                    }
+                    "$after_ms" => {
+                        let number = value.as_u64().ok_or("has an `$after_ms` that is no number of milliseconds")?;
+                        after = Duration::from_millis(number);
+                    }
+                    "reply" => reply = Some(text_of(value)),
+                    other => {
+                        let known = "$round, $answered, $after_ms and reply";
+                        return Err(format!("has an unknown key `{other}`; there are {known}"));
+                    }
+                }
+            }
+            let text = reply.ok_or("has no `reply`; in the form with keys like $round the reply stands under it")?;
+            let when = match (round, answered) {
+                (None, None) => When::InOrder,
+                _ => When::Keyed { round, answered },
+            };
+            Ok(Entry { when, path: None, text, after })
+        }
+        value => Ok(Entry { when: When::InOrder, path: None, text: text_of(value), after: Duration::ZERO }),
+    }
+}
+
+/// A text as it is; anything else as compact JSON, its keys in the written order.
+fn text_of(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        value => value.to_string(),
+    }
+}

@@ -1,0 +1,285 @@
+//! A model that answers what a conversation test has written, attempt by attempt, in the test's own time.
+//!
+//! Each attempt of a call takes the next entry, so `[{http: 503}, {content: …}]` is one call of two attempts, with the same
+//! [`Retries`] as of a real server. Nothing really waits: see [`VirtualTime`].
+
+pub mod entries;
+pub mod time;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use serde_json::{Map, Value};
+
+use crate::model::error::{ModelError, Waited};
+use crate::model::provider::{Live, Provider};
+use crate::model::reply::ModelReply;
+use crate::model::request::{ModelRequest, Purpose, Task};
+use crate::model::tokens::{estimate, estimate_prompt};
+use crate::providers::retry::Retries;
+use crate::providers::scripted::entries::{Come, Entry, Key, List};
+use crate::providers::scripted::time::VirtualTime;
+
+/// The name of the provider and of its model.
+pub const NAME: &str = "scripted";
+
+/// Requests of one call, and the middle of the first pause between them: those of a server that nobody configured.
+const ATTEMPTS: u32 = 4;
+const FIRST_PAUSE: Duration = Duration::from_millis(500);
+
+/// What a timeout of each limit takes, likewise.
+const FIRST_TOKEN: Duration = Duration::from_secs(60);
+const IDLE: Duration = Duration::from_secs(30);
+const TOTAL: Duration = Duration::from_secs(120);
+
+/// Written replies that are used up one after the other.
+#[derive(Debug)]
+pub struct Scripted {
+    lists: Vec<List>,
+    time: Arc<VirtualTime>,
+    used: Mutex<Used>,
+}
+
+#[derive(Debug, Default)]
+struct Used {
+    /// How many entries in order each list has given.
+    next: Vec<usize>,
+    /// The entries by round that were given: the list and the entry.
+    named: Vec<(usize, usize)>,
+    /// How often each asker asked, attempts counted.
+    asked: BTreeMap<(Purpose, String), usize>,
+    /// Who asked in vain.
+    missing: Vec<Missing>,
+}
+
+/// An attempt for which nothing was written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Missing {
+    /// Why the model was asked.
+    pub purpose: Purpose,
+    /// The action.
+    pub action_id: String,
+    /// Its list of replies, by number; none when it has none.
+    pub list: Option<usize>,
+    /// How many requests it had made with this one.
+    pub asked: usize,
+    /// The round.
+    pub round: u32,
+}
+
+/// Replies that nobody asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeftOver {
+    /// The list, by number.
+    pub list: usize,
+    /// How many of its entries were given.
+    pub used: usize,
+    /// How many it has.
+    pub of: usize,
+}
+
+impl Scripted {
+    /// A model with these replies, in this time.
+    pub fn new(lists: Vec<List>, time: Arc<VirtualTime>) -> Self {
+        let used = Used { next: vec![0; lists.len()], ..Used::default() };
+        Self { lists, time, used: Mutex::new(used) }
+    }
+
+    /// Whether there is a list for askers of this purpose.
+    pub fn has(&self, purpose: Purpose) -> bool {
+        let of_purpose = |list: &List| matches!(&list.key, Key::One(of, _) | Key::Every(of) if *of == purpose);
+        self.lists.iter().any(of_purpose)
+    }
+
+    /// Who asked for more than there is, in the order in which it happened.
+    pub fn missing(&self) -> Vec<Missing> {
+        self.used().missing.clone()
+    }
+
+    /// The lists that were not used up.
+    pub fn left_over(&self) -> Vec<LeftOver> {
+        let used = self.used();
+        let of_list = |(number, list): (usize, &List)| {
+            let given =
+                used.next.get(number).copied().unwrap_or(0) + used.named.iter().filter(|(of, _)| *of == number).count();
+            (given < list.entries.len()).then_some(LeftOver { list: number, used: given, of: list.entries.len() })
+        };
+        self.lists.iter().enumerate().filter_map(of_list).collect()
+    }
+
+    fn used(&self) -> MutexGuard<'_, Used> {
+        self.used.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The list for an asker: its own, else that for everyone of its purpose, else that for anyone.
+    fn list(&self, purpose: Purpose, action_id: &str) -> Option<usize> {
+        let at = |wanted: &dyn Fn(&Key) -> bool| self.lists.iter().position(|list| wanted(&list.key));
+        at(&|key| matches!(key, Key::One(of, id) if *of == purpose && id == action_id))
+            .or_else(|| at(&|key| matches!(key, Key::Every(of) if *of == purpose)))
+            .or_else(|| at(&|key| matches!(key, Key::Anyone if purpose == Purpose::Action)))
+    }
+
+    /// The next entry for a task.
+    fn take(&self, task: &Task) -> Result<&Entry, ModelError> {
+        let number = self.list(task.purpose, &task.action_id);
+        let mut used = self.used();
+        let asked = used.asked.entry((task.purpose, task.action_id.clone())).or_insert(0);
+        *asked += 1;
+        let asked = *asked;
+        let found = number.and_then(|number| {
+            let list = self.lists.get(number)?;
+            if let Some(at) = list.entries.iter().position(|entry| entry.names(task)) {
+                if !used.named.contains(&(number, at)) {
+                    used.named.push((number, at));
+                }
+                return list.entries.get(at);
+            }
+            let next = used.next.get_mut(number)?;
+            let entry = list.entries.iter().filter(|entry| !entry.is_named()).nth(*next)?;
+            *next += 1;
+            Some(entry)
+        });
+        match found {
+            Some(entry) => Ok(entry),
+            None => {
+                let (purpose, action_id) = (task.purpose, task.action_id.clone());
+                used.missing.push(Missing { purpose, action_id, list: number, asked, round: task.round });
+                Err(ModelError::NoReply {
+                    key: format!("`{}`, request {asked} (round {})", task.action_id, task.round),
+                    help: "the test has no further reply for it".to_owned(),
+                })
+            }
+        }
+    }
+
+    /// One attempt: its text, or what went wrong with it.
+    async fn attempt(&self, come: &Come, request: &ModelRequest, live: &mut dyn Live) -> Result<String, ModelError> {
+        let host = || NAME.to_owned();
+        let timeout = |what, after| ModelError::Timeout { host: host(), what, after, attempts: 1 };
+        match come {
+            Come::Value(_) | Come::Text(_) => {
+                let text = written(come, request);
+                if !text.is_empty() {
+                    live.text(&text);
+                }
+                Ok(text)
+            }
+            Come::Cut(characters, whole) => {
+                let text: String = written(whole, request).chars().take(*characters).collect();
+                if !text.is_empty() {
+                    live.text(&text);
+                }
+                Err(ModelError::CutOff { host: host(), attempts: 1 })
+            }
+            Come::Http { status, retry_after, message } => Err(ModelError::Http {
+                host: host(),
+                status: *status,
+                message: message.clone(),
+                retry_after: *retry_after,
+                attempts: 1,
+            }),
+            Come::Timeout(what) => {
+                let after = match what {
+                    Waited::FirstToken => FIRST_TOKEN,
+                    Waited::Idle => IDLE,
+                    Waited::Total => TOTAL,
+                };
+                self.time.sleep(after).await;
+                Err(timeout(*what, after))
+            }
+            Come::Unreachable => {
+                let reason = "the test says so".to_owned();
+                Err(ModelError::Unreachable { host: host(), reason, attempts: 1 })
+            }
+        }
+    }
+}
+
+#[async_trait]
+impl Provider for Scripted {
+    fn name(&self) -> &str {
+        NAME
+    }
+
+    fn answers(&self, purpose: Purpose, action_id: &str) -> bool {
+        purpose == Purpose::Action || self.list(purpose, action_id).is_some()
+    }
+
+    async fn complete(&self, request: &ModelRequest, live: &mut dyn Live) -> Result<ModelReply, ModelError> {
+        let mut retries = Retries::new(ATTEMPTS, FIRST_PAUSE);
+        loop {
+            let sent = retries.count();
+            let entry = self.take(&request.task)?;
+            // What a monitor may take is bounded by the machine's time, of which nothing passes here.
+            if request.task.purpose != Purpose::Action && entry.after >= TOTAL {
+                self.time.sleep(TOTAL).await;
+                return Err(ModelError::Timeout {
+                    host: NAME.into(),
+                    what: Waited::Total,
+                    after: TOTAL,
+                    attempts: sent,
+                });
+            }
+            self.time.sleep(entry.after).await;
+            let error = match self.attempt(&entry.come, request, live).await {
+                Ok(text) => {
+                    return Ok(ModelReply {
+                        model: NAME.to_owned(),
+                        tokens_in: Some(estimate_prompt(&request.messages)),
+                        tokens_out: Some(estimate(&text)),
+                        attempts: sent,
+                        text,
+                        ..ModelReply::default()
+                    });
+                }
+                Err(error) => error,
+            };
+            let Some(pause) = retries.pause_after(&error) else { return Err(error.after_attempts(sent)) };
+            self.time.sleep(pause).await;
+            live.restart();
+        }
+    }
+}
+
+/// The text of a reply. A value is completed as the model that was told the schema would have: what it must have and does not
+/// say takes its default, so that a test need write only what it is about.
+fn written(come: &Come, request: &ModelRequest) -> String {
+    match come {
+        Come::Text(text) => text.clone(),
+        Come::Value(Value::Object(fields)) => match request.schema.as_deref() {
+            Some(schema) => Value::Object(completed(fields, schema)).to_string(),
+            None => Value::Object(fields.clone()).to_string(),
+        },
+        Come::Value(other) => other.to_string(),
+        Come::Cut(_, whole) => written(whole, request),
+        Come::Http { .. } | Come::Timeout(_) | Come::Unreachable => String::new(),
+    }
+}
+
+fn completed(fields: &Map<String, Value>, schema: &Value) -> Map<String, Value> {
+    let Some(properties) = schema.get("properties").and_then(Value::as_object) else { return fields.clone() };
+    let mut whole = Map::new();
+    for (name, property) in properties {
+        match (fields.get(name), property.get("default")) {
+            (Some(Value::Object(inner)), _) => {
+                whole.insert(name.clone(), Value::Object(completed(inner, property)));
+            }
+            (Some(value), _) => {
+                whole.insert(name.clone(), value.clone());
+            }
+            (None, Some(default)) => {
+                whole.insert(name.clone(), default.clone());
+            }
+            (None, None) => {}
+        }
+    }
+    for (name, value) in fields {
+        whole.entry(name.clone()).or_insert_with(|| value.clone());
+    }
+    whole
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,344 @@
+//! The part of a reply's schema that bending understands, compiled to a tree.
+
+use serde_json::{Map, Value};
+
+use crate::reply::word::shape;
+use bcc_lang::value::declared::DeclaredType;
+
+/// A value that a schema describes.
+#[derive(Clone, Debug, Default)]
+pub struct Field {
+    types: Option<Types>,
+    choices: Vec<Value>,
+    properties: Vec<Property>,
+    default: Option<Value>,
+}
+
+/// A named part of an object.
+#[derive(Clone, Debug)]
+pub struct Property {
+    /// Its key.
+    pub name: String,
+    /// Whether it must be there.
+    pub required: bool,
+    /// What it may hold.
+    pub field: Field,
+}
+
+/// The types that a value may have.
+#[derive(Clone, Debug, Default)]
+struct Types {
+    null: bool,
+    others: Vec<DeclaredType>,
+}
+
+/// What a [`Field`] says of a value.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Verdict {
+    /// It fits as it is.
+    Fits,
+    /// It fits, in another spelling of the same number (5.0 for the integer 5).
+    Respelled(Value),
+    /// It does not fit, but this does, and nothing is lost by it.
+    Coerced(Value),
+    /// It is of another type.
+    Mistyped,
+    /// It is of the right type, but none of the values that are allowed.
+    NotOneOf,
+}
+
+impl Field {
+    /// Compiles `schema` as far as it is understood; see [`understands`].
+    pub fn new(schema: &Value) -> Self {
+        let types = schema.get("type").map(|named| types(named, schema.get("format")));
+        let is_required = |name: &str| {
+            let required = schema.get("required").and_then(Value::as_array);
+            required.is_some_and(|names| names.iter().any(|required| required.as_str() == Some(name)))
+        };
+        let properties: Vec<Property> = schema
+            .get("properties")
+            .and_then(Value::as_object)
+            .into_iter()
+            .flatten()
+            .map(|(name, schema)| Property {
+                name: name.clone(),
+                required: is_required(name),
+                field: Self::new(schema),
+            })
+            .collect();
+        let choices: Vec<Value> = schema.get("enum").and_then(Value::as_array).cloned().unwrap_or_default();
+        let default = match schema.get("default") {
+            Some(default) => Some(default.clone()),
+            None if properties.is_empty() => None,
+            None => defaults(&properties).map(Value::Object),
+        };
+        Self { types, choices, properties, default }
+    }
+
+    /// The named parts of the objects that it describes, in the schema's order.
+    pub fn properties(&self) -> &[Property] {
+        &self.properties
+    }
+
+    /// The part with this name.
+    pub fn property(&self, name: &str) -> Option<&Property> {
+        self.properties.iter().find(|property| property.name == name)
+    }
+
+    /// What stands in for a value that is missing or does not fit. An object without a default of its own takes it from
+    /// its required parts.
+    pub fn default(&self) -> Option<&Value> {
+        self.default.as_ref()
+    }
+
+    /// What it says of `value`, the parts of an object not included.
+    pub fn judge(&self, value: &Value) -> Verdict {
+        if !self.choices.is_empty() {
+            return self.judge_choice(value);
+        }
+        let Some(types) = &self.types else { return Verdict::Fits };
+        if value.is_null() && types.null {
+            return Verdict::Fits;
+        }
+        match types.others.iter().find(|declared| declared.fits(value)) {
+            // A float without a fraction is an integer: spelled as one, so that later readers see it.
+            Some(DeclaredType::Integer) if value.is_f64() => {
+                return DeclaredType::Integer.coerce(value).map_or(Verdict::Fits, Verdict::Respelled);
+            }
+            Some(_) => return Verdict::Fits,
+            None => {}
+        }
+        types.others.iter().find_map(|declared| declared.coerce(value)).map_or(Verdict::Mistyped, Verdict::Coerced)
+    }
+
+    fn judge_choice(&self, value: &Value) -> Verdict {
+        if self.choices.contains(value) {
+            return Verdict::Fits;
+        }
+        if let Some(same) = self.choices.iter().find(|choice| same_number(choice, value)) {
+            return Verdict::Respelled(same.clone());
+        }
+        if let Some(choice) = self.choice_meant_by(value) {
+            return Verdict::Coerced(choice.clone());
+        }
+        let fits = self.types.as_ref().is_none_or(|types| {
+            if value.is_null() { types.null } else { types.others.iter().any(|declared| declared.fits(value)) }
+        });
+        if fits { Verdict::NotOneOf } else { Verdict::Mistyped }
+    }
+
+    /// The one choice that `value` is in another spelling: other white space around it, other ASCII case, or another type
+    /// without loss (`"1"` for 1).
+    fn choice_meant_by(&self, value: &Value) -> Option<&Value> {
+        let text = value.as_str().map(str::trim);
+        let trimmed = |choice: &&Value| text.is_some() && choice.as_str() == text;
+        let folded = |choice: &&Value| match (choice.as_str(), text) {
+            (Some(choice), Some(text)) => choice.trim().eq_ignore_ascii_case(text),
+            _ => false,
+        };
+        let typed =
+            |choice: &&Value| type_of(choice).is_some_and(|declared| declared.coerce(value).as_ref() == Some(choice));
+        only(self.choices.iter().filter(trimmed))
+            .or_else(|| only(self.choices.iter().filter(folded)))
+            .or_else(|| only(self.choices.iter().filter(typed)))
+    }
+
+    /// What it wants, in words: `string or null`, `one of a, b`.
+    pub fn expected(&self) -> String {
+        if !self.choices.is_empty() {
+            let word = |choice: &Value| choice.as_str().map_or_else(|| choice.to_string(), str::to_owned);
+            return format!("one of {}", self.choices.iter().map(word).collect::<Vec<_>>().join(", "));
+        }
+        let Some(types) = &self.types else { return "any value".to_owned() };
+        let words: Vec<&str> = types.others.iter().map(|declared| declared.name()).collect();
+        match (words.split_last(), types.null) {
+            (Some(_), true) => format!("{} or null", words.join(", ")),
+            (Some((last, [])), false) => (*last).to_owned(),
+            (Some((last, others)), false) => format!("{} or {last}", others.join(", ")),
+            (None, true) => shape(&Value::Null).to_owned(),
+            (None, false) => "nothing".to_owned(),
+        }
+    }
+}
+
+/// An object made of the defaults of the required `properties`; `None` when one of them has none.
+pub fn defaults(properties: &[Property]) -> Option<Map<String, Value>> {
+    properties
+        .iter()
+        .filter(|property| property.required)
+        .map(|property| Some((property.name.clone(), property.field.default()?.clone())))
+        .collect()
+}
+
+/// Whether [`Field`] knows every rule of `schema`, so that what it finds fitting is valid and no validator is needed.
+pub fn understands(schema: &Value) -> bool {
+    let Some(rules) = schema.as_object() else { return schema == &Value::Bool(true) };
+    let dated = rules.contains_key("format");
+    rules.iter().all(|(keyword, rule)| match keyword.as_str() {
+        "$schema" | "$comment" | "title" | "description" | "default" | "examples" => true,
+        "type" => match rule {
+            Value::Array(names) => !names.is_empty() && names.iter().all(is_type_name),
+            name => is_type_name(name),
+        },
+        // Without `string` among the types a format says nothing that is understood here.
+        "format" => rule == "date" && rules.get("type").is_some_and(|named| names(named).any(|name| name == "string")),
+        // A choice of another type would be understood as allowed.
+        "enum" => {
+            !dated && rule.as_array().is_some_and(|choices| choices.iter().all(|choice| is_of_type(choice, rules)))
+        }
+        "required" => rule.as_array().is_some_and(|names| names.iter().all(|name| is_property(name, rules))),
+        // Bending a part of an object that is a choice would make it another one.
+        "properties" => {
+            !rules.contains_key("enum")
+                && rule.as_object().is_some_and(|properties| properties.values().all(understands))
+        }
+        "additionalProperties" => rule == &Value::Bool(true),
+        _ => false,
+    })
+}
+
+fn is_type_name(name: &Value) -> bool {
+    name.as_str().is_some_and(|name| name == "null" || declared(name).is_some())
+}
+
+fn is_of_type(choice: &Value, rules: &Map<String, Value>) -> bool {
+    let Some(named) = rules.get("type") else { return true };
+    let types = types(named, None);
+    if choice.is_null() { types.null } else { types.others.iter().any(|declared| declared.fits(choice)) }
+}
+
+fn is_property(name: &Value, rules: &Map<String, Value>) -> bool {
+    name.as_str().is_some_and(|name| rules.get("properties").is_some_and(|properties| properties.get(name).is_some()))
+}
+
+fn names(named: &Value) -> impl Iterator<Item = &str> {
+    named.as_array().map_or(std::slice::from_ref(named), Vec::as_slice).iter().filter_map(Value::as_str)
+}
+
+fn types(named: &Value, format: Option<&Value>) -> Types {
+    let dated = format.is_some_and(|format| format == "date");
+    let mut types = Types::default();
+    for name in names(named) {
+        match declared(name) {
+            Some(DeclaredType::String) if dated => types.others.push(DeclaredType::Date),
+            Some(declared) => types.others.push(declared),
+            None => types.null |= name == "null",
+        }
+    }
+    types
+}
+
+/// The declared type that a JSON Schema calls `name`; `None` for `null` and for what is no type.
+fn declared(name: &str) -> Option<DeclaredType> {
+    match name {
+        "array" => Some(DeclaredType::List),
+        "string" => Some(DeclaredType::String),
+        "number" => Some(DeclaredType::Number),
+        "integer" => Some(DeclaredType::Integer),
+        "boolean" => Some(DeclaredType::Boolean),
+        "object" => Some(DeclaredType::Object),
+        _ => None,
+    }
+}
+
+fn type_of(value: &Value) -> Option<DeclaredType> {
+    match value {
+        Value::Null => None,
+        Value::Bool(_) => Some(DeclaredType::Boolean),
+        Value::Number(_) => Some(DeclaredType::Number),
+        Value::String(_) => Some(DeclaredType::String),
+        Value::Array(_) => Some(DeclaredType::List),
+        Value::Object(_) => Some(DeclaredType::Object),
+    }
+}
+
+/// Whether both are the same number, spelled as an integer or not.
+fn same_number(left: &Value, right: &Value) -> bool {
+    let integer =
+        |value: &Value| DeclaredType::Integer.fits(value).then(|| DeclaredType::Integer.coerce(value)).flatten();
+    integer(left).is_some_and(|left| integer(right) == Some(left))
+}
+
+/// The item of `items` when there is exactly one.
+fn only<T>(mut items: impl Iterator<Item = T>) -> Option<T> {
+    let first = items.next()?;
+    items.next().is_none().then_some(first)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_rule_that_the_walk_does_not_keep_is_not_understood() {
+        let known = [
+            json!(true),
+            json!({}),
+            json!({ "type": ["string", "null"], "format": "date", "default": null }),
+            json!({ "type": "string", "enum": ["a", "b"], "title": "t", "description": "d" }),
+            json!({ "type": ["integer", "null"], "enum": [1, null] }),
+            json!({ "properties": { "a": { "type": "array" } }, "required": ["a"], "additionalProperties": true }),
+        ];
+        for schema in known {
+            assert!(understands(&schema), "{schema}");
+        }
+        let unknown = [
+            json!(false),
+            json!({ "type": "text" }),
+            json!({ "type": [] }),
+            json!({ "minLength": 1 }),
+            json!({ "const": 1 }),
+            json!({ "$ref": "#/$defs/a" }),
+            json!({ "items": {} }),
+            json!({ "anyOf": [] }),
+            json!({ "format": "date" }),
+            json!({ "type": "string", "format": "email" }),
+            json!({ "type": "string", "format": "date", "enum": ["2026-11-21"] }),
+            json!({ "type": "string", "enum": [1] }),
+            json!({ "required": ["a"] }),
+            json!({ "additionalProperties": false }),
+            json!({ "properties": { "a": { "maxItems": 1 } } }),
+            json!({ "enum": [{}], "properties": { "a": true } }),
+        ];
+        for schema in unknown {
+            assert!(!understands(&schema), "{schema}");
+        }
+    }
+
+    #[test]
+    fn a_value_means_a_choice_only_when_it_can_mean_no_other() {
+        let field = Field::new(&json!({ "enum": ["A", "a", "Bad", 1, "2", true] }));
+        let coerced = |choice: Value| Verdict::Coerced(choice);
+        let table = [
+            (json!("A"), Verdict::Fits),
+            (json!(" a\n"), coerced(json!("a"))),
+            (json!("BAD"), coerced(json!("Bad"))),
+            (json!(1.0), Verdict::Respelled(json!(1))),
+            (json!("1"), coerced(json!(1))),
+            (json!(2), coerced(json!("2"))),
+            (json!("TRUE"), coerced(json!(true))),
+            (json!("b"), Verdict::NotOneOf),
+            (json!(null), Verdict::NotOneOf),
+        ];
+        for (value, verdict) in table {
+            assert_eq!(field.judge(&value), verdict, "{value}");
+        }
+        let folded = Field::new(&json!({ "enum": ["YES", "yes"] }));
+        assert_eq!(folded.judge(&json!("Yes")), Verdict::NotOneOf, "two choices are meant");
+    }
+
+    #[test]
+    fn what_is_expected_is_said_in_the_words_of_declare() {
+        let table = [
+            (json!({ "type": ["array", "null"] }), "list or null"),
+            (json!({ "type": ["string", "number", "null"] }), "string, number or null"),
+            (json!({ "type": ["string", "null"], "format": "date" }), "date or null"),
+            (json!({ "enum": ["好", 1, null] }), "one of 好, 1, null"),
+            (json!({}), "any value"),
+        ];
+        for (schema, expected) in table {
+            assert_eq!(Field::new(&schema).expected(), expected);
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! `ai_ask`: asks, listens, follows up until the exit criteria hold; extracts variables.
+
+use async_trait::async_trait;
+
+use crate::actions::conversation::config::{model_config, watched};
+use crate::actions::conversation::talk::{Listens, Talk};
+use crate::actions::monitors::ai_ask::AiAskMonitor;
+use crate::program::action::{Action, ActionError, Flow, WatchedConfig};
+use crate::program::exchange::PROMPT_NAMES;
+use crate::program::kind::{Checking, Described, Kind, PromptOf};
+use crate::program::monitor::Monitor;
+use crate::program::turn::Turn;
+use bcc_lang::script::fields::Fields;
+use bcc_lang::source::span::Span;
+
+/// What its templates get.
+const PROMPT: PromptOf = PromptOf { common: &PROMPT_NAMES, names: &[], outputs: true };
+
+/// The kind.
+pub struct AiAsk;
+
+struct Ask(Talk);
+
+impl Kind for AiAsk {
+    fn name(&self) -> &'static str {
+        "ai_ask"
+    }
+
+    fn schema(&self) -> &'static str {
+        include_str!("../../../../schemas/actions/ai_ask.json")
+    }
+
+    fn page(&self) -> &'static str {
+        include_str!("../../../../docs/actions/ai_ask.md")
+    }
+
+    fn exits(&self) -> &'static [&'static str] {
+        &["exit_criteria_met", "max_rounds_reached", "user_blocked", "off_topic"]
+    }
+
+    fn prompt(&self) -> Option<PromptOf> {
+        Some(PROMPT)
+    }
+
+    fn monitor(&self) -> Option<&'static dyn Monitor> {
+        Some(&AiAskMonitor)
+    }
+
+    fn check(&self, fields: &Fields<'_>, checking: &mut dyn Checking) -> Option<Box<dyn Action>> {
+        let content = fields.required_words("content").and_then(|words| checking.text(&words));
+        let tone = fields.words("tone").and_then(|words| checking.text(&words));
+        let exit = fields.words("exit").and_then(|words| checking.text(&words));
+        let max_rounds = fields.integer("max_rounds", 1..=50).unwrap_or(3);
+        let required = fields.boolean("required").unwrap_or(false);
+        let verbatim = fields.choice("delivery", &["model", "verbatim"]) == Some("verbatim");
+        let mut model = model_config(self.name(), PROMPT, self.monitor(), fields, checking)?;
+        let mut marks: Vec<Span> = Vec::new();
+        marks.extend(fields.take("required").filter(|_| required).map(|node| node.span));
+        marks.extend(model.required.iter().copied());
+        // With one round, any answer that does not meet the criteria is the last one.
+        let exits: Option<&[&str]> = (max_rounds == 1).then_some(&["exit_criteria_met", "max_rounds_reached"]);
+        checking.describe(Described {
+            max_rounds,
+            listens: true,
+            required: marks,
+            exits,
+            least_calls: if verbatim { 1 } else { 2 },
+            outputs: model.outputs.len(),
+            ..Described::default()
+        });
+        if required {
+            // Said of each output, so that the prompt asks for it too.
+            model.outputs = model.outputs.into_required();
+        }
+        let watched = watched(&model, max_rounds);
+        Some(Box::new(Ask(Talk {
+            model,
+            content: content?,
+            goal: None,
+            tone,
+            exit,
+            max_rounds,
+            verbatim,
+            listens: Listens::AndJudges,
+            understanding_threshold: 80,
+            watched,
+        })))
+    }
+}
+
+#[async_trait]
+impl Action for Ask {
+    async fn turn(&self, turn: &Turn<'_>) -> Result<Flow, ActionError> {
+        self.0.turn(turn).await
+    }
+
+    fn takes_advice(&self) -> bool {
+        true
+    }
+
+    fn watched(&self) -> Option<&WatchedConfig> {
+        self.0.watched.as_ref()
+    }
+}

@@ -1,0 +1,97 @@
+//! `ai_say`: tells the person something; over several rounds until they have understood.
+
+use async_trait::async_trait;
+
+use crate::actions::conversation::config::{model_config, watched};
+use crate::actions::conversation::talk::{Listens, Talk};
+use crate::actions::monitors::ai_say::AiSayMonitor;
+use crate::program::action::{Action, ActionError, Flow, WatchedConfig};
+use crate::program::exchange::PROMPT_NAMES;
+use crate::program::kind::{Checking, Described, Kind, PromptOf};
+use crate::program::monitor::Monitor;
+use crate::program::turn::Turn;
+use bcc_lang::script::fields::Fields;
+
+/// What its templates get.
+const PROMPT: PromptOf = PromptOf { common: &PROMPT_NAMES, names: &["goal"], outputs: false };
+
+/// The kind.
+pub struct AiSay;
+
+struct Say(Talk);
+
+impl Kind for AiSay {
+    fn name(&self) -> &'static str {
+        "ai_say"
+    }
+
+    fn schema(&self) -> &'static str {
+        include_str!("../../../../schemas/actions/ai_say.json")
+    }
+
+    fn page(&self) -> &'static str {
+        include_str!("../../../../docs/actions/ai_say.md")
+    }
+
+    fn exits(&self) -> &'static [&'static str] {
+        &["exit_criteria_met", "max_rounds_reached", "user_blocked"]
+    }
+
+    fn prompt(&self) -> Option<PromptOf> {
+        Some(PROMPT)
+    }
+
+    fn monitor(&self) -> Option<&'static dyn Monitor> {
+        Some(&AiSayMonitor)
+    }
+
+    fn check(&self, fields: &Fields<'_>, checking: &mut dyn Checking) -> Option<Box<dyn Action>> {
+        let content = fields.required_words("content").and_then(|words| checking.text(&words));
+        let goal = fields.words("goal").and_then(|words| checking.text(&words));
+        let tone = fields.words("tone").and_then(|words| checking.text(&words));
+        let exit = fields.words("exit").and_then(|words| checking.text(&words));
+        let max_rounds = fields.integer("max_rounds", 1..=50).unwrap_or(1);
+        let acknowledgment = fields.boolean("require_acknowledgment").unwrap_or(max_rounds > 1);
+        let verbatim = fields.choice("delivery", &["model", "verbatim"]) == Some("verbatim");
+        let understanding_threshold = fields.integer("understanding_threshold", 0..=100).unwrap_or(80);
+        let model = model_config(self.name(), PROMPT, self.monitor(), fields, checking)?;
+        let judges = acknowledgment && max_rounds > 1;
+        let exits: Option<&[&str]> = (!judges).then_some(&["exit_criteria_met"]);
+        let least_calls = u32::from(!verbatim) + u32::from(judges);
+        let listens = acknowledgment;
+        checking.describe(Described { max_rounds, listens, exits, least_calls, ..Described::default() });
+        let listens = match (acknowledgment, max_rounds) {
+            (false, _) => Listens::Not,
+            (true, 1) => Listens::ForAnyAnswer,
+            (true, _) => Listens::AndJudges,
+        };
+        let watched = watched(&model, max_rounds);
+        Some(Box::new(Say(Talk {
+            model,
+            content: content?,
+            goal,
+            tone,
+            exit,
+            max_rounds,
+            verbatim,
+            listens,
+            understanding_threshold,
+            watched,
+        })))
+    }
+}
+
+#[async_trait]
+impl Action for Say {
+    async fn turn(&self, turn: &Turn<'_>) -> Result<Flow, ActionError> {
+        self.0.turn(turn).await
+    }
+
+    fn takes_advice(&self) -> bool {
+        true
+    }
+
+    fn watched(&self) -> Option<&WatchedConfig> {
+        self.0.watched.as_ref()
+    }
+}

@@ -1,0 +1,123 @@
+//! `ai_think`: asks the model for something without telling the person.
+
+use async_trait::async_trait;
+use serde_json::{Value, json};
+
+use crate::actions::conversation::config::{ModelConfig, model_config};
+use crate::actions::conversation::outputs::{hide_sensitive, write_outputs};
+use crate::actions::conversation::reading::outcome;
+use crate::program::action::{Action, ActionError, Flow};
+use crate::program::exchange::Ask;
+use crate::program::exchange::PROMPT_NAMES;
+use crate::program::kind::{Checking, Described, Kind, PromptOf};
+use crate::program::outcome::ExitReason;
+use crate::program::turn::Turn;
+use bcc_lang::script::fields::Fields;
+use bcc_lang::source::diagnostic::Diagnostic;
+use bcc_lang::source::span::Spanned;
+use bcc_lang::template::text::Text;
+
+/// What its templates get.
+const PROMPT: PromptOf = PromptOf { common: &PROMPT_NAMES, names: &["goal", "inputs"], outputs: true };
+
+/// The kind.
+pub struct AiThink;
+
+struct Think {
+    model: ModelConfig,
+    content: Text,
+    goal: Option<Text>,
+    inputs: Vec<String>,
+}
+
+impl Kind for AiThink {
+    fn name(&self) -> &'static str {
+        "ai_think"
+    }
+
+    fn schema(&self) -> &'static str {
+        include_str!("../../../../schemas/actions/ai_think.json")
+    }
+
+    fn page(&self) -> &'static str {
+        include_str!("../../../../docs/actions/ai_think.md")
+    }
+
+    fn exits(&self) -> &'static [&'static str] {
+        &["exit_criteria_met"]
+    }
+
+    fn prompt(&self) -> Option<PromptOf> {
+        Some(PROMPT)
+    }
+
+    fn check(&self, fields: &Fields<'_>, checking: &mut dyn Checking) -> Option<Box<dyn Action>> {
+        let content = fields.required_words("content").and_then(|words| checking.text(&words));
+        let goal = fields.words("goal").and_then(|words| checking.text(&words));
+        let mut inputs = Vec::new();
+        for item in fields.list("input_variables").unwrap_or_default() {
+            let Some(text) = item.as_scalar().map(|scalar| scalar.text.clone()) else {
+                let message = format!("`input_variables` lists names of variables, but this is {}", item.describe());
+                fields.findings().report(Diagnostic::error("wrong-type", message, fields.file(), item.span));
+                continue;
+            };
+            checking.must_know(&Spanned { value: text.clone(), span: item.span });
+            inputs.push(text);
+        }
+        let model = model_config(self.name(), PROMPT, None, fields, checking)?;
+        checking.describe(Described { max_rounds: 1, least_calls: 1, ..Described::default() });
+        Some(Box::new(Think { model, content: content?, goal, inputs }))
+    }
+}
+
+#[async_trait]
+impl Action for Think {
+    async fn turn(&self, turn: &Turn<'_>) -> Result<Flow, ActionError> {
+        turn.in_round(1);
+        let mut names = turn.names(1);
+        let content = turn.text(&self.content, &names)?;
+        let goal = self.goal.as_ref().map(|goal| turn.text(goal, &names)).transpose()?;
+        let inputs: Vec<(String, Value)> =
+            self.inputs.iter().map(|name| (name.clone(), turn.variable(name).unwrap_or(Value::Null))).collect();
+        names.give_text("goal", goal.unwrap_or_default());
+        names.give_text("tone", "");
+        names.give_text("exit", "");
+        names.give("understanding_threshold", Value::Null);
+        let shown = inputs.iter().map(|(name, value)| json!({ "name": name, "value": as_text(value) }));
+        names.give("inputs", shown.collect());
+        let mut exchange = turn
+            .exchange(Ask {
+                kind: self.model.kind,
+                template: self.model.kind,
+                version: self.model.version,
+                shape: &self.model.shape,
+                content: &content,
+                outputs: &self.model.outputs,
+                names,
+                answer: None,
+                inputs,
+                round: 1,
+                opening: false,
+                live: false,
+                repair: self.model.repair,
+                reask: self.model.reask,
+            })
+            .await?;
+        hide_sensitive(turn, &self.model.outputs, &mut exchange);
+        // Nobody is asked again and nothing is said, so a reply that cannot be read leaves nothing to go on with.
+        let reason = if exchange.reading.is_ok() { ExitReason::ExitCriteriaMet } else { ExitReason::Error };
+        let extracted = match &exchange.reading {
+            Ok(reply) => write_outputs(turn, &self.model.outputs, &reply.object),
+            Err(_) => serde_json::Map::new(),
+        };
+        Ok(Flow::done(outcome(exchange, (1, 1), Some(reason), true, None, extracted)))
+    }
+}
+
+fn as_text(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}

@@ -1,0 +1,44 @@
+//! `behavior_loop`: observes, asks a model or a server for actions, carries them out, and feeds back what came of them, until the
+//! target of the step is achieved (001).
+
+use crate::actions::behaviors::config::{Loop, PROMPTS, Source};
+use crate::program::action::Action;
+use crate::program::kind::{Checking, Described, Kind, PromptOf};
+use bcc_lang::script::fields::Fields;
+
+/// The kind.
+pub struct BehaviorLoop;
+
+impl Kind for BehaviorLoop {
+    fn name(&self) -> &'static str {
+        "behavior_loop"
+    }
+
+    fn schema(&self) -> &'static str {
+        include_str!("../../../../schemas/actions/behavior_loop.json")
+    }
+
+    fn page(&self) -> &'static str {
+        include_str!("../../../../docs/actions/behavior_loop.md")
+    }
+
+    fn exits(&self) -> &'static [&'static str] {
+        &["exit_criteria_met", "max_rounds_reached"]
+    }
+
+    fn prompts(&self) -> &'static [(&'static str, PromptOf)] {
+        &PROMPTS
+    }
+
+    fn check(&self, fields: &Fields<'_>, checking: &mut dyn Checking) -> Option<Box<dyn Action>> {
+        // Whoever sends the actions may name any kind of the project.
+        checking.runs_any_kind();
+        let read = Loop::read(fields, checking)?;
+        let least_calls = match read.source {
+            Source::Model(_) => 1 + u32::from(read.reflection),
+            Source::Server(_) => 0,
+        };
+        checking.describe(Described { max_rounds: read.max_behaviors, least_calls, ..Described::default() });
+        Some(Box::new(read))
+    }
+}

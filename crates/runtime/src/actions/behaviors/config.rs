@@ -1,0 +1,214 @@
+//! The configuration of a `behavior_loop`.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::notebook::workflow::Workflow;
+use crate::program::exchange::PROMPT_NAMES;
+use crate::program::kind::{Checking, PromptOf};
+use crate::program::output::Outputs;
+use bcc_lang::script::fields::{Fields, Words};
+use bcc_lang::script::time::{A_DAY, time};
+use bcc_lang::source::diagnostic::Diagnostic;
+use bcc_lang::source::span::Spanned;
+use bcc_lang::source::yaml::Node;
+use bcc_lang::template::text::Text;
+use bcc_llm::reply::shape::ReplyShape;
+
+/// The name of the template that asks for actions.
+pub const BEHAVIOR: &str = "behavior";
+
+/// The name of the template that asks for a judgement.
+pub const REFLECTION: &str = "reflection";
+
+/// What `behavior_v<N>.md` gets.
+pub const BEHAVIOR_PROMPT: PromptOf = PromptOf {
+    common: &PROMPT_NAMES,
+    names: &["observation", "target", "todo_list", "actions", "feedback", "iteration", "behaviors_left", "max_actions"],
+    outputs: false,
+};
+
+/// What `reflection_v<N>.md` gets.
+pub const REFLECTION_PROMPT: PromptOf = PromptOf {
+    common: &PROMPT_NAMES,
+    names: &["observation", "target", "todo_list", "behavior", "feedback", "iteration", "behaviors_left"],
+    outputs: false,
+};
+
+/// Both, as a kind tells them.
+pub const PROMPTS: [(&str, PromptOf); 2] = [(BEHAVIOR, BEHAVIOR_PROMPT), (REFLECTION, REFLECTION_PROMPT)];
+
+/// The most items that a configuration gives to a todo list.
+const MOST_ITEMS: usize = 200;
+
+/// How many behaviors a loop has when its author does not say.
+const USUAL_BEHAVIORS: u32 = 10;
+
+/// How many actions a behavior has when its author does not say.
+const USUAL_ACTIONS: u32 = 50;
+
+/// A loop as its author configured it.
+pub struct Loop {
+    /// What the step is to achieve; without it, the topic's goal.
+    pub target: Option<Text>,
+    /// Who sends behaviors.
+    pub source: Source,
+    /// What there is to do at the beginning; without it, the list stays as it is.
+    pub todo_list: Option<Vec<Text>>,
+    /// The variables that are shown; without it, all that are not sensitive.
+    pub variables: Option<Vec<String>>,
+    /// How many sections there are to be.
+    pub total_expected: Option<u32>,
+    /// How many behaviors there may be.
+    pub max_behaviors: u32,
+    /// How many actions each of them may have.
+    pub max_actions: u32,
+    /// Whether each behavior is judged.
+    pub reflection: bool,
+    /// `options.include_progress` of observations.
+    pub include_progress: bool,
+    /// A plan instead of the script's.
+    pub workflow: Option<Workflow>,
+    /// How long code may run; else as long as the session's kernel allows.
+    pub timeout: Option<Duration>,
+}
+
+/// Who sends behaviors.
+pub enum Source {
+    /// The model.
+    Model(Box<Asked>),
+    /// A behavior server of the configuration.
+    Server(String),
+}
+
+/// How a model is asked.
+pub struct Asked {
+    /// Which `N` of `behavior_v<N>.md`.
+    pub version: u32,
+    /// Which `N` of `reflection_v<N>.md`: the same where there is one, else 1.
+    pub reflection_version: u32,
+    /// The reply that holds actions.
+    pub behavior: ReplyShape,
+    /// The reply that holds a judgement.
+    pub reflection: ReplyShape,
+    /// What an author extracts: nothing.
+    pub outputs: Outputs,
+    /// Whether near-JSON is mended; none leaves it to the model's configuration.
+    pub repair: Option<bool>,
+    /// How often the model is asked again within one call; none leaves it to the model's configuration.
+    pub reask: Option<u32>,
+}
+
+impl Loop {
+    /// Reads the configuration. Gives nothing when something is wrong; all of it is reported.
+    pub fn read(fields: &Fields<'_>, checking: &mut dyn Checking) -> Option<Self> {
+        let before = fields.findings().mistakes();
+        let read = Self {
+            target: fields.words("target").and_then(|words| checking.text(&words)),
+            todo_list: fields.list("todo_list").map(|items| todo_list(items, fields, checking)),
+            variables: fields.list("variables").map(|items| names(items, fields, checking)),
+            total_expected: fields.integer("total_expected", 1..=1_000),
+            max_behaviors: fields.integer("max_behaviors", 1..=100).unwrap_or(USUAL_BEHAVIORS),
+            max_actions: fields.integer("max_actions", 1..=500).unwrap_or(USUAL_ACTIONS),
+            reflection: fields.choice("reflection", &["on", "off"]) != Some("off"),
+            include_progress: fields.boolean("include_progress").unwrap_or_default(),
+            workflow: fields.take("workflow").and_then(|node| workflow(node, fields)),
+            timeout: time(fields, "timeout", A_DAY),
+            source: source(fields, checking)?,
+        };
+        (fields.findings().mistakes() == before).then_some(read)
+    }
+}
+
+fn source(fields: &Fields<'_>, checking: &mut dyn Checking) -> Option<Source> {
+    let version = fields.integer("version", 1..=999);
+    let repair = fields.choice("repair", &["on", "off"]).map(|repair| repair == "on");
+    let reask = fields.integer("reask", 0..=5);
+    let server = fields.name("server");
+    let source = fields.choice("source", &["model", "server"]);
+    match (source, server) {
+        (Some("model"), Some(server)) => {
+            let message = "`server` names a behavior server, but `source` says that the model is asked";
+            let help = "leave one of the two out";
+            fields
+                .findings()
+                .report(Diagnostic::error("not-a-choice", message, fields.file(), server.span).with_help(help));
+            None
+        }
+        (Some("server"), None) => {
+            let message = "`source: server` does not say which one";
+            let help = "add `server: NAME`, with the name of a `[behavior_servers.NAME]` of bcc-script.toml";
+            let span = fields.take("source").map_or(fields.span(), |node| node.span);
+            fields.findings().report(Diagnostic::error("missing-key", message, fields.file(), span).with_help(help));
+            None
+        }
+        (_, Some(server)) => Some(Source::Server(server.value)),
+        (_, None) => {
+            let version = version.unwrap_or(1);
+            let reflection_version = if checking.has_template(REFLECTION, version) { version } else { 1 };
+            checking.template(BEHAVIOR, version, BEHAVIOR_PROMPT, fields);
+            checking.template(REFLECTION, reflection_version, REFLECTION_PROMPT, fields);
+            let mut shape = |name, version| {
+                let base = checking.reply_schema(name, version, fields)?;
+                // What is wrong with a schema that a template names is reported there; the shipped ones are sound.
+                ReplyShape::over(&base, vec![]).ok()
+            };
+            Some(Source::Model(Box::new(Asked {
+                version,
+                reflection_version,
+                behavior: shape(BEHAVIOR, version)?,
+                reflection: shape(REFLECTION, reflection_version)?,
+                outputs: Outputs::new(vec![]),
+                repair,
+                reask,
+            })))
+        }
+    }
+}
+
+fn todo_list(items: &[Arc<Node>], fields: &Fields<'_>, checking: &mut dyn Checking) -> Vec<Text> {
+    if let Some(item) = items.get(MOST_ITEMS) {
+        let message = format!("`todo_list` has more than {MOST_ITEMS} items");
+        let help = "put several of them into one, or into loops of their own";
+        fields.findings().report(Diagnostic::error("out-of-range", message, fields.file(), item.span).with_help(help));
+    }
+    let text = |item: &Arc<Node>| {
+        let Some(scalar) = item.as_scalar() else {
+            let message = format!("an item of `todo_list` is a text, but this is {}", item.describe());
+            fields.findings().report(Diagnostic::error("wrong-type", message, fields.file(), item.span));
+            return None;
+        };
+        checking.text(&Words { text: scalar.text.clone(), node: Arc::clone(item) })
+    };
+    items.iter().filter_map(text).collect()
+}
+
+fn names(items: &[Arc<Node>], fields: &Fields<'_>, checking: &mut dyn Checking) -> Vec<String> {
+    let name = |item: &Arc<Node>| {
+        let Some(scalar) = item.as_scalar() else {
+            let message = format!("`variables` lists names of variables, but this is {}", item.describe());
+            fields.findings().report(Diagnostic::error("wrong-type", message, fields.file(), item.span));
+            return None;
+        };
+        checking.must_know(&Spanned { value: scalar.text.clone(), span: item.span });
+        Some(scalar.text.clone())
+    };
+    items.iter().filter_map(name).collect()
+}
+
+/// A plan, as an author writes it: ids are unique, and there is something in it.
+fn workflow(node: &Arc<Node>, fields: &Fields<'_>) -> Option<Workflow> {
+    let report = |message: String| {
+        let help = "write `workflow: { name: …, stages: [{ id: …, name: …, steps: [{ id: …, name: …, goal: … }] }] }`";
+        fields.findings().report(Diagnostic::error("wrong-type", message, fields.file(), node.span).with_help(help));
+    };
+    let Ok(plan) = Workflow::read(&node.to_json()) else {
+        report(format!("`workflow` must be a plan: stages with their steps, but this is {}", node.describe()));
+        return None;
+    };
+    if let Err(refusal) = plan.check() {
+        report(format!("`workflow` cannot be followed: {}", refusal.message));
+        return None;
+    }
+    Some(plan)
+}

@@ -1,0 +1,326 @@
+//! `condition`: picks the first case whose `when` holds, and runs its actions, sets its variables or goes elsewhere.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+
+use crate::program::action::{Action, ActionError, Block, Branch, Flow};
+use crate::program::assignments::{Assignment, assign, read_values};
+use crate::program::kind::{Checking, Described, Kind};
+use crate::program::outcome::{ExitReason, Outcome};
+use crate::program::program::Steps;
+use crate::program::turn::Turn;
+use bcc_lang::expr::parse::Expr;
+use bcc_lang::script::fields::Fields;
+use bcc_lang::script::lines::indent;
+use bcc_lang::source::diagnostic::{Diagnostic, Edit, Fix};
+use bcc_lang::source::span::Span;
+use bcc_lang::source::yaml::{Node, NodeKind};
+
+/// The kind.
+pub struct Condition;
+
+struct Cases {
+    cases: Vec<Case>,
+    otherwise: Option<(Span, Consequence)>,
+}
+
+struct Case {
+    when: Expr,
+    span: Span,
+    then: Consequence,
+}
+
+enum Consequence {
+    Steps(Steps),
+    Set(Vec<Assignment>),
+    Goto(String),
+}
+
+impl Consequence {
+    fn steps(&self) -> Option<&Steps> {
+        match self {
+            Self::Steps(steps) => Some(steps),
+            Self::Set(_) | Self::Goto(_) => None,
+        }
+    }
+
+    fn goto(&self) -> Option<&str> {
+        match self {
+            Self::Goto(id) => Some(id),
+            Self::Steps(_) | Self::Set(_) => None,
+        }
+    }
+}
+
+/// The key of an outcome's `metadata` that names the case that was taken.
+const BRANCH: &str = "branch";
+
+/// What is left when no case holds.
+const ELSE: &str = "else";
+
+/// What authors call the case of this number.
+fn case_name(number: usize) -> String {
+    format!("case {}", number + 1)
+}
+
+impl Cases {
+    /// What authors call the block of this name.
+    fn branch(block: &str) -> Option<String> {
+        if block == ELSE {
+            return Some(ELSE.to_owned());
+        }
+        block.strip_prefix("case.").and_then(|number| number.parse().ok()).map(case_name)
+    }
+
+    /// The outcome after this case; of none, when none held.
+    fn outcome(block: Option<&str>) -> Outcome {
+        let mut outcome = Outcome::done(ExitReason::ExitCriteriaMet);
+        if let Some(branch) = block.and_then(Self::branch) {
+            outcome.metadata.insert(BRANCH.into(), branch.into());
+        }
+        outcome
+    }
+}
+
+/// Which case was entered, so that the turn after it knows that there is nothing left to decide.
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct Entered {
+    block: Option<String>,
+}
+
+impl Kind for Condition {
+    fn name(&self) -> &'static str {
+        "condition"
+    }
+
+    fn schema(&self) -> &'static str {
+        include_str!("../../../../schemas/actions/condition.json")
+    }
+
+    fn page(&self) -> &'static str {
+        include_str!("../../../../docs/actions/condition.md")
+    }
+
+    fn exits(&self) -> &'static [&'static str] {
+        &["exit_criteria_met"]
+    }
+
+    fn check(&self, fields: &Fields<'_>, checking: &mut dyn Checking) -> Option<Box<dyn Action>> {
+        if without_cases(fields, checking) {
+            return None;
+        }
+        let items = fields.required_list("cases").unwrap_or_default();
+        let mut cases = Vec::new();
+        let mut always_branches = fields.take("else").is_some();
+        for item in items {
+            let Some(inner) = Fields::of(item, "a case", fields.file(), fields.findings()) else { continue };
+            if is_else(&inner, checking) {
+                continue;
+            }
+            let when = inner.required_words("when").and_then(|words| checking.expression(&words));
+            let then = consequence(&inner, checking);
+            always_branches &= branches(&inner);
+            inner.finish();
+            if let (Some(when), Some(then)) = (when, then) {
+                cases.push(Case { when, span: item.span, then });
+            }
+        }
+        let written_else = fields.take("else");
+        let otherwise = written_else.and_then(|node| {
+            if let NodeKind::Sequence(items) = &node.kind {
+                else_of_a_list(node, fields);
+                checking.steps(items);
+                return None;
+            }
+            let inner = Fields::of(node, "`else`", fields.file(), fields.findings())?;
+            let then = consequence(&inner, checking);
+            always_branches &= branches(&inner);
+            inner.finish();
+            then.map(|then| (node.span, then))
+        });
+        checking.describe(Described { max_rounds: 1, always_branches, ..Described::default() });
+        let whole = !items.is_empty() && cases.len() == items.len() && otherwise.is_some() == written_else.is_some();
+        whole.then(|| Box::new(Cases { cases, otherwise }) as Box<dyn Action>)
+    }
+}
+
+/// Looks through the actions below a key that is none of this mapping, for their own mistakes and the names that they set.
+fn look_through(fields: &Fields<'_>, key: &str, checking: &mut dyn Checking) {
+    let written = fields.stray(key).and_then(|entry| entry.value.as_sequence());
+    if let Some(items) = written {
+        checking.steps(items);
+    }
+}
+
+/// Reports the fields of a case that stand in `config` itself.
+fn without_cases(fields: &Fields<'_>, checking: &mut dyn Checking) -> bool {
+    let Some(when) = ["when", "if"].into_iter().find(|key| fields.has(key)).filter(|_| !fields.has("cases")) else {
+        return false;
+    };
+    let place = fields.stray(when).map_or(fields.span(), |entry| entry.key.span);
+    let message = format!("{} needs `cases`: a case stands here without its list", fields.what());
+    let help = "write `cases:`, and below it, further right, `- when: …` with the `actions:` or the `set:` of the case";
+    let diagnostic = Diagnostic::error("missing-key", message, fields.file(), place);
+    fields.findings().report(diagnostic.with_help(help));
+    for key in ["actions", "then", "else"] {
+        look_through(fields, key, checking);
+    }
+    for key in ["set", "goto"] {
+        let _ = fields.stray(key);
+    }
+    true
+}
+
+/// Reports an `else` that stands among the cases.
+fn is_else(fields: &Fields<'_>, checking: &mut dyn Checking) -> bool {
+    if fields.has("when") || fields.has("if") {
+        return false;
+    }
+    let Some(entry) = fields.stray("else") else { return false };
+    let message = "`else` stands among the cases, but it is no case";
+    let help =
+        "write `else:` below the list, in the column of `cases:` and without a dash, and below it `actions:` or `set:`";
+    let diagnostic = Diagnostic::error("unknown-key", message, fields.file(), entry.key.span);
+    fields.findings().report(diagnostic.with_help(help));
+    for key in ["else", "actions"] {
+        look_through(fields, key, checking);
+    }
+    let _ = fields.stray("set");
+    true
+}
+
+/// Reports an `else` that is a list of actions.
+fn else_of_a_list(node: &Node, fields: &Fields<'_>) {
+    let message = "`else` must be a mapping of fields, but this is a list";
+    let help = "write `actions:` between `else:` and the list, as in `else: { actions: […] }`";
+    let file = fields.file();
+    let mut diagnostic = Diagnostic::error("wrong-type", message, file, node.span).with_help(help);
+    // A list below its key, further right than it.
+    let line = file.line_span(file.line(node.span.start)).map_or(node.span.start, |line| line.start);
+    let before = file.slice(Span::new(line, node.span.start));
+    let key = fields.entry("else").and_then(|entry| indent(file, entry));
+    if before.trim_matches(' ').is_empty() && key.is_some_and(|key| key.len() < before.len()) {
+        let edits = vec![Edit::insert(node.span.start, format!("actions:\n{before}"))];
+        let fix = Fix::sure("write `actions:` above the list", edits);
+        let is_action = |item: &Arc<Node>| item.get("action_type").is_some();
+        diagnostic = diagnostic
+            .with_fixes([fix.only_sure_if(node.as_sequence().is_some_and(|items| items.iter().all(is_action)))]);
+    }
+    fields.findings().report(diagnostic);
+}
+
+/// Whether this goes elsewhere, or through actions.
+fn branches(fields: &Fields<'_>) -> bool {
+    fields.take("goto").is_some() || fields.take("actions").is_some()
+}
+
+fn consequence(fields: &Fields<'_>, checking: &mut dyn Checking) -> Option<Consequence> {
+    let goto = fields.take("goto").is_some();
+    let goes = fields.name("goto");
+    if let Some(id) = &goes {
+        checking.goto(id);
+    }
+    let conflict = |span, [one, other]: [&str; 2], help: &str| {
+        let message = format!("{} has both `{one}` and `{other}`", fields.what());
+        let diagnostic = Diagnostic::error("conflicting-fields", message, fields.file(), span);
+        fields.findings().report(diagnostic.with_help(help));
+    };
+    let has_actions = fields.take("actions").is_some();
+    let set = fields.entry("set");
+    match (has_actions, set) {
+        (true, Some(entry)) => {
+            let help = "keep one; an action of kind `set` can stand among the actions";
+            conflict(entry.key.span, ["actions", "set"], help);
+            None
+        }
+        (true, None) => {
+            let steps = fields.required_list("actions").map(|nodes| Consequence::Steps(checking.steps(nodes)));
+            if let Some(entry) = fields.entry("goto") {
+                let help = "keep one; the last of the actions can be a `condition` that goes elsewhere";
+                conflict(entry.key.span, ["actions", "goto"], help);
+                return None;
+            }
+            steps
+        }
+        (false, Some(set)) => {
+            let set = read_values(&set.value, fields, checking).map(Consequence::Set);
+            if let Some(entry) = fields.entry("goto") {
+                let help = "keep one; `actions` can hold a `set` and, after it, a `condition` that goes elsewhere";
+                conflict(entry.key.span, ["set", "goto"], help);
+                return None;
+            }
+            set
+        }
+        (false, None) if goto => goes.map(|id| Consequence::Goto(id.value)),
+        (false, None) => {
+            let message = format!("{} says nothing to do", fields.what());
+            let help = "give it `actions:`, `set:` or `goto:`";
+            let diagnostic = Diagnostic::error("missing-key", message, fields.file(), fields.span());
+            fields.lacks(&["actions", "set", "goto"], diagnostic.with_help(help));
+            None
+        }
+    }
+}
+
+#[async_trait]
+impl Action for Cases {
+    async fn turn(&self, turn: &Turn<'_>) -> Result<Flow, ActionError> {
+        turn.in_round(1);
+        let entered: Entered = turn.state()?;
+        if let Some(block) = &entered.block {
+            return Ok(Flow::done(Self::outcome(Some(block))));
+        }
+        let mut chosen = self.otherwise.as_ref().map(|(_, then)| (ELSE.to_owned(), then));
+        for (number, case) in self.cases.iter().enumerate() {
+            if turn.holds(&case.when)? {
+                chosen = Some((format!("case.{number}"), &case.then));
+                break;
+            }
+        }
+        let Some((block, then)) = chosen else { return Ok(Flow::done(Self::outcome(None))) };
+        let outcome = Self::outcome(Some(&block));
+        Ok(match then {
+            Consequence::Steps(_) => {
+                turn.keep(&Entered { block: Some(block.clone()) })?;
+                Flow::Enter(Block(block))
+            }
+            Consequence::Set(values) => Flow::done(Outcome { extracted_variables: assign(turn, values)?, ..outcome }),
+            Consequence::Goto(id) => {
+                Flow::Goto(Box::new(outcome), id.clone(), "the case that holds says so".to_owned())
+            }
+        })
+    }
+
+    fn branches(&self) -> Vec<Branch<'_>> {
+        let otherwise = self.otherwise.as_ref().map(|(span, then)| Branch {
+            name: ELSE.to_owned(),
+            when: None,
+            span: *span,
+            steps: then.steps(),
+            goto: then.goto(),
+        });
+        let cases = self.cases.iter().enumerate().map(|(number, case)| Branch {
+            name: case_name(number),
+            when: Some(case.when.source()),
+            span: case.span,
+            steps: case.then.steps(),
+            goto: case.then.goto(),
+        });
+        cases.chain(otherwise).collect()
+    }
+
+    fn blocks(&self) -> Vec<&Steps> {
+        let all = self.cases.iter().map(|case| &case.then).chain(self.otherwise.iter().map(|(_, then)| then));
+        all.filter_map(Consequence::steps).collect()
+    }
+
+    fn steps(&self, block: &str) -> Option<&Steps> {
+        let then = match block.strip_prefix("case.") {
+            Some(number) => &self.cases.get(number.parse::<usize>().ok()?)?.then,
+            None => self.otherwise.as_ref().filter(|_| block == ELSE).map(|(_, then)| then)?,
+        };
+        then.steps()
+    }
+}

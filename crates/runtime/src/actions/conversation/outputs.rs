@@ -1,0 +1,253 @@
+//! Reading `output` from a configuration, and writing what a reply extracted into variables.
+
+use serde_json::{Map, Value};
+
+use crate::program::exchange::Exchange;
+use crate::program::kind::Checking;
+use crate::program::output::Output;
+use crate::program::turn::Turn;
+use bcc_lang::script::declare::{choices, declared_type, variable_name};
+use bcc_lang::script::fields::Fields;
+use bcc_lang::script::lines::is_alias;
+use bcc_lang::script::oldest::output::{as_output, said_again};
+use bcc_lang::source::diagnostic::Diagnostic;
+use bcc_lang::source::span::Spanned;
+use bcc_lang::source::yaml::{Entry, Node, Scalar, ScalarStyle};
+use bcc_lang::value::mask::MASK;
+use bcc_lang::value::scopes::Scope;
+
+/// The most elements that `append` gathers in one list: as many as `for_each` walks over (LANGUAGE.md section 5).
+const MOST_ELEMENTS: usize = 1000;
+
+/// Reads `output`, or the older `target_variable` with `extraction_prompt`. `reserved` are the fields of the kind's reply.
+pub fn read_outputs(fields: &Fields<'_>, reserved: &[String], checking: &mut dyn Checking) -> Option<Vec<Output>> {
+    let older = older_output(fields);
+    let mut spans: Vec<Spanned<String>> = Vec::new();
+    let mut outputs: Vec<Output> = Vec::new();
+    let mut sound = true;
+    for item in fields.list("output").unwrap_or_default() {
+        if let Some(scalar) = item.as_scalar() {
+            fields.name_alone("output", "get", &scalar.text, item.span);
+            checking.learn(&Spanned { value: scalar.text.clone(), span: item.span }, None);
+            sound = false;
+            continue;
+        }
+        let Some(inner) = Fields::of(item, "an item of `output`", fields.file(), fields.findings()) else {
+            sound = false;
+            continue;
+        };
+        let read = one(&inner);
+        inner.finish();
+        match read {
+            Some((name, output)) => {
+                spans.push(name);
+                outputs.push(output);
+            }
+            None => sound = false,
+        }
+    }
+    match older {
+        Some((name, output)) if outputs.is_empty() => {
+            spans.push(name);
+            outputs.push(output);
+        }
+        Some((name, output)) if outputs.iter().all(|other| other.get != output.get) => {
+            let message = "`target_variable` and `output` are two spellings of `output`, with different values";
+            let help = "keep `output`, with one item for each variable";
+            fields
+                .findings()
+                .report(Diagnostic::error("conflicting-spellings", message, fields.file(), name.span).with_help(help));
+            sound = false;
+        }
+        _ => {}
+    }
+    let mut inherit = Vec::new();
+    for (name, output) in spans.iter().zip(&outputs) {
+        if reserved.contains(&output.get) {
+            let message = format!("`{}` is a field of the reply itself and cannot be an output", output.get);
+            let help = format!("choose another name; reserved here: {}", reserved.join(", "));
+            let diagnostic = Diagnostic::error("reserved-output", message, fields.file(), name.span).with_help(help);
+            fields.findings().report(diagnostic);
+            sound = false;
+        }
+        if let Some(first) =
+            spans.iter().take_while(|other| other.span != name.span).find(|other| other.value == name.value)
+        {
+            let message = format!("`{}` is extracted twice by one action", output.get);
+            let diagnostic = Diagnostic::error("duplicate-output", message, fields.file(), name.span);
+            let help = "give one of them another name, or say in one `define` all that is wanted";
+            fields.findings().report(diagnostic.with_help(help).with_related("first here", fields.file(), first.span));
+            sound = false;
+        }
+        checking.extracts(name, output);
+        inherit.push(checking.declared(&output.get));
+        checking.learn(name, output.scope);
+    }
+    // An output without a type takes that of the variable it fills, so that the model is asked for what will fit.
+    for (output, declared) in outputs.iter_mut().zip(inherit) {
+        let Some((declared, choices)) = declared else { continue };
+        if output.append {
+            continue;
+        }
+        output.declared = output.declared.or(declared);
+        if output.choices.is_empty() {
+            output.choices = choices;
+        }
+    }
+    sound.then_some(outputs)
+}
+
+fn one(fields: &Fields<'_>) -> Option<(Spanned<String>, Output)> {
+    let get = fields.required_words("get");
+    let define = fields.words("define").map(|words| words.text);
+    let declared = declared_type(fields);
+    let choices = choices(fields, declared, "reply-shape");
+    let required = fields.boolean("required").unwrap_or(false);
+    let scope = fields.choice("scope", &["global", "session", "phase", "topic"]).and_then(Scope::parse);
+    let append = fields.boolean("append").unwrap_or(false);
+    let get = get?;
+    let name = Spanned { span: get.node.span, value: get.text };
+    let get = variable_name(&name, fields)?;
+    Some((name, Output { get, define, declared, choices, required, scope, append }))
+}
+
+fn older_output(fields: &Fields<'_>) -> Option<(Spanned<String>, Output)> {
+    let target = fields.words("target_variable");
+    let define = fields.words("extraction_prompt");
+    let entries = (fields.entry("target_variable"), fields.entry("extraction_prompt"));
+    match entries {
+        (Some(target), define) => fields.findings().report(older_target(target, define, fields)),
+        (None, Some(define)) => {
+            let message = "`extraction_prompt` is an older spelling of `define` in an item of `output`";
+            let help = "write `output:` with an item `- get: …` and `define: …`";
+            let diagnostic = Diagnostic::warning("deprecated-field", message, fields.file(), define.key.span);
+            fields.findings().report(diagnostic.with_help(help));
+        }
+        (None, None) => {}
+    }
+    let target = target?;
+    let name = Spanned { span: target.node.span, value: target.text };
+    let get = variable_name(&name, fields)?;
+    let define = define.map(|words| words.text);
+    let output = Output { get, define, declared: None, choices: vec![], required: false, scope: None, append: false };
+    Some((name, output))
+}
+
+/// The warning about `target_variable`, with or without `extraction_prompt`, and what to write today.
+fn older_target(target: &Entry, define: Option<&Entry>, fields: &Fields<'_>) -> Diagnostic {
+    let file = fields.file();
+    let message = match define {
+        Some(_) => "`target_variable` and `extraction_prompt` are an older spelling of `output`",
+        None => "`target_variable` is an older spelling of `output`",
+    };
+    let written = |entry: &Entry| file.slice(entry.value.span);
+    let lines = |indent: &str| {
+        let define = define.map(|define| format!("\n{indent}    define: {}", written(define))).unwrap_or_default();
+        format!("output:\n{indent}  - get: {}{define}", written(target))
+    };
+    let diagnostic = Diagnostic::warning("deprecated-field", message, file, target.key.span);
+    let edits = match fields.take("output") {
+        None => as_output(file, fields.span(), fields.entries(), target, define),
+        Some(output) if says_the_same(output, target, define) => {
+            said_again(file, fields.span(), fields.entries(), target, define)
+        }
+        Some(_) => None,
+    };
+    let of_one_line = fields.take("output").is_none() && [Some(target), define].into_iter().flatten().all(is_short);
+    let help = if of_one_line { lines("") } else { String::new() };
+    let diagnostic = match help.as_str() {
+        "" => diagnostic.with_help("write `output:` with an item `- get: …` and `define: …`"),
+        lines => diagnostic.with_help(format!("write\n{lines}")),
+    };
+    match edits {
+        Some(edits) => diagnostic.with_sure_fix("write `output:`", edits),
+        None => diagnostic,
+    }
+}
+
+/// Whether its value can be shown as it is written.
+fn is_short(entry: &Entry) -> bool {
+    let quoted = |scalar: &Scalar| !matches!(scalar.style, ScalarStyle::Literal | ScalarStyle::Folded);
+    entry.value.as_scalar().is_some_and(|scalar| quoted(scalar) && !scalar.text.contains('\n')) && !is_alias(entry)
+}
+
+/// Whether an item of `output` says what both say: nothing is lost without them.
+fn says_the_same(output: &Node, target: &Entry, define: Option<&Entry>) -> bool {
+    let says = |item: &Node, key: &str, entry: &Entry| {
+        item.get(key).is_some_and(|value| value.to_json() == entry.value.to_json())
+    };
+    let same = |item: &Node| says(item, "get", target) && define.is_none_or(|define| says(item, "define", define));
+    output.as_sequence().into_iter().flatten().any(|item| same(item))
+}
+
+/// Writes what a reply extracted: null or missing never overwrites. Gives what was written, as it may be shown.
+///
+/// A value that the declaration of its variable cannot hold is left out with a warning: a model's mistake ends nothing.
+pub fn write_outputs(turn: &Turn<'_>, outputs: &[Output], reply: &Map<String, Value>) -> Map<String, Value> {
+    let mut extracted = Map::new();
+    for output in outputs {
+        let Some(value) = reply.get(&output.get).filter(|value| !value.is_null()) else { continue };
+        let value = if output.append {
+            match turn.written_variable(&output.get, output.scope).unwrap_or(Value::Null) {
+                Value::Null => Value::Array(vec![value.clone()]),
+                Value::Array(items) if items.len() >= MOST_ELEMENTS => {
+                    let message = format!("`{}` holds {MOST_ELEMENTS} elements, and no more are added", output.get);
+                    turn.warn("output-not-written", message, None);
+                    continue;
+                }
+                Value::Array(mut items) => {
+                    items.push(value.clone());
+                    Value::Array(items)
+                }
+                _ => {
+                    let message = format!("`{}` is no list, so nothing can be added to it", output.get);
+                    turn.warn("output-not-written", message, Some("declare it with `type: list`"));
+                    continue;
+                }
+            }
+        } else {
+            value.clone()
+        };
+        match turn.set(&output.get, value, output.scope) {
+            Ok(shown) => {
+                extracted.insert(output.get.clone(), shown);
+            }
+            Err(error) => turn.warn("output-not-written", error.to_string(), None),
+        }
+    }
+    extracted
+}
+
+/// Takes the values of sensitive outputs out of what the outcome will keep of the reply: there they may be too short to be
+/// found by their text, or be written with escapes.
+pub fn hide_sensitive(turn: &Turn<'_>, outputs: &[Output], exchange: &mut Exchange) {
+    let sensitive: Vec<&str> =
+        outputs.iter().map(|output| output.get.as_str()).filter(|name| turn.is_sensitive(name)).collect();
+    if sensitive.is_empty() {
+        return;
+    }
+    let shown = match &exchange.reading {
+        Ok(reply) => {
+            let mut object = reply.object.clone();
+            for (_, value) in
+                object.iter_mut().filter(|(name, value)| sensitive.contains(&name.as_str()) && !value.is_null())
+            {
+                *value = Value::from(MASK);
+            }
+            Value::Object(object).to_string()
+        }
+        Err(_) => MASK.to_owned(),
+    };
+    exchange.debug_info.insert("llm_response".into(), Value::from(shown.as_str()));
+    exchange.raw = shown;
+}
+
+/// The names of required outputs that still are null.
+pub fn still_missing(turn: &Turn<'_>, outputs: &[Output]) -> Vec<String> {
+    outputs
+        .iter()
+        .filter(|output| output.required)
+        .filter(|output| turn.variable(&output.get).is_none_or(|value| value.is_null()))
+        .map(|output| output.get.clone())
+        .collect()
+}

@@ -1,0 +1,128 @@
+//! From a reply to an outcome: metrics, suggestion, exit reason, and the outcome of a reply that cannot be read.
+
+use serde_json::{Map, Value, json};
+
+use crate::program::exchange::Exchange;
+use crate::program::outcome::{ExitReason, Outcome, ProgressSuggestion};
+use bcc_llm::reply::read::Reply;
+use bcc_llm::reply::shape::ReplyShape;
+
+/// What every metric says when the reply could not be read (004, "默认值定义").
+pub const UNREADABLE_METRIC: &str = "LLM输出解析失败,无法评估";
+
+/// What a judged reply says about its action.
+pub struct Judged {
+    /// The model's advice.
+    pub suggestion: ProgressSuggestion,
+    /// What the model says about the state of the action.
+    pub metrics: Map<String, Value>,
+}
+
+/// The metrics, taken out of the reply, and its suggestion; those of an unreadable one when there is none.
+pub fn judged(exchange: &mut Exchange, shape: &ReplyShape) -> Judged {
+    match &mut exchange.reading {
+        Ok(reply) => Judged {
+            suggestion: reply
+                .object
+                .get("progress_suggestion")
+                .and_then(Value::as_str)
+                .map(ProgressSuggestion::parse)
+                .unwrap_or_default(),
+            metrics: take_object(reply, "metrics"),
+        },
+        Err(_) => Judged { suggestion: ProgressSuggestion::ContinueNeeded, metrics: unreadable_metrics(shape) },
+    }
+}
+
+/// What stands under `name`, taken out; nothing when it is no object.
+fn take_object(reply: &mut Reply, name: &str) -> Map<String, Value> {
+    reply.object.get_mut(name).and_then(Value::as_object_mut).map(std::mem::take).unwrap_or_default()
+}
+
+fn unreadable_metrics(shape: &ReplyShape) -> Map<String, Value> {
+    let metrics = shape.schema().pointer("/properties/metrics/properties").and_then(Value::as_object);
+    metrics.into_iter().flatten().map(|(name, _)| (name.clone(), Value::from(UNREADABLE_METRIC))).collect()
+}
+
+/// Why the action ended or what stands in its way: the first that applies (LANGUAGE.md section 6).
+pub fn exit_reason(exit: bool, last_round: bool, suggestion: ProgressSuggestion) -> Option<ExitReason> {
+    if exit {
+        Some(ExitReason::ExitCriteriaMet)
+    } else if last_round {
+        Some(ExitReason::MaxRoundsReached)
+    } else {
+        match suggestion {
+            ProgressSuggestion::Blocked => Some(ExitReason::UserBlocked),
+            ProgressSuggestion::OffTopic => Some(ExitReason::OffTopic),
+            ProgressSuggestion::ContinueNeeded | ProgressSuggestion::Completed => None,
+        }
+    }
+}
+
+/// The `metadata` of an outcome: the reply's own, taken out of it, then the engine's, which wins.
+pub fn metadata(
+    mut exchange: Option<&mut Exchange>,
+    rounds: (u32, u32),
+    reason: Option<ExitReason>,
+) -> Map<String, Value> {
+    let mut metadata = match exchange.as_deref_mut() {
+        Some(Exchange { reading: Ok(reply), .. }) => take_object(reply, "metadata"),
+        _ => Map::new(),
+    };
+    metadata.insert("current_round".into(), json!(rounds.0));
+    metadata.insert("max_rounds".into(), json!(rounds.1));
+    metadata.insert("exit_reason".into(), json!(reason));
+    let Some(exchange) = exchange else { return metadata };
+    match &exchange.reading {
+        Ok(reply) => {
+            metadata.insert("parse_retry_count".into(), json!(reply.parse_retry_count));
+            metadata.insert("parse_error".into(), json!(false));
+            if let Some(brief) = reply.object.get("BRIEF") {
+                metadata.insert("brief".into(), brief.clone());
+            }
+        }
+        Err(unreadable) => {
+            metadata.insert("parse_retry_count".into(), json!(unreadable.retry_count()));
+            metadata.insert("parse_error".into(), json!(true));
+            metadata.insert("error_message".into(), json!(unreadable.final_error()));
+            metadata.insert("raw_response".into(), json!(exchange.raw));
+        }
+    }
+    if let Some(reason) = &exchange.held_back {
+        metadata.insert("held_back".into(), json!(reason));
+    }
+    metadata
+}
+
+/// The outcome of a turn that asked a model.
+pub fn outcome(
+    mut exchange: Exchange,
+    rounds: (u32, u32),
+    reason: Option<ExitReason>,
+    completed: bool,
+    judged: Option<Judged>,
+    extracted: Map<String, Value>,
+) -> Outcome {
+    let metadata = metadata(Some(&mut exchange), rounds, reason);
+    let ai_message = content(&exchange).map(str::to_owned);
+    let (progress_suggestion, metrics) = judged.map(|judged| (judged.suggestion, judged.metrics)).unwrap_or_default();
+    Outcome {
+        success: true,
+        completed,
+        ai_message,
+        extracted_variables: extracted,
+        metrics,
+        progress_suggestion,
+        exit_reason: reason,
+        metadata,
+        debug_info: exchange.debug_info,
+    }
+}
+
+/// The words of a reply, when it could be read and may be said.
+pub fn content(exchange: &Exchange) -> Option<&str> {
+    if exchange.held_back.is_some() {
+        return None;
+    }
+    exchange.reading.as_ref().ok()?.object.get("content")?.as_str()
+}

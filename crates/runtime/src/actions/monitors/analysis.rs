@@ -1,0 +1,156 @@
+//! What the monitors share: which metrics they take, how they ask, and how advice is put together.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+use tracing::error;
+
+use crate::program::beside::{Asked, Beside, Fault};
+use crate::program::messages::messages;
+use crate::program::monitor::{Analysed, Monitor, MonitorAnalysis, MonitorContext, MonitorMetadata, Watched};
+use crate::program::outcome::Outcome;
+use crate::program::recent::cut_in_the_middle;
+use bcc_lang::template::front::FeedbackWords;
+use bcc_lang::template::names::Names;
+use bcc_llm::model::request::{ModelRequest, Purpose, Task};
+
+/// The version of the monitors' templates: `ai_ask_monitor_v1.md`. The `version` of an action is that of its own template.
+pub const VERSION: u32 = 1;
+
+/// The most characters of one part of an advice: it comes back in a prompt, whose length it must not blow up.
+const MOST_ADVICE: usize = 2000;
+
+/// What a metric says that the reply did not give (LANGUAGE.md section 8).
+const NOT_AVAILABLE: &str = "信息不可用";
+
+/// The metrics of these names, each a text. `None` where there is nothing to analyse.
+pub fn known_metrics(outcome: &Outcome, names: &[&str]) -> Option<Map<String, Value>> {
+    let unreadable = outcome.metadata.get("parse_error") == Some(&Value::Bool(true));
+    if unreadable || outcome.metrics.is_empty() {
+        return None;
+    }
+    let text = |name: &str| {
+        let metric = outcome.metrics.get(name).filter(|metric| metric.is_string());
+        (name.to_owned(), metric.cloned().unwrap_or_else(|| Value::from(NOT_AVAILABLE)))
+    };
+    Some(names.iter().copied().map(text).collect())
+}
+
+/// Advice as a prompt tells it: heading, feedback, the second heading with its words when there are any, the closing line.
+pub fn feedback(words: &FeedbackWords, feedback: Option<&str>, details: Option<&str>) -> Option<String> {
+    let said = |text: &str| cut_in_the_middle(text.trim(), MOST_ADVICE);
+    let feedback = feedback.map(said).filter(|text| !text.is_empty())?;
+    let mut text = format!("{}\n{feedback}\n\n", words.heading.trim());
+    if let Some(details) = details.map(said).filter(|text| !text.is_empty()) {
+        text.push_str(&format!("{}\n{details}\n\n", words.details.trim()));
+    }
+    text.push_str(words.closing.trim());
+    Some(text)
+}
+
+/// Asks a model what to make of a turn, within the limit of `context`.
+pub async fn analyse(monitor: &dyn Monitor, watched: &Watched, context: &MonitorContext) -> Analysed {
+    let program = &context.program;
+    let prompt = program.templates.get(monitor.name(), VERSION).and_then(|template| {
+        let prompt = messages(&template, &names(watched, context))?;
+        Ok((template, prompt))
+    });
+    let (template, prompt) = match prompt {
+        Ok(prepared) => prepared,
+        Err(fault) => {
+            error!(monitor = monitor.name(), action_id = watched.action_id, "no prompt for a monitor: {fault}");
+            return Analysed { prompt_error: Some(fault.to_string()), ..Analysed::default() };
+        }
+    };
+    let front = template.front();
+    let provider = match front.model.as_deref() {
+        None => Ok(Arc::clone(&context.provider)),
+        Some(named) => context.models.provider(Some(named)),
+    };
+    let call_id = format!("c{}.m", context.seq);
+    let asked = match provider {
+        Ok(provider) => {
+            let request = ModelRequest {
+                messages: prompt,
+                schema: Some(Arc::clone(context.shape.schema())),
+                temperature: front.temperature,
+                max_tokens: front.max_tokens,
+                task: task(watched),
+            };
+            let beside = Beside {
+                provider: provider.as_ref(),
+                request,
+                shape: &context.shape,
+                call_id,
+                limit: context.limit,
+                clock: context.clock.as_ref(),
+                program,
+                recording: context.recording,
+            };
+            beside.ask().await
+        }
+        Err(error) => Asked::failed(call_id, Purpose::Monitor, Fault::from(&error)),
+    };
+    Analysed { words: front.feedback.clone(), ..analysed(monitor, watched, asked) }
+}
+
+fn analysed(monitor: &dyn Monitor, watched: &Watched, asked: Asked) -> Analysed {
+    let Asked { calls, reading, fault } = asked;
+    if let Some(fault) = fault {
+        error!(monitor = monitor.name(), action_id = watched.action_id, kind = fault.kind, "a monitor got no reply");
+    }
+    let analysis = match reading {
+        None => MonitorAnalysis::default(),
+        Some(Ok(read)) => MonitorAnalysis::of_reply(&read.object, read.parse_retry_count),
+        Some(Err(unreadable)) => {
+            error!(
+                monitor = monitor.name(),
+                action_id = watched.action_id,
+                strategies = ?unreadable.strategies(),
+                errors = ?unreadable.failures.iter().map(|failure| &failure.error).collect::<Vec<_>>(),
+                "a monitor's reply could not be read, and its advice is empty"
+            );
+            let parse_retry_count = unreadable.retry_count();
+            MonitorAnalysis::empty(MonitorMetadata { parse_error: true, parse_retry_count })
+        }
+    };
+    Analysed { analysis, calls, ..Analysed::default() }
+}
+
+fn names(watched: &Watched, context: &MonitorContext) -> Names {
+    let mut names = context.names.clone();
+    let texts = |list: &[String]| Value::from(list.to_vec());
+    names.give_text("action_type", watched.action_type.as_str());
+    names.give_text("action_id", watched.action_id.as_str());
+    names.give("current_round", json!(watched.round));
+    names.give("max_rounds", json!(watched.max_rounds));
+    names.give("metrics", Value::Object(watched.metrics.clone()));
+    names.give("progress_suggestion", json!(watched.progress_suggestion));
+    names.give_text("exit_reason", watched.exit_reason.map_or("", |reason| reason.name()));
+    names.give("target_variables", texts(&watched.target_variables));
+    names.give_text("strategy", watched.strategy.as_str());
+    names.give_text("min_completeness_requirement", watched.min_completeness_requirement.as_str());
+    names.give_text("retry_strategy", watched.retry_strategy.as_str());
+    names.give("max_retry_count", json!(watched.max_retry_count));
+    names.give("engagement_trend", texts(&watched.engagement_trend));
+    names.give("emotion_trend", texts(&watched.emotion_trend));
+    names.give("user_feedback_history", texts(&watched.user_feedback_history));
+    names
+}
+
+/// For written replies, in which those of a monitor stand in the order of the rounds, whichever of them are analysed.
+fn task(watched: &Watched) -> Task {
+    Task {
+        purpose: Purpose::Monitor,
+        kind: watched.action_type.clone(),
+        action_id: watched.action_id.clone(),
+        path: watched.path.clone(),
+        content: String::new(),
+        wanted: Vec::new(),
+        answer: watched.user_feedback_history.last().cloned(),
+        inputs: Vec::new(),
+        round: watched.round,
+        call: watched.round.saturating_sub(1),
+        opening: false,
+    }
+}

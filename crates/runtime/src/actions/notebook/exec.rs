@@ -1,0 +1,55 @@
+//! `exec`: runs a code cell in the kernel of the session (000, EXEC_CODE).
+
+use crate::actions::notebook::debug::{PROMPT, TEMPLATE, VERSION};
+use crate::actions::notebook::kind::{Notebook, described};
+use crate::actions::notebook::written::Reading;
+use crate::program::action::Action;
+use crate::program::kind::{Checking, Described, Kind, PromptOf};
+use bcc_lang::script::fields::Fields;
+use bcc_lang::script::time::{A_DAY, time};
+
+/// The kind.
+pub struct Exec;
+
+impl Kind for Exec {
+    fn name(&self) -> &'static str {
+        "exec"
+    }
+
+    fn schema(&self) -> &'static str {
+        include_str!("../../../../../schemas/actions/exec.json")
+    }
+
+    fn page(&self) -> &'static str {
+        include_str!("../../../../../docs/actions/exec.md")
+    }
+
+    fn exits(&self) -> &'static [&'static str] {
+        &["exit_criteria_met", "failed"]
+    }
+
+    fn prompt(&self) -> Option<PromptOf> {
+        Some(PROMPT)
+    }
+
+    fn asks_first(&self) -> bool {
+        false
+    }
+
+    fn check(&self, fields: &Fields<'_>, checking: &mut dyn Checking) -> Option<Box<dyn Action>> {
+        let mut reading = Reading::new(fields, checking);
+        reading.required_text("codecell_id");
+        reading.truth("need_output");
+        let debugs = reading.truth("auto_debug") == Some(true);
+        reading.truth("keep_debug_button_visible");
+        let timeout = time(fields, "timeout", A_DAY);
+        let fails = fields.choice("on_error", &["continue", "fail"]) == Some("fail");
+        if debugs {
+            reading.checking.template(TEMPLATE, VERSION, PROMPT, fields);
+        }
+        let exits: Option<&[&str]> = (!fails).then_some(&["exit_criteria_met"]);
+        reading.checking.describe(Described { exits, ..described(true) });
+        let written = reading.finish(self.name())?;
+        Some(Box::new(Notebook { written, timeout, fails }))
+    }
+}

@@ -1,0 +1,118 @@
+//! What the notebook kinds have in common: an action that was written is carried out, and ends with what came of it.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::actions::notebook::perform::{Done, How, Running, Step, advance, ending, start};
+use crate::actions::notebook::written::{Reading, Written};
+use crate::program::action::{Action, ActionError, Flow};
+use crate::program::interrupted::given_up;
+use crate::program::kind::{Checking, Described};
+use crate::program::outcome::{ExitReason, Outcome};
+use crate::program::turn::Turn;
+use bcc_lang::script::fields::Fields;
+
+/// The exit reasons of a kind that runs no code.
+pub const EXITS: [&str; 1] = ["exit_criteria_met"];
+
+/// What the permission to run code is called in bcc-script.toml.
+pub const NEEDS_EXEC: &str = "exec";
+
+/// A notebook action of a script.
+pub struct Notebook {
+    /// What is done.
+    pub written: Written,
+    /// How long its code may run.
+    pub timeout: Option<Duration>,
+    /// Whether the action fails when its code does.
+    pub fails: bool,
+}
+
+/// What it remembers between turns.
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct Kept {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    running: Option<Running>,
+}
+
+/// Reads the config of the kind `kind` with `read`, which gives whether its code runs.
+pub fn check(
+    kind: &'static str,
+    fields: &Fields<'_>,
+    checking: &mut dyn Checking,
+    read: impl FnOnce(&mut Reading<'_, '_>) -> bool,
+) -> Option<Box<dyn Action>> {
+    let mut reading = Reading::new(fields, checking);
+    let runs = read(&mut reading);
+    reading.checking.describe(described(runs));
+    let written = reading.finish(kind)?;
+    Some(Box::new(Notebook { written, timeout: None, fails: false }))
+}
+
+/// What a notebook action is like.
+pub fn described(runs: bool) -> Described {
+    let needs = if runs { vec![NEEDS_EXEC] } else { vec![] };
+    Described { max_rounds: 1, needs, ..Described::default() }
+}
+
+#[async_trait]
+impl Action for Notebook {
+    async fn turn(&self, turn: &Turn<'_>) -> Result<Flow, ActionError> {
+        turn.in_round(1);
+        let Kept { running } = turn.state()?;
+        let step = match running {
+            Some(running) => advance(turn, running).await?,
+            None => {
+                let action = self.written.action(turn)?;
+                start(turn, &action, How { timeout: self.timeout, ..How::default() }).await?
+            }
+        };
+        match step {
+            Step::On(flow, running) => {
+                turn.keep(&Kept { running: Some(*running) })?;
+                Ok(flow)
+            }
+            Step::Done(done) => self.ended(*done),
+        }
+    }
+}
+
+impl Notebook {
+    fn ended(&self, done: Done) -> Result<Flow, ActionError> {
+        if done.given_up {
+            return Err(given_up());
+        }
+        // What to do about it is told where the error is, and only an error that ends the turn has a place for it.
+        if let (Some(code), Some(help)) = (done.refused, &done.help) {
+            let message = done.error.unwrap_or_default();
+            return Err(ActionError::Failed { code, message, help: Some(help.clone()) });
+        }
+        let reason = match done.refused {
+            Some(_) => ExitReason::Error,
+            None if done.success || !self.fails => ExitReason::ExitCriteriaMet,
+            None => ExitReason::Failed,
+        };
+        let mut metadata = Map::new();
+        metadata.insert("exit_reason".into(), reason.name().into());
+        metadata.insert("success".into(), done.success.into());
+        let mut tell = |name: &str, value: Value| {
+            if !value.is_null() {
+                metadata.insert(name.to_owned(), value);
+            }
+        };
+        tell("cell_id", done.cell_id.into());
+        tell("ended", done.ended.map_or(Value::Null, |ended| ending(ended).into()));
+        if let Value::Object(result) = done.result {
+            result.into_iter().for_each(|(name, value)| tell(&name, value));
+        }
+        if reason.fails() {
+            tell("error_message", done.error.into());
+        }
+        // What its code does wrong is no failure of the action, unless the author wants that.
+        let success = !reason.fails();
+        Ok(Flow::done(Outcome { success, completed: true, exit_reason: Some(reason), metadata, ..Outcome::default() }))
+    }
+}

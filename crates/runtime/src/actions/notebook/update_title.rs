@@ -1,0 +1,38 @@
+//! `update_title`: gives the notebook a title (000, UPDATE_TITLE).
+
+use crate::actions::notebook::kind::{EXITS, check};
+use crate::actions::notebook::written::Reading;
+use crate::program::action::Action;
+use crate::program::kind::{Checking, Kind};
+use bcc_lang::script::fields::Fields;
+
+/// The kind.
+pub struct UpdateTitle;
+
+impl Kind for UpdateTitle {
+    fn name(&self) -> &'static str {
+        "update_title"
+    }
+
+    fn schema(&self) -> &'static str {
+        include_str!("../../../../../schemas/actions/update_title.json")
+    }
+
+    fn page(&self) -> &'static str {
+        include_str!("../../../../../docs/actions/update_title.md")
+    }
+
+    fn exits(&self) -> &'static [&'static str] {
+        &EXITS
+    }
+
+    fn check(&self, fields: &Fields<'_>, checking: &mut dyn Checking) -> Option<Box<dyn Action>> {
+        check(self.name(), fields, checking, read)
+    }
+}
+
+/// Reads its config. Whether its code runs.
+fn read(reading: &mut Reading<'_, '_>) -> bool {
+    reading.required_text("title");
+    false
+}

@@ -1,0 +1,334 @@
+//! A notebook action as an author writes it: its fields are read and checked one by one, and become the same JSON that a model
+//! would send, with the author's texts in it, which are rendered when the action runs.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+
+use crate::notebook::action::{Action, Fault, Read, read};
+use crate::notebook::apply::Refusal;
+use crate::notebook::workflow::check_steps;
+use crate::program::action::ActionError;
+use crate::program::kind::Checking;
+use crate::program::turn::Turn;
+use bcc_lang::script::fields::{Fields, Words, is_null};
+use bcc_lang::source::diagnostic::Diagnostic;
+use bcc_lang::source::yaml::{Node, NodeKind};
+use bcc_lang::template::names::Names;
+use bcc_lang::template::text::Text;
+
+/// The shot types of 000.
+pub const SHOT_TYPES: [&str; 3] = ["dialogue", "observation", "action"];
+
+/// The largest number of a chapter or a section that an author may give.
+const MOST_NUMBER: u32 = 100_000;
+
+/// The most characters of an id.
+const MOST_ID: usize = 200;
+
+/// A value with texts of the author in it.
+pub enum Part {
+    /// A text, rendered when the action runs.
+    Text(Text),
+    /// What stands there.
+    Value(Value),
+    /// A list.
+    List(Vec<Part>),
+    /// A mapping.
+    Table(Vec<(String, Part)>),
+}
+
+impl Part {
+    fn value(&self, text: &mut impl FnMut(&Text) -> Result<String, ActionError>) -> Result<Value, ActionError> {
+        Ok(match self {
+            Self::Text(written) => Value::from(text(written)?),
+            Self::Value(value) => value.clone(),
+            Self::List(items) => items.iter().map(|item| item.value(text)).collect::<Result<_, _>>()?,
+            Self::Table(fields) => {
+                let field = |(name, part): &(String, Self)| Ok((name.clone(), part.value(text)?));
+                Value::Object(fields.iter().map(field).collect::<Result<Map<_, _>, ActionError>>()?)
+            }
+        })
+    }
+}
+
+/// An action that was read and checked.
+pub struct Written {
+    kind: &'static str,
+    fields: Vec<(String, Part)>,
+}
+
+impl Written {
+    /// The action, with its texts as they are now.
+    ///
+    /// # Errors
+    /// When a text cannot be rendered, or what comes of it is no such action: an id that is empty, say.
+    pub fn action(&self, turn: &Turn<'_>) -> Result<Action, ActionError> {
+        let names: Names = turn.names(1);
+        let value = self.value(&mut |text| turn.text(text, &names))?;
+        let id = turn.place.action_id.as_deref().unwrap_or_default();
+        match read(&value) {
+            Ok(Read::Known(action)) => Ok(*action),
+            Ok(Read::Other { .. }) => {
+                Err(ActionError::failed("no-such-action", format!("`{id}` is no notebook action")))
+            }
+            Err(fault) => Err(ActionError::failed("no-such-action", format!("`{id}`: {}", fault.message))),
+        }
+    }
+
+    fn value(&self, text: &mut impl FnMut(&Text) -> Result<String, ActionError>) -> Result<Value, ActionError> {
+        let mut object = Map::new();
+        object.insert("action".to_owned(), Value::from(self.kind));
+        for (name, part) in &self.fields {
+            object.insert(name.clone(), part.value(text)?);
+        }
+        Ok(Value::Object(object))
+    }
+}
+
+/// The config of a notebook action while it is read.
+pub struct Reading<'r, 'f> {
+    /// Its fields.
+    pub fields: &'r Fields<'f>,
+    /// What it may ask of the checker.
+    pub checking: &'r mut dyn Checking,
+    parts: Vec<(String, Part)>,
+    mistakes: usize,
+    /// Whether a field is missing that must be there.
+    lacks: bool,
+}
+
+impl<'r, 'f> Reading<'r, 'f> {
+    /// Begins to read.
+    pub fn new(fields: &'r Fields<'f>, checking: &'r mut dyn Checking) -> Self {
+        let mistakes = fields.findings().mistakes();
+        Self { fields, checking, parts: vec![], mistakes, lacks: false }
+    }
+
+    fn put(&mut self, name: &str, part: Option<Part>) {
+        self.parts.extend(part.map(|part| (name.to_owned(), part)));
+    }
+
+    /// A text.
+    pub fn text(&mut self, name: &'static str) {
+        let text = self.fields.words(name).and_then(|words| self.checking.text(&words));
+        self.put(name, text.map(Part::Text));
+    }
+
+    /// A text that must be there.
+    pub fn required_text(&mut self, name: &'static str) {
+        let words = self.fields.required_words(name).and_then(|words| self.filled(name, words));
+        let text = words.and_then(|words| self.checking.text(&words));
+        self.lacks |= text.is_none();
+        self.put(name, text.map(Part::Text));
+    }
+
+    /// A text that must be there, and that is code where `code` says so: single braces are then those of its language.
+    pub fn required_content(&mut self, name: &'static str, code: bool) {
+        if !code {
+            return self.required_text(name);
+        }
+        let words = self.fields.required_words(name).and_then(|words| self.filled(name, words));
+        let text = words.and_then(|words| self.checking.code(&words));
+        self.lacks |= text.is_none();
+        self.put(name, text.map(Part::Text));
+    }
+
+    /// A text in which something stands.
+    fn filled(&self, name: &'static str, words: Words) -> Option<Words> {
+        if !words.text.trim().is_empty() {
+            return Some(words);
+        }
+        let message = format!("`{name}` of {} is empty", self.fields.what());
+        let diagnostic = Diagnostic::error("missing-key", message, self.fields.file(), words.node.span);
+        self.fields.findings().report(diagnostic.with_help(format!("write something behind `{name}:`")));
+        None
+    }
+
+    /// One of a few words. Gives which.
+    pub fn choice(&mut self, name: &'static str, choices: &[&'static str]) -> Option<&'static str> {
+        let choice = self.fields.choice(name, choices);
+        self.put(name, choice.map(|choice| Part::Value(Value::from(choice))));
+        choice
+    }
+
+    /// `true` or `false`. Gives which.
+    pub fn truth(&mut self, name: &'static str) -> Option<bool> {
+        let truth = self.fields.boolean(name);
+        self.put(name, truth.map(|truth| Part::Value(Value::from(truth))));
+        truth
+    }
+
+    /// A list of texts.
+    pub fn texts(&mut self, name: &'static str) {
+        let Some(items) = self.fields.list(name) else { return };
+        let mut texts = Vec::new();
+        for node in items {
+            let Some(scalar) = node.as_scalar().filter(|_| !is_null(node)) else {
+                let message = format!("an item of `{name}` must be text, but this is {}", node.describe());
+                let diagnostic = Diagnostic::error("wrong-type", message, self.fields.file(), node.span);
+                self.fields.findings().report(diagnostic.with_help("write each as one text behind its own dash"));
+                continue;
+            };
+            let words = Words { text: scalar.text.clone(), node: Arc::clone(node) };
+            texts.extend(self.checking.text(&words).map(Part::Text));
+        }
+        self.put(name, Some(Part::List(texts)));
+    }
+
+    /// `metadata`: what stands beside the text of a cell (000, "ActionMetadata"; 001 for what a cell belongs to). `runs`: whether
+    /// `should_execute` may stand there. Gives whether it says so.
+    pub fn metadata(&mut self, runs: bool) -> bool {
+        let Some(node) = self.fields.take("metadata") else { return false };
+        let (file, findings) = (self.fields.file(), self.fields.findings());
+        let what = format!("`metadata` of {}", self.fields.what());
+        let Some(fields) = Fields::of(node, what, file, findings) else { return false };
+        let mut inner = Reading {
+            fields: &fields,
+            checking: &mut *self.checking,
+            parts: vec![],
+            mistakes: self.mistakes,
+            lacks: false,
+        };
+        for name in ["is_step", "is_chapter", "is_section", "finished_thinking"] {
+            inner.truth(name);
+        }
+        let text_fields = ["chapter_id", "section_id", "thinking_text", "belongs_to_chapter", "belongs_to_section"];
+        for name in text_fields {
+            inner.text(name);
+        }
+        for name in ["chapter_number", "section_number"] {
+            let number = inner.fields.integer(name, 1..=MOST_NUMBER);
+            inner.put(name, number.map(|number| Part::Value(Value::from(number))));
+        }
+        let runs = runs && inner.truth("should_execute") == Some(true);
+        let extra = inner.fields.take("extra").and_then(|node| inner.free(node, "extra"));
+        inner.put("extra", extra);
+        let parts = inner.parts;
+        fields.finish();
+        self.put("metadata", Some(Part::Table(parts)));
+        runs
+    }
+
+    /// A mapping with whatever in it; its texts are not rendered.
+    fn free(&self, node: &Arc<Node>, name: &str) -> Option<Part> {
+        if node.as_mapping().is_some() {
+            return Some(Part::Value(node.to_json()));
+        }
+        let message = format!("`{name}` must be a mapping, but this is {}", node.describe());
+        let diagnostic = Diagnostic::error("wrong-type", message, self.fields.file(), node.span);
+        self.fields
+            .findings()
+            .report(diagnostic.with_help("write each of its fields on a line of its own, as `name: value`"));
+        None
+    }
+
+    /// A whole plan: `{ name, stages: [{ id, name, goal, description, steps }] }`.
+    pub fn plan(&mut self, name: &'static str) {
+        let Some(node) = self.fields.required(name) else {
+            self.lacks = true;
+            return;
+        };
+        let part = self.inner(node, format!("`{name}` of {}", self.fields.what()), |inner| {
+            inner.text("name");
+            inner.items("stages", "stage", |stage| {
+                stage.about();
+                stage.items("steps", "step", |step| step.about());
+            });
+        });
+        self.put(name, part);
+    }
+
+    /// The steps of a stage.
+    pub fn steps(&mut self, name: &'static str) {
+        self.required_items(name, "step", |step| step.about());
+    }
+
+    /// What a stage and a step tell of themselves.
+    fn about(&mut self) {
+        if let Some(words) = self.fields.required_words("id") {
+            let (text, span) = (words.text.trim(), words.node.span);
+            let fits = !text.is_empty() && text.chars().count() <= MOST_ID && !text.contains(char::is_control);
+            if fits {
+                self.put("id", Some(Part::Value(Value::from(text))));
+            } else {
+                let message =
+                    format!("the id of {} must be one line of at most {MOST_ID} characters", self.fields.what());
+                let diagnostic = Diagnostic::error("invalid-id", message, self.fields.file(), span);
+                self.fields.findings().report(diagnostic.with_help("give it a short name, as in `id: load_data`"));
+            }
+        }
+        for name in ["name", "goal", "description"] {
+            self.text(name);
+        }
+    }
+
+    fn items(&mut self, name: &'static str, what: &str, read: fn(&mut Reading<'_, '_>)) {
+        if what == "stage" || self.fields.has(name) {
+            self.required_items(name, what, read);
+        } else {
+            self.fields.ignore(name);
+        }
+    }
+
+    fn required_items(&mut self, name: &'static str, what: &str, read: fn(&mut Reading<'_, '_>)) {
+        let items = self.fields.required_list(name).unwrap_or_default();
+        self.lacks |= items.is_empty();
+        let mut parts = Vec::new();
+        for item in items {
+            if let (Some(id), NodeKind::Scalar(_)) = (item.as_scalar(), &item.kind) {
+                self.fields.name_alone(name, "id", &id.text, item.span);
+                continue;
+            }
+            parts.extend(self.inner(item, format!("a {what} of `{name}`"), read));
+        }
+        self.put(name, Some(Part::List(parts)));
+    }
+
+    fn inner(&mut self, node: &Node, what: String, read: impl FnOnce(&mut Reading<'_, '_>)) -> Option<Part> {
+        let fields = Fields::of(node, what, self.fields.file(), self.fields.findings())?;
+        let mut inner = Reading {
+            fields: &fields,
+            checking: &mut *self.checking,
+            parts: vec![],
+            mistakes: self.mistakes,
+            lacks: false,
+        };
+        read(&mut inner);
+        let parts = inner.parts;
+        fields.finish();
+        Some(Part::Table(parts))
+    }
+
+    /// The action, when nothing was wrong. What the reader of actions says of it is reported where it stands.
+    pub fn finish(self, kind: &'static str) -> Option<Written> {
+        let Self { fields, parts, mistakes, lacks, .. } = self;
+        if lacks || fields.findings().mistakes() > mistakes {
+            return None;
+        }
+        let written = Written { kind, fields: parts };
+        // What a text with placeholders becomes is seen when it is rendered: until then a word stands for it.
+        let literal = |text: &Text| if text.is_plain() { text.source() } else { "x" }.to_owned();
+        let value = written.value(&mut |text| Ok(literal(text))).ok()?;
+        let (slug, field, message) = match read(&value) {
+            Ok(Read::Known(action)) => match held_together(&action) {
+                Some((field, refusal)) => ("invalid-id", Some(field), refusal.message),
+                None => return Some(written),
+            },
+            Ok(Read::Other { .. }) => return Some(written),
+            Err(Fault { field, message }) => ("wrong-type", field, message),
+        };
+        let span = field.and_then(|field| fields.take(field)).map_or(fields.span(), |node| node.span);
+        fields.findings().report(Diagnostic::error(slug, message, fields.file(), span));
+        None
+    }
+}
+
+/// What keeps the plan of an action from holding together: an id that stands twice, or too much of something.
+fn held_together(action: &Action) -> Option<(&'static str, Refusal)> {
+    match action {
+        Action::UpdateWorkflow(plan) => plan.check().err().map(|refusal| ("updated_workflow", refusal)),
+        Action::UpdateStageSteps(_, steps) => check_steps(steps).err().map(|refusal| ("updated_steps", refusal)),
+        _ => None,
+    }
+}

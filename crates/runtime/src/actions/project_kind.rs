@@ -1,0 +1,194 @@
+//! A kind that the project makes (docs/custom-kinds.md): its name, and what its table says, as any other kind.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::actions::PROJECT_SCHEMA;
+use crate::actions::calling::{given, outputs, take};
+use crate::actions::notebook::custom::{Progress, Went, advance};
+use crate::program::action::{Action, ActionError, Flow};
+use crate::program::assignments::{Assigned, evaluate, read_value};
+use crate::program::custom::{COMMAND, CustomKind, Does, kept};
+use crate::program::kind::{Checking, Described, Kind};
+use crate::program::outcome::Outcome;
+use crate::program::turn::Turn;
+use bcc_lang::script::fields::Fields;
+use bcc_lang::source::yaml::{Entry, Node, NodeKind};
+
+/// The field of `config` that is no input.
+const OUTPUT: &str = "output";
+
+/// The kind.
+pub struct ProjectKind {
+    name: &'static str,
+    custom: Arc<CustomKind>,
+}
+
+impl ProjectKind {
+    /// The kind that the table describes.
+    pub fn new(custom: &CustomKind) -> Self {
+        Self { name: kept(&custom.name), custom: Arc::new(custom.clone()) }
+    }
+}
+
+impl Kind for ProjectKind {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn schema(&self) -> &'static str {
+        PROJECT_SCHEMA
+    }
+
+    fn page(&self) -> &'static str {
+        include_str!("../../../../docs/custom-kinds.md")
+    }
+
+    fn exits(&self) -> &'static [&'static str] {
+        &["exit_criteria_met", "failed"]
+    }
+
+    fn check(&self, fields: &Fields<'_>, checking: &mut dyn Checking) -> Option<Box<dyn Action>> {
+        let before = fields.findings().mistakes();
+        let outputs = fields.stray(OUTPUT).map(|entry| outputs(&entry.value, fields)).unwrap_or_default();
+        let own = |entry: &&Entry| entry.key.value != OUTPUT && !entry.key.value.starts_with("x-");
+        let entries: Vec<&Entry> =
+            fields.entries().iter().filter(own).filter_map(|entry| fields.stray(&entry.key.value)).collect();
+        let inputs = entries.iter().map(|entry| Some((entry.key.value.clone(), written(&entry.value, checking)?)));
+        let inputs: Option<Vec<_>> = inputs.collect();
+        for (ours, _) in &outputs {
+            checking.learn(ours, None);
+        }
+        // What a command gives is known when it has run.
+        let taken = match &self.custom.does {
+            Does::Skill(_) => outputs.iter().map(|(_, theirs)| theirs.clone()).collect(),
+            Does::Command(_) => vec![],
+        };
+        checking.runs(&self.custom, given(entries), taken);
+        let needs = if self.custom.has_command() { vec![COMMAND] } else { vec![] };
+        checking.describe(Described { max_rounds: 1, outputs: outputs.len(), needs, ..Described::default() });
+        if fields.findings().mistakes() > before {
+            return None;
+        }
+        let outputs = outputs.into_iter().map(|(ours, theirs)| (ours.value, theirs.value)).collect();
+        Some(Box::new(Running { kind: Arc::clone(&self.custom), inputs: inputs?, outputs }))
+    }
+}
+
+/// An input as it is written: texts are the author's at any depth, and rendered when the action begins.
+enum Written {
+    One(Assigned),
+    List(Vec<Written>),
+    Mapping(Vec<(String, Written)>),
+}
+
+/// Reads an input.
+fn written(node: &Arc<Node>, checking: &mut dyn Checking) -> Option<Written> {
+    Some(match &node.kind {
+        NodeKind::Scalar(_) => Written::One(read_value(node, checking)?),
+        NodeKind::Sequence(items) => {
+            Written::List(items.iter().map(|item| written(item, checking)).collect::<Option<_>>()?)
+        }
+        NodeKind::Mapping(entries) => {
+            let field = |entry: &Entry| Some((entry.key.value.clone(), written(&entry.value, checking)?));
+            Written::Mapping(entries.iter().map(field).collect::<Option<_>>()?)
+        }
+    })
+}
+
+impl Written {
+    /// The values inside of it, in order.
+    fn leaves<'w>(&'w self, into: &mut Vec<&'w Assigned>) {
+        match self {
+            Self::One(value) => into.push(value),
+            Self::List(items) => items.iter().for_each(|item| item.leaves(into)),
+            Self::Mapping(fields) => fields.iter().for_each(|(_, field)| field.leaves(into)),
+        }
+    }
+
+    /// The same with what its leaves came to, in the same order.
+    fn with(&self, values: &mut impl Iterator<Item = Value>) -> Value {
+        match self {
+            Self::One(_) => values.next().unwrap_or_default(),
+            Self::List(items) => items.iter().map(|item| item.with(values)).collect(),
+            Self::Mapping(fields) => fields.iter().map(|(name, field)| (name.clone(), field.with(values))).collect(),
+        }
+    }
+}
+
+/// An action of such a kind.
+struct Running {
+    kind: Arc<CustomKind>,
+    inputs: Vec<(String, Written)>,
+    /// Our variables, each with the output that fills it.
+    outputs: Vec<(String, String)>,
+}
+
+/// What it keeps between turns.
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct Kept {
+    /// What it was given, once it began.
+    inputs: Option<Map<String, Value>>,
+    progress: Progress,
+}
+
+impl Running {
+    fn inputs(&self, turn: &Turn<'_>) -> Result<Map<String, Value>, ActionError> {
+        let mut leaves = Vec::new();
+        self.inputs.iter().for_each(|(_, written)| written.leaves(&mut leaves));
+        let values = evaluate(turn, leaves.into_iter().map(|leaf| ("", leaf)))?;
+        let mut values = values.into_iter().map(|(_, value)| value);
+        Ok(self.inputs.iter().map(|(name, written)| (name.clone(), written.with(&mut values))).collect())
+    }
+}
+
+#[async_trait]
+impl Action for Running {
+    async fn turn(&self, turn: &Turn<'_>) -> Result<Flow, ActionError> {
+        turn.in_round(1);
+        let mut kept: Kept = turn.state()?;
+        let inputs = match kept.inputs.take() {
+            Some(inputs) => inputs,
+            None => self.inputs(turn)?,
+        };
+        match advance(turn, &self.kind, &inputs, &mut kept.progress).await? {
+            Went::On(flow) => {
+                turn.keep(&Kept { inputs: Some(inputs), ..kept })?;
+                Ok(flow)
+            }
+            Went::Done(outcome) => {
+                let came = &outcome.extracted_variables;
+                let lacking = self.outputs.iter().filter(|(_, theirs)| !came.contains_key(theirs));
+                // The outputs of a skill were checked; what a command prints may be anything.
+                if outcome.success
+                    && matches!(self.kind.does, Does::Command(_))
+                    && !outcome.metadata.contains_key("skipped")
+                {
+                    for (_, theirs) in lacking {
+                        let message = format!("the command of `{}` gave no `{theirs}`", self.name());
+                        let help = "it must print one JSON object with this field on its standard output";
+                        turn.warn("output-missing", message, Some(help));
+                    }
+                }
+                let extracted_variables = take(turn, &self.outputs, came)?;
+                Ok(Flow::done(Outcome { extracted_variables, ..*outcome }))
+            }
+        }
+    }
+
+    fn skill(&self) -> Option<&str> {
+        match &self.kind.does {
+            Does::Skill(skill) => Some(skill),
+            Does::Command(_) => None,
+        }
+    }
+}
+
+impl Running {
+    fn name(&self) -> &str {
+        &self.kind.name
+    }
+}

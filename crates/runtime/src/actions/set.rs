@@ -1,0 +1,48 @@
+//! `set`: sets variables from values and expressions.
+
+use async_trait::async_trait;
+
+use crate::program::action::{Action, ActionError, Flow};
+use crate::program::assignments::{Assignment, assign, read_values};
+use crate::program::kind::{Checking, Described, Kind};
+use crate::program::outcome::{ExitReason, Outcome};
+use crate::program::turn::Turn;
+use bcc_lang::script::fields::Fields;
+
+/// The kind.
+pub struct Set;
+
+struct SetValues(Vec<Assignment>);
+
+impl Kind for Set {
+    fn name(&self) -> &'static str {
+        "set"
+    }
+
+    fn schema(&self) -> &'static str {
+        include_str!("../../../../schemas/actions/set.json")
+    }
+
+    fn page(&self) -> &'static str {
+        include_str!("../../../../docs/actions/set.md")
+    }
+
+    fn exits(&self) -> &'static [&'static str] {
+        &["exit_criteria_met"]
+    }
+
+    fn check(&self, fields: &Fields<'_>, checking: &mut dyn Checking) -> Option<Box<dyn Action>> {
+        let values = read_values(fields.required("values")?, fields, checking)?;
+        checking.describe(Described { max_rounds: 1, ..Described::default() });
+        Some(Box::new(SetValues(values)))
+    }
+}
+
+#[async_trait]
+impl Action for SetValues {
+    async fn turn(&self, turn: &Turn<'_>) -> Result<Flow, ActionError> {
+        turn.in_round(1);
+        let extracted_variables = assign(turn, &self.0)?;
+        Ok(Flow::done(Outcome { extracted_variables, ..Outcome::done(ExitReason::ExitCriteriaMet) }))
+    }
+}

@@ -1,0 +1,148 @@
+//! `values: { name: value }`, as `set` and the cases of `condition` have it.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+
+use crate::program::action::ActionError;
+use crate::program::kind::Checking;
+use crate::program::turn::Turn;
+use bcc_lang::expr::parse::Expr;
+use bcc_lang::script::declare::variable_name;
+use bcc_lang::script::fields::{Fields, Words};
+use bcc_lang::source::diagnostic::Diagnostic;
+use bcc_lang::source::span::Spanned;
+use bcc_lang::source::yaml::{Node, NodeKind};
+use bcc_lang::template::text::Text;
+
+/// One variable and what it is set to.
+pub struct Assignment {
+    name: String,
+    value: Assigned,
+}
+
+/// What a variable is set to.
+pub enum Assigned {
+    /// A string that is exactly one `{{ expression }}`: the value of the expression, with its type.
+    Expression(Expr),
+    /// Another string with placeholders.
+    Text(Text),
+    /// Anything else.
+    Literal(Value),
+}
+
+/// Reads a mapping of names to values. Expressions see the variables as they are before any of these is set.
+pub fn read_values(node: &Arc<Node>, fields: &Fields<'_>, checking: &mut dyn Checking) -> Option<Vec<Assignment>> {
+    let NodeKind::Mapping(entries) = &node.kind else {
+        let message = format!("what is set must be a mapping of names to values, but this is {}", node.describe());
+        let help = "write each variable on a line of its own, as `name: value`";
+        fields.findings().report(Diagnostic::error("wrong-type", message, fields.file(), node.span).with_help(help));
+        return None;
+    };
+    if entries.is_empty() {
+        let message = "nothing is set here";
+        let help = "name at least one variable with its value, or remove what holds this";
+        fields.findings().report(Diagnostic::error("empty-list", message, fields.file(), node.span).with_help(help));
+        return None;
+    }
+    let mut assignments = Vec::new();
+    let mut names = Vec::new();
+    for entry in entries {
+        let name = Spanned { value: entry.key.value.clone(), span: entry.key.span };
+        let Some(checked) = variable_name(&name, fields) else { continue };
+        if let Some(value) = read_value(&entry.value, checking) {
+            let constant = match &value {
+                Assigned::Literal(value) => Some(value.clone()),
+                Assigned::Text(text) if text.is_plain() => Some(Value::from(text.source())),
+                Assigned::Text(_) | Assigned::Expression(_) => None,
+            };
+            checking.sets(&name, constant, entry.value.span);
+            assignments.push(Assignment { name: checked, value });
+        }
+        names.push(name);
+    }
+    for name in &names {
+        checking.learn(name, None);
+    }
+    (assignments.len() == entries.len()).then_some(assignments)
+}
+
+/// Reads one value: an expression, a text, or what stands there.
+pub fn read_value(node: &Arc<Node>, checking: &mut dyn Checking) -> Option<Assigned> {
+    match node.as_scalar() {
+        Some(scalar) if node.to_json().is_string() => {
+            let words = Words { text: scalar.text.clone(), node: Arc::clone(node) };
+            match expression_in(&words.text) {
+                Some(within) => checking.expression_within(&words, within).map(Assigned::Expression),
+                None => checking.text(&words).map(Assigned::Text),
+            }
+        }
+        _ => Some(Assigned::Literal(node.to_json())),
+    }
+}
+
+/// The bytes between the braces, when the text is exactly one `{{ … }}`.
+fn expression_in(text: &str) -> Option<std::ops::Range<usize>> {
+    let trimmed = text.trim();
+    let inner = trimmed.strip_prefix("{{")?.strip_suffix("}}")?;
+    // `{{-` and `-}}` trim white space, which only a text has.
+    let trims = |c: char| matches!(c, '-' | '+');
+    if inner.starts_with(trims) || inner.ends_with(trims) || ["{{", "}}", "{%"].iter().any(|tag| inner.contains(tag)) {
+        return None;
+    }
+    let start = text.find("{{")? + 2;
+    Some(start..start + inner.len())
+}
+
+/// The values as they are now, with their names.
+///
+/// # Errors
+/// When an expression or a text cannot be evaluated.
+pub fn evaluate<'v>(
+    turn: &Turn<'_>,
+    values: impl Iterator<Item = (&'v str, &'v Assigned)>,
+) -> Result<Vec<(String, Value)>, ActionError> {
+    let names = turn.names(1);
+    let value = |value: &Assigned| match value {
+        Assigned::Expression(expression) => turn.value(expression),
+        Assigned::Text(text) => Ok(Value::from(turn.text(text, &names)?)),
+        Assigned::Literal(value) => Ok(value.clone()),
+    };
+    values.map(|(name, written)| Ok((name.to_owned(), value(written)?))).collect()
+}
+
+/// Sets all of them, after all were evaluated. Gives what was set, as it may be shown.
+///
+/// # Errors
+/// When an expression fails or a value does not fit the declaration of its variable.
+pub fn assign(turn: &Turn<'_>, assignments: &[Assignment]) -> Result<Map<String, Value>, ActionError> {
+    let values = evaluate(turn, assignments.iter().map(|assignment| (assignment.name.as_str(), &assignment.value)))?;
+    let mut shown = Map::new();
+    for (name, value) in values {
+        let value = turn.set(&name, value, None)?;
+        shown.insert(name, value);
+    }
+    Ok(shown)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_text_that_is_one_whole_placeholder_is_an_expression() {
+        let table = [
+            ("{{ age + 1 }}", Some(" age + 1 ")),
+            ("  {{age}}  ", Some("age")),
+            ("age {{ age }}", None),
+            ("{{ a }}{{ b }}", None),
+            ("{% if a %}{% endif %}", None),
+            ("{{- age -}}", None),
+            ("{}", None),
+            ("{{}", None),
+        ];
+        for (text, inner) in table {
+            assert_eq!(expression_in(text).map(|range| &text[range]), inner, "{text}");
+        }
+    }
+}

@@ -1,0 +1,426 @@
+//! What leaves the interpreter: events, as INTERFACES.md has them.
+
+use std::sync::Arc;
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use crate::program::outcome::Outcome;
+use crate::program::place::Place;
+use crate::program::recorder::Exchanged;
+use crate::program::shown_cell::ShownCell;
+use bcc_lang::value::mask::Masker;
+use bcc_llm::model::reply::PassedOver;
+
+/// Something that happened in a session.
+#[derive(Clone, Debug, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+#[allow(missing_docs)] // the fields are those of the table in INTERFACES.md
+pub enum Event {
+    SessionStarted {
+        script: String,
+        model: String,
+    },
+    SessionResumed {
+        script: String,
+        model: String,
+        last_seq: u64,
+        answers: u64,
+    },
+    PhaseEntered {
+        name: Option<String>,
+    },
+    TopicEntered {
+        name: Option<String>,
+    },
+    ActionStarted {
+        name: String,
+    },
+    Skipped {
+        name: String,
+        why: String,
+    },
+    MessageDiscarded {
+        message_id: String,
+    },
+    Message {
+        message_id: String,
+        role: Speaker,
+        text: String,
+    },
+    VariableSet {
+        name: String,
+        scope: &'static str,
+        value: Value,
+        source: String,
+    },
+    ModelCall(Box<ModelCall>),
+    Outcome {
+        action_type: &'static str,
+        #[serde(flatten)]
+        outcome: Box<Outcome>,
+    },
+    Routed {
+        reason: &'static str,
+        route: String,
+        from: String,
+        why: String,
+        /// Whose `on_exit` the route stands in, as [`crate::program::routes::Level::name`] has it; none where no table had one,
+        /// and for what follows from a route that was told before.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        table: Option<&'static str>,
+    },
+    Triggered {
+        reason: String,
+        route: String,
+        from: String,
+        why: String,
+    },
+    MonitorFeedback {
+        action_id: String,
+        action_type: String,
+        round: u32,
+        analysis: Value,
+        /// Whether a turn used it: then this is the event of that turn.
+        used: bool,
+        /// Of a use: the `seq` of the event that brought it.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        feedback: Option<u64>,
+    },
+    Orchestrated {
+        reason: String,
+        route: &'static str,
+        from: String,
+        why: String,
+        accepted: bool,
+        plan: Value,
+        original: Vec<String>,
+        now: Vec<String>,
+    },
+    EffectStarted {
+        effect_id: String,
+        kind: String,
+        summary: String,
+    },
+    EffectFinished {
+        effect_id: String,
+        kind: String,
+        summary: String,
+    },
+    /// One action on the notebook: what was asked, and what came of it.
+    NotebookAction {
+        action: String,
+        /// `script`, `model` or `server`.
+        by: &'static str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        cell_id: Option<String>,
+        success: bool,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        error: Option<String>,
+        effects: Vec<String>,
+    },
+    /// A cell of the notebook that is new or changed, as it is now.
+    Cell(Box<ShownCell>),
+    /// One round of a behavior loop (001): what was to be done, what was, and how it was judged.
+    Behavior {
+        behavior_id: String,
+        iteration: u32,
+        target: String,
+        feedback: Value,
+        target_achieved: bool,
+        /// Who decided that: `reflection`, `transition`, or `bound`.
+        decided_by: &'static str,
+        why: String,
+    },
+    BudgetReached {
+        reason: &'static str,
+        route: String,
+        from: String,
+        why: String,
+    },
+    Warning {
+        code: &'static str,
+        message: String,
+        help: Option<String>,
+    },
+    Error {
+        code: &'static str,
+        message: String,
+        help: Option<String>,
+    },
+    Waiting {
+        r#for: &'static str,
+        prompt: String,
+        answer_id: String,
+    },
+    SessionCompleted {
+        summary: Summary,
+    },
+    SessionFailed {
+        summary: Summary,
+    },
+    SessionStopped {
+        summary: Summary,
+    },
+}
+
+/// Who said a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Speaker {
+    /// The interpreter, in the model's or the author's words.
+    Ai,
+    /// The person.
+    User,
+}
+
+impl Speaker {
+    /// The name in events, exports and the archive.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Ai => "ai",
+            Self::User => "user",
+        }
+    }
+}
+
+/// One exchange with a model: what it cost and what came of it.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct ModelCall {
+    /// Unique in the session.
+    pub call_id: String,
+    /// Why the model was asked: `action`, `monitor`, …
+    pub purpose: &'static str,
+    /// The provider and its model: the one that answered.
+    pub model: String,
+    /// The models that were asked before it in vain, in order.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub passed_over: Vec<PassedOver>,
+    /// Tokens of the prompt, when the provider counted them.
+    pub tokens_in: Option<u64>,
+    /// Tokens of the reply, when the provider counted them.
+    pub tokens_out: Option<u64>,
+    /// What it cost, where a price is configured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost: Option<f64>,
+    /// The currency of `cost`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub currency: Option<String>,
+    /// Milliseconds from asking to the end of the reply.
+    pub ms: u64,
+    /// Milliseconds to the first piece of the reply.
+    pub first_token_ms: Option<u64>,
+    /// How often the provider tried.
+    pub attempts: u32,
+    /// Of a call that asks again because of what came before: the how manieth such call of its turn, from 1.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub reask: u32,
+    /// Whether the reply ends because it had as many tokens as it may have.
+    #[serde(skip_serializing_if = "is_false")]
+    pub cut_off: bool,
+    /// Which strategy read the reply, or how many were tried.
+    pub parse_retry_count: Option<u8>,
+    /// What `repair_json` mended: kinds and offsets.
+    #[serde(skip_serializing_if = "Value::is_null")]
+    pub repairs: Value,
+    /// What was bent to make the reply fit.
+    pub bent: Value,
+    /// Why there is no reply, or why it could not be read.
+    pub error: Option<String>,
+    /// `llm_prompt`, `llm_response` and `parse_error` of a call that no outcome tells of: of a monitor or a planner, and of a
+    /// reply in whose place the model was asked again.
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    pub debug_info: Map<String, Value>,
+    /// What was sent and what came, while the session is recorded.
+    #[serde(skip)]
+    pub exchange: Option<Arc<Exchanged>>,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // serde wants a reference
+fn is_zero(number: &u32) -> bool {
+    *number == 0
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // serde wants a reference
+fn is_false(truth: &bool) -> bool {
+    !*truth
+}
+
+impl ModelCall {
+    /// What an author should know of it, as warnings that follow it: that another model answered, that the reply was cut off.
+    pub fn warnings(&self) -> Vec<Event> {
+        let mut warnings = Vec::new();
+        // Where none of them answered, the error names them all.
+        let answered = self.parse_retry_count.is_some();
+        if let Some(first) = self.passed_over.first().filter(|_| answered) {
+            let told = |passed: &PassedOver| format!("`{}` gave no reply ({})", passed.model, passed.error);
+            let told = self.passed_over.iter().map(told).collect::<Vec<_>>().join("; ");
+            let message = format!("{told}; `{}` was asked instead of `{}`", self.model, first.model);
+            warnings.push(Event::Warning { code: "model-fallback", message, help: None });
+        }
+        if self.cut_off {
+            let message = format!("the reply of `{}` was cut off: it had as many tokens as it may have", self.model);
+            let help = "raise `max_tokens`, of the model in bcc-script.toml or in the front matter of the template";
+            warnings.push(Event::Warning { code: "reply-cut-off", message, help: Some(help.into()) });
+        }
+        warnings
+    }
+}
+
+/// What a session came to.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Summary {
+    /// How many answers of the person were taken.
+    pub answers: u64,
+    /// How many turns were run.
+    pub turns: u64,
+    /// How many model calls were made.
+    pub model_calls: u64,
+    /// Tokens of all prompts that were counted.
+    pub tokens_in: u64,
+    /// Tokens of all replies that were counted.
+    pub tokens_out: u64,
+    /// Milliseconds while some process drove it.
+    pub active_ms: u64,
+    /// Why it ended, when it did not simply complete.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+/// An event with its stamp: one line of the journal.
+#[derive(Serialize)]
+pub struct Stamped<'a> {
+    /// Counts from 1, without gaps.
+    pub seq: u64,
+    /// RFC 3339, UTC.
+    pub at: &'a str,
+    /// The session.
+    pub session_id: &'a str,
+    /// What happened.
+    #[serde(flatten)]
+    pub event: &'a Event,
+    /// Where.
+    pub location: &'a Place,
+}
+
+impl Event {
+    /// The `type` of the event.
+    pub const fn kind(&self) -> &'static str {
+        match self {
+            Self::SessionStarted { .. } => "session_started",
+            Self::SessionResumed { .. } => "session_resumed",
+            Self::PhaseEntered { .. } => "phase_entered",
+            Self::TopicEntered { .. } => "topic_entered",
+            Self::ActionStarted { .. } => "action_started",
+            Self::Skipped { .. } => "skipped",
+            Self::MessageDiscarded { .. } => "message_discarded",
+            Self::Message { .. } => "message",
+            Self::VariableSet { .. } => "variable_set",
+            Self::ModelCall(_) => "model_call",
+            Self::Outcome { .. } => "outcome",
+            Self::Routed { .. } => "routed",
+            Self::Triggered { .. } => "triggered",
+            Self::Orchestrated { .. } => "orchestrated",
+            Self::MonitorFeedback { .. } => "monitor_feedback",
+            Self::EffectStarted { .. } => "effect_started",
+            Self::EffectFinished { .. } => "effect_finished",
+            Self::NotebookAction { .. } => "notebook_action",
+            Self::Cell(_) => "cell",
+            Self::Behavior { .. } => "behavior",
+            Self::BudgetReached { .. } => "budget_reached",
+            Self::Warning { .. } => "warning",
+            Self::Error { .. } => "error",
+            Self::Waiting { .. } => "waiting",
+            Self::SessionCompleted { .. } => "session_completed",
+            Self::SessionFailed { .. } => "session_failed",
+            Self::SessionStopped { .. } => "session_stopped",
+        }
+    }
+}
+
+/// Takes sensitive values out of an event as its line has it.
+pub fn mask(event: &mut Value, masker: &Masker) {
+    // Of the events that hold numbers of the engine's own, only these texts may hold anything of what was said.
+    let texts: &[&str] = match event.get("type").and_then(Value::as_str) {
+        Some("model_call") => &["/debug_info", "/error", "/passed_over"],
+        Some("warning" | "error") => &["/message", "/help"],
+        Some("session_completed" | "session_failed" | "session_stopped") => &["/summary/reason"],
+        Some("effect_started" | "effect_finished") => &["/summary"],
+        Some("notebook_action") => &["/action", "/error", "/effects"],
+        Some("behavior") => &["/target", "/feedback", "/why"],
+        Some("cell") => return mask_cell(event, masker),
+        _ => &[""],
+    };
+    for text in texts {
+        if let Some(value) = event.pointer_mut(text) {
+            masker.value(value, &OWN_FIELDS);
+        }
+    }
+}
+
+/// Takes sensitive values out of a cell, as its event and as an export have it. Its number, its id and its counts stay.
+pub fn mask_cell(cell: &mut Value, masker: &Masker) {
+    for part in ["content", "metadata", "outputs"] {
+        if let Some(value) = cell.get_mut(part) {
+            masker.value(value, &["output_type", "execution_count"]);
+        }
+    }
+}
+
+/// Fields of events and exports that are the engine's own: what a person said never stands there, so masks leave them.
+pub const OWN_FIELDS: [&str; 28] = [
+    "seq",
+    "at",
+    "timestamp",
+    "session_id",
+    "type",
+    "location",
+    "message_id",
+    "call_id",
+    "answer_id",
+    "action_id",
+    "action_type",
+    "exit_reason",
+    "progress_suggestion",
+    "scope",
+    "source",
+    "name",
+    "round",
+    "role",
+    "model",
+    "tokens_in",
+    "tokens_out",
+    "ms",
+    "attempts",
+    "parse_retry_count",
+    "current_round",
+    "max_rounds",
+    "retry_count",
+    "strategies",
+];
+
+/// A piece of a message that is being written. It counts for nothing until its `message` is committed, so it has no `seq`.
+#[derive(Debug, Serialize)]
+pub struct Delta<'a> {
+    /// When, RFC 3339, UTC.
+    pub at: &'a str,
+    /// The session.
+    pub session_id: &'a str,
+    /// `message_delta`.
+    pub r#type: &'static str,
+    /// The message that it is a piece of.
+    pub message_id: &'a str,
+    /// The piece.
+    pub text: &'a str,
+    /// Where.
+    pub location: &'a Place,
+}
+
+/// A reader of events. The terminal, the JSON lines and the tests are such readers; the interpreter itself prints nothing.
+pub trait Observer: Send + Sync {
+    /// An event was committed. `line` is the whole event as JSON, without a line end.
+    fn committed(&self, kind: &str, line: &str);
+
+    /// A piece of a message arrived.
+    fn delta(&self, delta: &Delta<'_>);
+}

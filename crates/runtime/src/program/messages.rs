@@ -1,0 +1,143 @@
+//! From a template to the messages of a prompt, and from a model's text to what is kept of the call: what turns and monitors
+//! share.
+
+use serde_json::{Map, Value, json};
+use tracing::debug;
+
+use crate::program::event::ModelCall;
+use crate::program::program::Program;
+use bcc_lang::template::fault::TemplateError;
+use bcc_lang::template::names::Names;
+use bcc_lang::template::roles::PromptRole;
+use bcc_lang::template::template::Template;
+use bcc_llm::model::message::{Message, Role};
+use bcc_llm::model::reply::ModelReply;
+use bcc_llm::reply::read::{Reply, Unreadable, read};
+use bcc_llm::reply::shape::ReplyShape;
+
+/// The messages that a template makes of these names.
+///
+/// # Errors
+/// As [`Template::render`].
+pub fn messages(template: &Template<'_>, names: &Names) -> Result<Vec<Message>, TemplateError> {
+    let rendered = template.render(names)?;
+    let message = |role: PromptRole| match role {
+        PromptRole::System => Role::System,
+        PromptRole::User => Role::User,
+        PromptRole::Assistant => Role::Assistant,
+    };
+    Ok(rendered.into_iter().map(|said| Message { role: message(said.role), content: said.content }).collect())
+}
+
+/// Adds `words` to what the user is made to say last; a prompt without such a message gets one.
+pub fn append_to_last_user(messages: &mut Vec<Message>, words: &str) {
+    match messages.iter_mut().rev().find(|message| message.role == Role::User) {
+        Some(message) => {
+            message.content.push_str("\n\n");
+            message.content.push_str(words);
+        }
+        None => messages.push(Message { role: Role::User, content: words.to_owned() }),
+    }
+}
+
+/// Reads what a model wrote, and notes in `call` what it cost and how it could be read.
+pub fn read_and_note(
+    reply: &ModelReply,
+    shape: &ReplyShape,
+    repair: bool,
+    call: &mut ModelCall,
+) -> Result<Reply, Unreadable> {
+    call.tokens_in = reply.tokens_in;
+    call.tokens_out = reply.tokens_out;
+    call.attempts = reply.attempts;
+    call.cut_off = reply.cut_off;
+    if let Some(cost) = &reply.cost {
+        call.cost = Some(cost.amount);
+        call.currency = Some(cost.currency.clone());
+    }
+    if let Some(answered_by) = &reply.answered_by {
+        call.model.clone_from(answered_by);
+    }
+    call.passed_over.clone_from(&reply.passed_over);
+    let reading = read(&reply.text, shape, repair);
+    match &reading {
+        Ok(read) => {
+            call.parse_retry_count = Some(read.parse_retry_count);
+            call.bent = json!(read.bends);
+            if !read.repairs.is_empty() {
+                call.repairs = json!(read.repairs);
+            }
+        }
+        Err(unreadable) => {
+            call.parse_retry_count = Some(unreadable.retry_count());
+            call.error = Some("the reply could not be read".into());
+        }
+    }
+    reading
+}
+
+/// The `debug_info` of a call: `llm_prompt`, `llm_response`, `parse_error`, tokens and times.
+pub fn debug_info(
+    prompt: Vec<Message>,
+    response: &str,
+    reading: &Result<Reply, Unreadable>,
+    call: &ModelCall,
+) -> Map<String, Value> {
+    let mut debug_info = Map::new();
+    debug_info.insert("llm_prompt".into(), as_value(prompt));
+    debug_info.insert("llm_response".into(), Value::from(response));
+    debug_info.insert("tokens_in".into(), json!(call.tokens_in));
+    debug_info.insert("tokens_out".into(), json!(call.tokens_out));
+    debug_info.insert("ms".into(), json!(call.ms));
+    if let Err(unreadable) = reading {
+        let detail = json!({
+            "retry_count": unreadable.retry_count(),
+            "strategies": unreadable.strategies(),
+            "errors": unreadable.failures.iter().map(|failure| &failure.error).collect::<Vec<_>>(),
+            "final_error": unreadable.final_error(),
+        });
+        debug_info.insert("parse_error".into(), detail);
+    }
+    debug_info
+}
+
+/// Logs, at debug level, a reply that could not be read: but not where the script has sensitive variables, for nobody can tell
+/// what stands in it.
+pub fn log_unreadable(raw: &str, program: &Program) {
+    if !tracing::enabled!(tracing::Level::DEBUG) {
+        return;
+    }
+    if program.has_sensitive() {
+        debug!(bytes = raw.len(), "the reply that could not be read is not logged: the script has sensitive variables");
+    } else {
+        debug!(raw, "the reply that could not be read");
+    }
+}
+
+fn as_value(messages: Vec<Message>) -> Value {
+    let role = |role: Role| match role {
+        Role::System => "system",
+        Role::User => "user",
+        Role::Assistant => "assistant",
+    };
+    messages.into_iter().map(|message| json!({ "role": role(message.role), "content": message.content })).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message(role: Role, content: &str) -> Message {
+        Message { role, content: content.to_owned() }
+    }
+
+    #[test]
+    fn words_are_appended_to_the_last_message_of_the_user_or_become_one() {
+        let mut prompt = vec![message(Role::User, "a"), message(Role::User, "b"), message(Role::Assistant, "c")];
+        append_to_last_user(&mut prompt, "x");
+        assert_eq!(prompt[1].content, "b\n\nx");
+        let mut prompt = vec![message(Role::System, "rules")];
+        append_to_last_user(&mut prompt, "x");
+        assert_eq!(prompt[1], message(Role::User, "x"));
+    }
+}

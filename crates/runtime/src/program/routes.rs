@@ -1,0 +1,78 @@
+//! Routes and triggers as they run (LANGUAGE.md sections 6 and 10).
+
+use std::sync::Arc;
+
+use crate::program::assignments::Assignment;
+use crate::program::outcome::ExitReason;
+use bcc_lang::expr::parse::Expr;
+use bcc_lang::script::routes::Go;
+
+/// A table of routes: at most one for each reason. Cloning is cheap.
+#[derive(Clone, Default)]
+pub struct RouteTable(Arc<Vec<(ExitReason, Arc<Route>)>>);
+
+/// What a table of routes belongs to, the narrowest first (LANGUAGE.md section 6).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Level {
+    /// An action.
+    Action,
+    /// A topic.
+    Topic,
+    /// A phase.
+    Phase,
+    /// The session.
+    Session,
+}
+
+impl Level {
+    /// The word for it in events.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Action => "action",
+            Self::Topic => "topic",
+            Self::Phase => "phase",
+            Self::Session => "session",
+        }
+    }
+}
+
+/// What an author wants done for one reason.
+pub struct Route {
+    /// What is set before anything else.
+    pub set: Vec<Assignment>,
+    /// The skill, or the action of the script, that runs first. A skill of this id stands before an action.
+    pub insert: Option<String>,
+    /// Where the session goes on; without one, where it would have gone without a route.
+    pub then: Option<Go>,
+}
+
+/// What interrupts a session (LANGUAGE.md section 10).
+pub struct Trigger {
+    /// Its id.
+    pub id: String,
+    /// When it fires.
+    pub when: Expr,
+    /// The skill, or the action of the script, that it runs.
+    pub insert: String,
+    /// Whether the session is completed after it.
+    pub ends: bool,
+    /// Whether it fires at most once in a session.
+    pub once: bool,
+}
+
+impl RouteTable {
+    /// A table of these routes.
+    pub fn new(routes: Vec<(ExitReason, Route)>) -> Self {
+        Self(Arc::new(routes.into_iter().map(|(reason, route)| (reason, Arc::new(route))).collect()))
+    }
+
+    /// The reasons that it has a route for, in the author's order, each with the route.
+    pub fn iter(&self) -> impl Iterator<Item = (ExitReason, &Route)> {
+        self.0.iter().map(|(reason, route)| (*reason, route.as_ref()))
+    }
+
+    /// The route for this reason.
+    pub fn get(&self, reason: ExitReason) -> Option<&Arc<Route>> {
+        self.0.iter().find(|(of, _)| *of == reason).map(|(_, route)| route)
+    }
+}

@@ -1,0 +1,52 @@
+//! What a turn has done so far: kept apart from the session until it is committed, and dropped whole when it fails.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use crate::notebook::cell::Cell;
+use crate::notebook::state::State;
+use crate::program::event::Event;
+use bcc_lang::value::scopes::{Scopes, Stored, Written};
+
+/// A variable that was written.
+#[derive(Clone, Debug)]
+pub struct VariableWrite {
+    /// Its name.
+    pub name: String,
+    /// Where it went.
+    pub written: Written,
+    /// The value and who set it.
+    pub stored: Stored,
+}
+
+/// The buffer of one turn.
+#[derive(Debug, Default)]
+pub struct Work {
+    /// The variables as this turn sees and leaves them.
+    pub scopes: Scopes,
+    /// What happened, each with the round in which it did.
+    pub events: Vec<(Option<u32>, Event)>,
+    /// What was written to variables.
+    pub writes: Vec<VariableWrite>,
+    /// What the action must remember; none when nothing changed.
+    pub state: Option<Value>,
+    /// The round that events belong to from here on.
+    pub round: Option<u32>,
+    /// Model calls made.
+    pub calls: u32,
+    /// Tokens of the prompts of this turn.
+    pub tokens_in: u64,
+    /// Tokens of the replies of this turn.
+    pub tokens_out: u64,
+    /// Whether the monitor's advice reached a prompt.
+    pub advice_used: bool,
+    /// Messages begun, which numbers their ids.
+    pub message_ids: u32,
+    /// The notebook as this turn leaves it; none when it did not change it.
+    pub notebook: Option<State>,
+    /// Cells that are new or changed, by their numbers.
+    pub cells: BTreeMap<u64, Cell>,
+    /// Whether the open outside effect came to its end.
+    pub effect_closed: bool,
+}

@@ -1,0 +1,152 @@
+//! One commit: events get their numbers, rows are written, and only then anybody is told.
+
+use crate::program::event::{Event, Stamped, mask};
+use crate::program::place::Place;
+use crate::program::recent::Said;
+use crate::program::recorder::Recorded;
+use crate::run::draft::Draft;
+use crate::run::error::RunError;
+use crate::run::session::Session;
+use bcc_store::rows::{Commit, CounterRow, JournalRow, MessageRow};
+
+impl Session {
+    /// Writes the draft with the state as it is now, all or nothing, and tells the observer.
+    ///
+    /// # Errors
+    /// When the store refuses. The session must then be given up; at rest it is whole.
+    pub(crate) async fn commit(&mut self, draft: Draft) -> Result<(), RunError> {
+        // Until the rows are there, this state is ahead of the store. Should the store fail, or this future be dropped while
+        // the store works, nobody can tell which of the two is true, so this object must not go on.
+        self.ahead = true;
+        let (commit, said) = self.prepare(draft)?;
+        if let Err(error) = self.archive.commit(&self.id, &commit).await {
+            if let Some(recorder) = &self.services.recorder {
+                recorder.take_back();
+            }
+            return Err(error.into());
+        }
+        self.committed(commit, said);
+        self.ahead = false;
+        Ok(())
+    }
+
+    /// Refuses to go on with a state that may not be what is stored.
+    pub(crate) fn must_be_whole(&self) -> Result<(), RunError> {
+        if self.ahead { Err(RunError::Ahead(self.id.clone())) } else { Ok(()) }
+    }
+
+    /// The rows of a draft. What it holds of exchanges with models is recorded first, when the session is.
+    pub(crate) fn prepare(&mut self, mut draft: Draft) -> Result<(Commit, Vec<Said>), RunError> {
+        let unwritable = |error: serde_json::Error| RunError::Unreadable { id: String::new(), what: error.to_string() };
+        self.count_time();
+        self.close_left(&mut draft);
+        let mut said = Vec::new();
+        let mut messages = Vec::new();
+        let mut calls = Vec::new();
+        let mut journal = Vec::with_capacity(draft.events.len());
+        let mut seq = self.last_seq;
+        let mut updated_at = self.services.clock.at(seq);
+        for (place, event) in draft.events {
+            seq += 1;
+            let at = self.services.clock.at(seq);
+            if let Event::Message { message_id, role, text } = &event {
+                self.head.messages += 1;
+                said.push(Said { speaker: *role, text: text.clone() });
+                messages.push(MessageRow {
+                    number: self.head.messages,
+                    role: role.name().to_owned(),
+                    text: text.clone(),
+                    at: at.clone(),
+                    action_id: place.action_id.clone().unwrap_or_default(),
+                    round: place.round.unwrap_or(0),
+                    message_id: message_id.clone(),
+                });
+            }
+            let body = self.line(seq, &at, &place, &event).map_err(unwritable)?;
+            updated_at.clone_from(&at);
+            let kind = event.kind().to_owned();
+            match event {
+                Event::ModelCall(call) if call.exchange.is_some() => {
+                    calls.push(Recorded { seq, at: at.clone(), place, call });
+                }
+                _ => {}
+            }
+            journal.push(JournalRow { seq, at, kind, body });
+        }
+        if let Some(recorder) = &self.services.recorder {
+            recorder.record(&calls, &self.masker).map_err(RunError::Recording)?;
+        }
+        self.head.monitors = self.mailbox.pending();
+        self.head.monitors.extend(self.next_job.as_ref().map(|job| job.about.clone()));
+        self.head.monitors.extend(self.shelved.0.iter().cloned());
+        self.head.planning = self.planner.pending().or_else(|| self.shelved.1.clone());
+        let (frames_put, frames_removed) = self.frames.take_changes().map_err(unwritable)?;
+        let commit = Commit {
+            revision: self.revision,
+            status: self.status.name().to_owned(),
+            updated_at,
+            location: serde_json::to_string(&self.place()).map_err(unwritable)?,
+            head: serde_json::to_string(&self.head).map_err(unwritable)?,
+            answers: self.answers,
+            frames_put,
+            frames_removed,
+            variables_put: draft.variables,
+            user_variables_put: draft.user_variables,
+            counters_put: std::mem::take(&mut self.counted)
+                .into_iter()
+                .chain(draft.counters)
+                .map(|(name, count)| CounterRow { name, count })
+                .collect(),
+            journal,
+            messages,
+            cells_put: draft.cells,
+            answer_ids: draft.answer_ids,
+        };
+        Ok((commit, said))
+    }
+
+    /// Takes note of what is now durable, and tells the observer.
+    pub(crate) fn committed(&mut self, commit: Commit, said: Vec<Said>) {
+        self.revision += 1;
+        self.last_seq += commit.journal.len() as u64;
+        for said in said {
+            self.recent.push(said);
+        }
+        if let Some(job) = self.next_job.take() {
+            self.mailbox.start(job);
+        }
+        for row in &commit.journal {
+            self.services.observer.committed(&row.kind, &row.body);
+        }
+    }
+
+    fn line(&self, seq: u64, at: &str, place: &Place, event: &Event) -> Result<String, serde_json::Error> {
+        let stamped = Stamped { seq, at, session_id: &self.id, event, location: place };
+        // What the person and the AI say to each other stays as it was said: it is the conversation itself.
+        // Of all else, only these hold anything of what was said.
+        let holds = matches!(
+            event,
+            Event::Outcome { .. }
+                | Event::VariableSet { .. }
+                | Event::MonitorFeedback { .. }
+                | Event::Orchestrated { .. }
+                | Event::ModelCall(_)
+                | Event::Cell(_)
+                | Event::NotebookAction { .. }
+                | Event::Behavior { .. }
+                | Event::EffectStarted { .. }
+                | Event::EffectFinished { .. }
+                // What a model's server says of an error may repeat what it was sent.
+                | Event::Warning { .. }
+                | Event::Error { .. }
+                | Event::SessionStopped { .. }
+                | Event::SessionFailed { .. }
+        );
+        if self.masker.is_empty() || !holds {
+            return serde_json::to_string(&stamped);
+        }
+        let mut value = serde_json::to_value(&stamped)?;
+        mask(&mut value, &self.masker);
+        serde_json::to_string(&value)
+    }
+}

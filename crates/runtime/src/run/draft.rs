@@ -1,0 +1,84 @@
+//! What the next commit will hold, while it is being put together.
+
+use std::sync::Arc;
+
+use crate::program::event::Event;
+use crate::program::place::Place;
+use crate::program::work::VariableWrite;
+use bcc_lang::value::scopes::{Scope, Stored};
+use bcc_store::rows::{CellRow, VariableRow};
+
+/// Events and rows that are not committed yet.
+#[derive(Debug, Default)]
+pub struct Draft {
+    /// What happened, and where.
+    pub events: Vec<(Arc<Place>, Event)>,
+    /// Variables of the session.
+    pub variables: Vec<VariableRow>,
+    /// Variables of the user.
+    pub user_variables: Vec<VariableRow>,
+    /// Counters that changed.
+    pub counters: Vec<(String, u64)>,
+    /// Cells that are new or changed.
+    pub cells: Vec<CellRow>,
+    /// Answer ids that are now taken.
+    pub answer_ids: Vec<String>,
+}
+
+impl Draft {
+    /// Adds an event. Those of one place, which mostly come together, share it.
+    pub fn event(&mut self, place: &Place, event: Event) {
+        let place = match self.events.last() {
+            Some((last, _)) if last.as_ref() == place => Arc::clone(last),
+            _ => Arc::new(place.clone()),
+        };
+        self.events.push((place, event));
+    }
+
+    /// Adds an event before the one that tells that the session came to its end, where the draft has that.
+    pub fn event_before_end(&mut self, place: &Place, event: Event) {
+        let is_end = |event: &Event| {
+            matches!(event, Event::SessionCompleted { .. } | Event::SessionFailed { .. } | Event::SessionStopped { .. })
+        };
+        let end = self.events.iter().position(|(_, event)| is_end(event)).unwrap_or(self.events.len());
+        self.events.insert(end, (Arc::new(place.clone()), event));
+    }
+
+    /// Adds what a turn wrote.
+    ///
+    /// # Errors
+    /// When a value cannot be written as JSON.
+    pub fn write(&mut self, write: &VariableWrite) -> Result<(), serde_json::Error> {
+        self.variable(write.written.scope, &write.written.path, &write.name, &write.stored, write.written.sensitive)
+    }
+
+    /// Adds one variable.
+    ///
+    /// # Errors
+    /// When the value cannot be written as JSON.
+    pub fn variable(
+        &mut self,
+        scope: Scope,
+        path: &str,
+        name: &str,
+        stored: &Stored,
+        sensitive: bool,
+    ) -> Result<(), serde_json::Error> {
+        let row = VariableRow {
+            scope: scope.name().to_owned(),
+            path: path.to_owned(),
+            name: name.to_owned(),
+            value: serde_json::to_string(&stored.value)?,
+            source: stored.source.clone(),
+            round: stored.round,
+            at: stored.at.clone(),
+            sensitive,
+        };
+        if scope == Scope::Global {
+            self.user_variables.push(row)
+        } else {
+            self.variables.push(row)
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,359 @@
+//! The frames of a session: where it is, as a tree keyed by instance path. Each frame is one row at rest.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::program::action::OpenEffect;
+use crate::program::orchestration::plans::Plans;
+use crate::program::outcome::{ExitReason, Outcome};
+use crate::run::time::TopicTime;
+use crate::run::watch::{Advice, Mood};
+use bcc_lang::script::routes::Go;
+use bcc_store::rows::FrameRow;
+
+/// The key of the frame of the session itself.
+pub const ROOT: &str = "";
+
+/// What marks the block of an action in a key; ids cannot contain it.
+const BLOCK: char = '=';
+
+/// What marks something inserted in a key; ids cannot contain it.
+const INSERTED: char = '+';
+
+/// What stands between the id of a topic and the element that it runs for; ids cannot contain it.
+pub const ELEMENT: char = '@';
+
+/// What a frame stands for.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum At {
+    /// The session: its children are phases.
+    #[default]
+    Session,
+    /// A phase: its children are topics.
+    Phase,
+    /// A topic: its children are actions.
+    Topic,
+    /// A block inside an action, by the action's name for it: its children are actions.
+    Block(String),
+    /// A skill, by its id, in a scope of its own: its children are actions.
+    Skill(String),
+    /// One action of the script, by its id, that was inserted here: its only child.
+    Single(String),
+    /// An action.
+    Action,
+}
+
+/// One frame.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Frame {
+    /// What it stands for.
+    pub at: At,
+    /// Which child is next or running, when it has children.
+    #[serde(default)]
+    pub next: usize,
+    /// What its action keeps between turns.
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    pub state: Value,
+    /// The round that its action is in, when it counts rounds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub round: Option<u32>,
+    /// Model calls that its action made in earlier turns and visits.
+    #[serde(default)]
+    pub calls: u32,
+    /// Turns in a row without a wait.
+    #[serde(default)]
+    pub again: u32,
+    /// Of a block: the outcome of its last action so far. Of an action: that of the block it entered, or its own while
+    /// something is inserted after its end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last: Option<Box<Outcome>>,
+    /// Of an action: how often a route began it again.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub retries: u32,
+    /// Of an action: the answer that something stepped in front of; its next turn takes it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held: Option<String>,
+    /// Of an action: whether something else ran since its last turn.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub resumed: bool,
+    /// Of an action: whether its condition could not be evaluated, so that it has not begun.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub barred: bool,
+    /// Of an action: the outside effect that it announced and that is not closed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub effect: Option<OpenEffect>,
+    /// Of a skill or single action: what brought it here, and what follows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub insertion: Option<Insertion>,
+    /// Of a topic or skill: a monitor's advice that waits for the next turn.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub advice: Option<Box<Advice>>,
+    /// Of a topic or skill: what the newest metrics said of the person, the newest last.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub moods: Vec<Mood>,
+    /// Of a topic or skill: what was analysed last of each action, as a digest of its metrics.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub analysed: BTreeMap<String, u64>,
+    /// Of a topic: the plans that changed it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plans: Option<Box<Plans>>,
+    /// Of a phase: how many elements of the list of its topic `next` were taken.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub taken: u32,
+    /// Of a phase: the time of its topic `next`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time: Option<TopicTime>,
+}
+
+impl Frame {
+    /// Whether a trigger brought it here.
+    pub fn triggered(&self) -> bool {
+        matches!(self.insertion, Some(Insertion::Triggered { .. }))
+    }
+}
+
+/// What brought a skill, or a single action, to where it runs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Insertion {
+    /// The action above called it, and takes its outputs in its next turn.
+    Called,
+    /// A route of the action above inserted it.
+    Routed {
+        /// For which reason.
+        reason: ExitReason,
+        /// Whether the action was done.
+        completed: bool,
+        /// Where the route says that it goes on; else it goes where it would have gone without a route.
+        then: Option<Go>,
+        /// What went wrong with the action, if anything did.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        failure: Option<String>,
+    },
+    /// A trigger inserted it.
+    Triggered {
+        /// Which one.
+        trigger: String,
+        /// Whether the session is completed after it.
+        ends: bool,
+        /// Whether it is an action of the script that runs inside of a skill: it sees the script's scopes, not the skill's.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        outside: bool,
+        /// What the session fails with after it: the turn that it followed failed.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        failure: Option<String>,
+    },
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // serde asks for a reference
+fn is_zero(count: &u32) -> bool {
+    *count == 0
+}
+
+/// All frames of a session, and which of them changed since they were last stored.
+#[derive(Debug, Default)]
+pub struct Frames {
+    frames: BTreeMap<String, Frame>,
+    changed: BTreeSet<String>,
+    removed: BTreeSet<String>,
+    /// Outside effects that were open when their frames were taken away.
+    left: Vec<OpenEffect>,
+}
+
+impl Frames {
+    /// The frames of a session that begins.
+    pub fn new() -> Self {
+        let mut frames = Self::default();
+        frames.put(ROOT.to_owned(), Frame::default());
+        frames
+    }
+
+    /// The frames as stored.
+    ///
+    /// # Errors
+    /// The key of a row that cannot be read.
+    pub fn from_rows(rows: &[FrameRow]) -> Result<Self, String> {
+        let mut frames = Self::default();
+        for row in rows {
+            let frame = serde_json::from_str(&row.state).map_err(|error| format!("frame `{}`: {error}", row.key))?;
+            frames.frames.insert(row.key.clone(), frame);
+        }
+        Ok(frames)
+    }
+
+    /// The frame of `key`.
+    pub fn get(&self, key: &str) -> Option<&Frame> {
+        self.frames.get(key)
+    }
+
+    /// The frame of `key`, to be changed.
+    pub fn change(&mut self, key: &str) -> Option<&mut Frame> {
+        let frame = self.frames.get_mut(key)?;
+        self.changed.insert(key.to_owned());
+        Some(frame)
+    }
+
+    /// Puts a new frame.
+    pub fn put(&mut self, key: String, frame: Frame) {
+        self.removed.remove(&key);
+        self.changed.insert(key.clone());
+        let replaced = self.frames.insert(key, frame);
+        self.left.extend(replaced.and_then(|frame| frame.effect));
+    }
+
+    /// Takes a frame away.
+    pub fn remove(&mut self, key: &str) -> Option<Frame> {
+        self.changed.remove(key);
+        self.removed.insert(key.to_owned());
+        let frame = self.frames.remove(key)?;
+        self.left.extend(frame.effect.clone());
+        Some(frame)
+    }
+
+    /// The outside effects that were open when their frames were taken away or replaced, since the last call.
+    pub fn take_left(&mut self) -> Vec<OpenEffect> {
+        std::mem::take(&mut self.left)
+    }
+
+    /// Takes every outside effect that is open.
+    pub fn take_open(&mut self) -> Vec<OpenEffect> {
+        let open = self.frames.iter_mut().filter_map(|(key, frame)| Some((key, frame.effect.take()?)));
+        open.map(|(key, effect)| {
+            self.changed.insert(key.clone());
+            effect
+        })
+        .collect()
+    }
+
+    /// The keys of all frames below `key`, innermost first.
+    pub fn below(&self, key: &str) -> Vec<String> {
+        let inside = |other: &&String| is_below(other, key);
+        self.frames.keys().rev().filter(inside).cloned().collect()
+    }
+
+    /// The key of the innermost frame. Branches that run side by side would have several; this release has none, so the
+    /// frames form one chain, in which the longest key is also the last.
+    pub fn leaf(&self) -> String {
+        self.frames.keys().next_back().cloned().unwrap_or_default()
+    }
+
+    /// What changed since the last call, as rows.
+    pub fn take_changes(&mut self) -> Result<(Vec<FrameRow>, Vec<String>), serde_json::Error> {
+        let mut put = Vec::with_capacity(self.changed.len());
+        for key in std::mem::take(&mut self.changed) {
+            if let Some(frame) = self.frames.get(&key) {
+                put.push(FrameRow { state: serde_json::to_string(frame)?, key });
+            }
+        }
+        Ok((put, std::mem::take(&mut self.removed).into_iter().collect()))
+    }
+}
+
+/// The key of a child.
+pub fn child(parent: &str, component: &str) -> String {
+    if parent == ROOT { component.to_owned() } else { format!("{parent}/{component}") }
+}
+
+/// The keys of the frames from the phase down to the frame `key` itself; none for the root.
+pub fn lineage(key: &str) -> impl Iterator<Item = &str> {
+    let ends = key.match_indices('/').map(|(end, _)| end).chain([key.len()]);
+    ends.filter_map(|end| key.get(..end)).filter(|key| *key != ROOT)
+}
+
+/// The last component of a key.
+pub fn component(key: &str) -> &str {
+    key.rsplit_once('/').map_or(key, |(_, component)| component)
+}
+
+/// The component of a block in a key.
+pub fn block_component(block: &str) -> String {
+    format!("{BLOCK}{block}")
+}
+
+/// The component of something inserted: its id, and the number of the visit when it is not the first.
+pub fn inserted_component(id: &str, visit: u64) -> String {
+    if visit <= 1 { format!("{INSERTED}{id}") } else { format!("{INSERTED}{id}#{visit}") }
+}
+
+/// The component of a topic that runs for one element of a list.
+pub fn element_component(topic: &str, element: &str) -> String {
+    format!("{topic}{ELEMENT}{element}")
+}
+
+/// The id in a component of a key: without the visit and without the element.
+pub fn id_of(component: &str) -> &str {
+    component.trim_start_matches(INSERTED).split(['#', ELEMENT]).next().unwrap_or_default()
+}
+
+/// Whether the frame `key` stands somewhere below the frame `above`.
+pub fn is_below(key: &str, above: &str) -> bool {
+    if above == ROOT {
+        return key != ROOT;
+    }
+    key.strip_prefix(above).is_some_and(|rest| rest.starts_with('/'))
+}
+
+/// The key of the parent; that of the root for the root.
+pub fn parent(key: &str) -> &str {
+    key.rsplit_once('/').map_or(ROOT, |(parent, _)| parent)
+}
+
+/// The instance path that events tell: without the phase and without the names of blocks.
+pub fn public_path(key: &str) -> String {
+    // Something inserted after the last phase stands in none.
+    let phases = usize::from(!key.starts_with(INSERTED));
+    let parts = key.split('/').skip(phases).filter(|part| !part.starts_with(BLOCK));
+    parts.map(|part| part.trim_start_matches(INSERTED)).collect::<Vec<_>>().join("/")
+}
+
+/// A key as a message may tell it: the elements of lists are a person's words.
+pub fn told(key: &str) -> String {
+    let parts = key.split('/').map(|part| part.split_once(ELEMENT).map_or(part, |(id, _)| id));
+    parts.collect::<Vec<_>>().join("/")
+}
+
+/// The path under which the variables of a skill are kept. After the last phase a skill could have the name of a topic.
+pub fn skill_path(key: &str) -> String {
+    if key.starts_with(INSERTED) { key.to_owned() } else { public_path(key) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_leaf_is_the_innermost_frame_of_the_chain() {
+        let mut frames = Frames::new();
+        let mut key = ROOT.to_owned();
+        for component in ["phase", "topic#2", "check", "=case.0", "ask"] {
+            key = child(&key, component);
+            frames.put(key.clone(), Frame::default());
+            assert_eq!(frames.leaf(), key);
+            assert_eq!(super::component(&key), component);
+        }
+        let above: Vec<&str> = lineage("phase/topic#2/check").collect();
+        assert_eq!(above, ["phase", "phase/topic#2", "phase/topic#2/check"]);
+        assert_eq!(lineage(ROOT).count(), 0);
+        assert_eq!(public_path(&key), "topic#2/check/ask");
+        assert_eq!(parent(&key), "phase/topic#2/check/=case.0");
+        assert_eq!(parent("phase"), ROOT);
+    }
+
+    #[test]
+    fn only_what_changed_becomes_rows() {
+        let mut frames = Frames::new();
+        frames.put("a".into(), Frame::default());
+        frames.take_changes().unwrap();
+        frames.change("a").unwrap().next = 3;
+        let (put, removed) = frames.take_changes().unwrap();
+        assert_eq!(put.iter().map(|row| row.key.as_str()).collect::<Vec<_>>(), ["a"]);
+        assert!(removed.is_empty());
+        frames.remove("a");
+        let (put, removed) = frames.take_changes().unwrap();
+        assert!(put.is_empty());
+        assert_eq!(removed, ["a"]);
+    }
+}

@@ -1,0 +1,223 @@
+//! A session at rest is taken up again: rows become frames, scopes and counters.
+
+use std::sync::{Arc, Mutex};
+
+use crate::program::event::{Event, Speaker};
+use crate::program::place::Place;
+use crate::program::program::Program;
+use crate::program::recent::{Recent, Said};
+use crate::program::turn::message_id;
+use crate::run::draft::Draft;
+use crate::run::error::RunError;
+use crate::run::frames::{At, Frames, Insertion, ROOT, lineage, public_path, skill_path, told};
+use crate::run::head::{Head, Status};
+use crate::run::mailbox::Mailbox;
+use crate::run::notebook::{StoredCells, state_of};
+use crate::run::orchestrate::replanned;
+use crate::run::planner::Planner;
+use crate::run::session::Session;
+use crate::run::start::Parts;
+use bcc_lang::value::mask::Masker;
+use bcc_lang::value::scopes::{Declarations, Layer, Scope, Scopes, Stored};
+use bcc_store::contract::Archive;
+use bcc_store::rows::{SessionRow, VariableRow};
+
+impl Session {
+    /// Takes up a session that is not final, and commits that it did. What it waited for is told again, as it was.
+    ///
+    /// # Errors
+    /// When there is none of this id, it is final, or what is stored cannot be read.
+    pub async fn resume(parts: Parts) -> Result<Self, RunError> {
+        let Parts { id, program, services, archive, lock, script, model, budget } = parts;
+        let row = archive.session(&id).await?.ok_or_else(|| RunError::NotFound(id.clone()))?;
+        let unreadable = |what: String| RunError::Unreadable { id: id.clone(), what };
+        let status = Status::parse(&row.status).ok_or_else(|| unreadable(format!("status `{}`", row.status)))?;
+        if status.is_final() {
+            return Err(RunError::Final { id: id.clone(), status: status.name() });
+        }
+        let head: Head = serde_json::from_str(&row.head).map_err(|error| unreadable(format!("head: {error}")))?;
+        let frames = Frames::from_rows(&archive.frames(&id).await?).map_err(unreadable)?;
+        let base = program;
+        let recheck = services.recheck.as_ref();
+        let program = match replanned(&frames, &base, recheck).map_err(unreadable)? {
+            Some(program) => Arc::new(program),
+            None => Arc::clone(&base),
+        };
+        let variables = archive.variables(&id).await?;
+        let user_rows = archive.user_variables(&row.user).await?;
+        let (scopes, outer) = open_scopes(&program, &frames, &variables, &user_rows).map_err(unreadable)?;
+        let masker = Masker::new(&sensitive_values(&variables, &user_rows));
+        let recent = recent(archive.as_ref(), &id, &program).await?;
+        // An answer that was taken but not yet judged is the newest message.
+        let pending = recent.last_user_message().filter(|_| head.pending).map(str::to_owned);
+        let counters = archive.counters(&id).await?.into_iter().map(|row| (row.name, row.count)).collect();
+        let mark = services.clock.elapsed_ms();
+        let notebook = state_of(&variables).map_err(unreadable)?;
+        let shelf = StoredCells { archive: Arc::clone(&archive), session: id.clone() };
+        let mut session = Self {
+            notebook,
+            shelf,
+            due: Mutex::default(),
+            id: id.clone(),
+            program,
+            base,
+            mailbox: Mailbox::default(),
+            planner: Planner::default(),
+            counted: vec![],
+            next_job: None,
+            shelved: (vec![], None),
+            services,
+            archive,
+            status,
+            head,
+            answers: row.answers,
+            revision: row.revision,
+            last_seq: row.last_seq,
+            frames,
+            scopes,
+            outer,
+            looked: false,
+            metadata: serde_json::Map::new(),
+            counters,
+            recent,
+            pending,
+            masker,
+            mark,
+            ahead: false,
+            script,
+            model,
+            _lock: lock,
+        };
+        session.take_budget(budget)?;
+        // Before the first commit, which writes down what is still unanswered.
+        session.watch_again();
+        session.plan_again();
+        session.tell_resumed(&row).await?;
+        Ok(session)
+    }
+
+    async fn tell_resumed(&mut self, row: &SessionRow) -> Result<(), RunError> {
+        let mut draft = Draft::default();
+        let place = self.place();
+        let resumed = Event::SessionResumed {
+            script: self.script.clone(),
+            model: self.model.clone(),
+            last_seq: row.last_seq,
+            answers: row.answers,
+        };
+        draft.event(&Place::default(), resumed);
+        if self.status == Status::WaitingInput {
+            let waiting = self.archive.last_of(&self.id, "waiting").await?;
+            self.commit(draft).await?;
+            if let Some(waiting) = waiting {
+                self.services.observer.committed(&waiting.kind, &waiting.body);
+            }
+            return Ok(());
+        }
+        if self.status == Status::Running {
+            // A turn was under way, so a message may have been half shown. One that stopped told so itself.
+            draft.event(&place, Event::MessageDiscarded { message_id: message_id(row.last_seq, 0) });
+        }
+        self.status = Status::Running;
+        self.commit(draft).await
+    }
+}
+
+/// The user's variables as a layer; without those that this program does not declare as global: they are other scripts'.
+pub(crate) fn user_layer(program: &Program, rows: &[VariableRow]) -> Result<Layer, String> {
+    let own = rows.iter().filter(|row| program.globals.contains_key(&row.name));
+    layer(Scope::Global, String::new(), &program.globals, own)
+}
+
+/// The end of the conversation, and the last words of the person however far back they lie.
+async fn recent(archive: &dyn Archive, id: &str, program: &Program) -> Result<Recent, RunError> {
+    let mut count = program.history_messages.max(1);
+    loop {
+        let messages = archive.messages_tail(id, count).await?;
+        let all = messages.len() < count;
+        if !all && !messages.iter().any(|message| message.role == Speaker::User.name()) {
+            count *= 4;
+            continue;
+        }
+        let mut recent = Recent::new(program.history_messages, program.history_chars);
+        for message in messages {
+            let speaker = if message.role == Speaker::User.name() { Speaker::User } else { Speaker::Ai };
+            recent.push(Said { speaker, text: message.text });
+        }
+        return Ok(recent);
+    }
+}
+
+/// The scopes of the frames, from the outside in: those that are seen now, and those that wait outside of skills.
+fn open_scopes(
+    program: &Program,
+    frames: &Frames,
+    rows: &[VariableRow],
+    user_rows: &[VariableRow],
+) -> Result<(Scopes, Vec<Scopes>), String> {
+    let (mut scopes, mut outer) = (Scopes::default(), Vec::new());
+    scopes.push(user_layer(program, user_rows)?);
+    let of = |scope: Scope, path: &str, declarations: &Arc<Declarations>| {
+        let rows = rows.iter().filter(|row| row.scope == scope.name() && row.path == path);
+        layer(scope, path.to_owned(), declarations, rows)
+    };
+    scopes.push(of(Scope::Session, "", &program.declarations)?);
+    let Some(mut above) = frames.get(ROOT) else { return Ok((scopes, outer)) };
+    let mut phase = None;
+    let leaf = frames.leaf();
+    for key in lineage(&leaf) {
+        let frame = frames.get(key).ok_or_else(|| format!("no frame `{}`", told(key)))?;
+        match &frame.at {
+            At::Phase => {
+                let found = program.phases.get(above.next).ok_or_else(|| format!("no phase for `{}`", told(key)))?;
+                scopes.push(of(Scope::Phase, key, &found.declarations)?);
+                phase = Some(found);
+            }
+            At::Topic => {
+                let topic = phase.and_then(|phase| phase.topics.get(above.next));
+                let topic = topic.ok_or_else(|| format!("no topic for `{}`", told(key)))?;
+                scopes.push(of(Scope::Topic, &public_path(key), &topic.declarations)?);
+            }
+            At::Skill(id) => {
+                let skill = program.skills.get(id).ok_or_else(|| format!("no skill `{id}`"))?;
+                let inside = Scopes::isolated(of(Scope::Topic, &skill_path(key), &skill.inputs)?);
+                outer.push(std::mem::replace(&mut scopes, inside));
+            }
+            // An action of the script inside of a skill sees the script's scopes.
+            At::Single(_) if matches!(frame.insertion, Some(Insertion::Triggered { outside: true, .. })) => {
+                if let Some(script) = outer.first_mut() {
+                    std::mem::swap(&mut scopes, script);
+                }
+            }
+            At::Session | At::Block(_) | At::Single(_) | At::Action => {}
+        }
+        above = frame;
+    }
+    Ok((scopes, outer))
+}
+
+fn layer<'r>(
+    scope: Scope,
+    path: String,
+    declarations: &Arc<Declarations>,
+    rows: impl Iterator<Item = &'r VariableRow>,
+) -> Result<Layer, String> {
+    let mut layer = Layer::new(scope, path, Arc::clone(declarations));
+    for row in rows {
+        let value = serde_json::from_str(&row.value).map_err(|error| format!("variable `{}`: {error}", row.name))?;
+        let stored = Stored { value, source: row.source.clone(), round: row.round, at: row.at.clone() };
+        layer.put(row.name.clone(), stored);
+    }
+    Ok(layer)
+}
+
+fn sensitive_values(rows: &[VariableRow], user_rows: &[VariableRow]) -> Vec<serde_json::Value> {
+    let mut values: Vec<serde_json::Value> = rows
+        .iter()
+        .chain(user_rows)
+        .filter(|row| row.sensitive)
+        .filter_map(|row| serde_json::from_str(&row.value).ok())
+        .collect();
+    values.dedup();
+    values
+}

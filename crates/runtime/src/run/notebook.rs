@@ -1,0 +1,100 @@
+//! The notebook of a session at rest: its cells are rows, its state is one row that is written when it changed.
+
+use std::io::{self, Write};
+use std::sync::Arc;
+
+use async_trait::async_trait;
+
+use crate::notebook::cell::Cell;
+use crate::notebook::state::State;
+use crate::program::action::ActionError;
+use crate::program::notebook::Shelf;
+use crate::program::work::Work;
+use bcc_store::contract::Archive;
+use bcc_store::error::ArchiveError;
+use bcc_store::rows::{CellRow, VariableRow};
+
+/// The scope, in the store only, of the state of a notebook.
+pub const NOTEBOOK: &str = "notebook";
+
+/// The cells of one session in its store.
+pub(crate) struct StoredCells {
+    pub(crate) archive: Arc<dyn Archive>,
+    pub(crate) session: String,
+}
+
+impl StoredCells {
+    fn read(&self, row: &CellRow) -> Result<Cell, ArchiveError> {
+        // What is wrong is not repeated: it would quote the cell.
+        let unreadable = |_| ArchiveError::CellUnreadable { id: self.session.clone(), number: row.number };
+        serde_json::from_str(&row.body).map_err(unreadable)
+    }
+}
+
+#[async_trait]
+impl Shelf for StoredCells {
+    async fn cell(&self, cell_id: &str) -> Result<Option<Cell>, ArchiveError> {
+        self.archive.cell(&self.session, cell_id).await?.as_ref().map(|row| self.read(row)).transpose()
+    }
+
+    async fn cells(&self, after: u64, limit: usize) -> Result<Vec<Cell>, ArchiveError> {
+        self.archive.cells(&self.session, after, limit).await?.iter().map(|row| self.read(row)).collect()
+    }
+
+    async fn tail(&self, count: usize) -> Result<Vec<Cell>, ArchiveError> {
+        self.archive.cells_tail(&self.session, count).await?.iter().map(|row| self.read(row)).collect()
+    }
+}
+
+/// The most cells that one turn may add or change. Actions put one at a time; this is what none can get past.
+const MOST_CELLS: usize = 1_000;
+
+/// The most bytes that the cells of one turn may take.
+const MOST_CELL_BYTES: usize = 64 << 20;
+
+/// Whether the store should take what a turn wrote into the notebook.
+pub(crate) fn fits(work: &Work) -> Result<(), ActionError> {
+    if work.cells.is_empty() {
+        return Ok(());
+    }
+    let mut bytes = Bytes(0);
+    let written = work.cells.values().try_for_each(|cell| serde_json::to_writer(&mut bytes, cell));
+    if work.cells.len() > MOST_CELLS || bytes.0 > MOST_CELL_BYTES || written.is_err() {
+        let message = format!(
+            "one turn may write {MOST_CELLS} cells and {MOST_CELL_BYTES} bytes into the notebook, and this one wrote more"
+        );
+        return Err(ActionError::failed("notebook-too-much", message));
+    }
+    Ok(())
+}
+
+/// Counts what is written.
+struct Bytes(usize);
+
+impl Write for Bytes {
+    fn write(&mut self, piece: &[u8]) -> io::Result<usize> {
+        self.0 += piece.len();
+        Ok(piece.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// The row of a cell.
+pub(crate) fn cell_row(cell: &Cell) -> Result<CellRow, serde_json::Error> {
+    Ok(CellRow { number: cell.number, id: cell.id.clone(), body: serde_json::to_string(cell)? })
+}
+
+/// The row of the state of a notebook.
+pub(crate) fn state_row(state: &State, at: String) -> Result<VariableRow, serde_json::Error> {
+    let value = serde_json::to_string(state)?;
+    Ok(VariableRow { scope: NOTEBOOK.to_owned(), name: "state".to_owned(), value, at, ..VariableRow::default() })
+}
+
+/// The state of the notebook among the variables of a session; a new one when there is none.
+pub fn state_of(rows: &[VariableRow]) -> Result<State, String> {
+    let Some(row) = rows.iter().find(|row| row.scope == NOTEBOOK) else { return Ok(State::default()) };
+    serde_json::from_str(&row.value).map_err(|error| format!("the state of its notebook: {error}"))
+}

@@ -1,0 +1,413 @@
+//! Routes: where a session goes on when an action came to its end, or when something stands in its way (LANGUAGE.md
+//! section 6). Every decision is made here, and told.
+
+use crate::program::assignments::assign;
+use crate::program::event::Event;
+use crate::program::outcome::{ExitReason, Outcome};
+use crate::program::place::Place;
+use crate::program::program::Program;
+use crate::program::routes::Level;
+use crate::run::draft::Draft;
+use crate::run::frames::{At, Insertion, ROOT, component, id_of, lineage, parent, told};
+use crate::run::moves::Lost;
+use crate::run::session::Session;
+use bcc_lang::script::routes::Go;
+
+/// How many routes that may lead in a circle are followed without an answer of the person between them.
+pub(crate) const MOST_HOPS: u32 = 100;
+
+/// How many of them an error names.
+const HOPS_TOLD: usize = 8;
+
+impl Session {
+    /// Decides where the session goes on after `outcome` of the action `key`, tells it, and goes there. `lost` is what went
+    /// wrong, where that is known better than the outcome says.
+    ///
+    /// # Errors
+    /// When the session fails.
+    pub(crate) fn decide(
+        &mut self,
+        program: &Program,
+        key: &str,
+        outcome: Outcome,
+        lost: Option<Lost>,
+        draft: &mut Draft,
+    ) -> Result<(), Lost> {
+        let reason = outcome.exit_reason.unwrap_or(ExitReason::ExitCriteriaMet);
+        let completed = outcome.completed;
+        let lost = lost.or_else(|| told_by(&outcome));
+        let place = self.place_of(key);
+        let from = place.action_id.clone().unwrap_or_default();
+        let position = self.position(program, key);
+        let found = match &position {
+            Some(position) => position.route(program, reason),
+            // Something that was inserted after the last action.
+            None => program.routes.get(reason).map(|route| crate::run::position::Found {
+                route,
+                level: Level::Session,
+                id: program.id.as_str(),
+            }),
+        };
+        let usual = usual(reason, completed);
+        let Some(found) = found else {
+            if usual == Go::Fail && self.inside(key).is_some() {
+                return self.raise(program, key, (reason, None), lost, draft);
+            }
+            let why = match usual {
+                Go::Fail => "no route is written for it, and this reason without a route fails the session",
+                Go::Next => "no route is written for it, and a completed action goes on",
+                _ => "no route is written for it, and an action that is not done has another round",
+            };
+            self.routed(&place, (reason, None), usual.to_string(), &from, why.into(), draft);
+            if usual == Go::Next {
+                self.finish_action(key, &outcome);
+                return Ok(());
+            }
+            return self.follow(program, key, &usual, completed, reason, lost, draft);
+        };
+        let level = Some(found.level);
+        if !found.route.set.is_empty() {
+            self.set_aside(program, key, &found.route.set, draft)?;
+        }
+        let written = found.route.then.clone();
+        // A route that says not where leaves it at what would have been without one.
+        if written.is_none() && found.route.insert.is_none() && usual == Go::Fail && self.inside(key).is_some() {
+            return self.raise(program, key, (reason, level), lost, draft);
+        }
+        let then = written.clone().unwrap_or(usual);
+        let mut why = found.table();
+        if let Some(id) = &found.route.insert {
+            let id = id.clone();
+            let route = format!("insert: {id}, then: {then}");
+            self.routed(&place, (reason, level), route.clone(), &from, why, draft);
+            self.hop(format!("{from} ({}) → {route}", reason.name()))?;
+            if let Some(frame) = self.frames.change(key) {
+                frame.last = Some(Box::new(outcome.brief()));
+            }
+            let failure = lost.map(|lost| lost.message);
+            let insertion = Insertion::Routed { reason, completed, then: written, failure };
+            return self.insert(program, key, &id, insertion, serde_json::Map::new(), draft);
+        }
+        let then = match then {
+            Go::Retry => {
+                let most = position.map_or(0, |position| position.topic.strategy.retries());
+                let retried = self.frames.get(key).map_or(0, |frame| frame.retries);
+                if retried < most {
+                    why = format!("{why}; retry {} of {most}", retried + 1);
+                    Go::Retry
+                } else {
+                    why = format!("{why} says retry, and {retried} of {most} retries are used");
+                    Go::Next
+                }
+            }
+            Go::Resume if completed => {
+                why = format!("{why} says resume, but the action has no rounds left");
+                Go::Next
+            }
+            other => other,
+        };
+        self.routed(&place, (reason, level), then.to_string(), &from, why, draft);
+        if let Some(frame) = self.frames.change(key) {
+            frame.last = Some(Box::new(outcome.brief()));
+        }
+        self.follow(program, key, &then, completed, reason, lost, draft)
+    }
+
+    fn routed(
+        &self,
+        place: &Place,
+        (reason, level): (ExitReason, Option<Level>),
+        route: String,
+        from: &str,
+        why: String,
+        draft: &mut Draft,
+    ) {
+        let table = level.map(Level::name);
+        draft.event(place, Event::Routed { reason: reason.name(), route, from: from.to_owned(), why, table });
+    }
+
+    #[allow(clippy::too_many_arguments)] // what was decided, and all that it may concern
+    fn follow(
+        &mut self,
+        program: &Program,
+        key: &str,
+        go: &Go,
+        completed: bool,
+        reason: ExitReason,
+        lost: Option<Lost>,
+        draft: &mut Draft,
+    ) -> Result<(), Lost> {
+        if *go == Go::Fail
+            && let Some(lost) = lost
+        {
+            return Err(lost);
+        }
+        if *go == Go::Fail && reason.fails() {
+            let action = id_of(component(key));
+            let message = match reason {
+                ExitReason::Error => {
+                    format!("the action `{action}` ended with an error: the reply of the model could not be read")
+                }
+                _ => format!("the action `{action}` ended with `{}`", reason.name()),
+            };
+            return Err(Lost { code: "action-error", message, help: Some("`/why` tells what was tried".into()) });
+        }
+        self.go(program, key, go, completed, draft)
+    }
+
+    /// Goes on after what a route inserted: where the route says, or where the action `key` would have gone without it.
+    pub(crate) fn go_on(
+        &mut self,
+        program: &Program,
+        key: &str,
+        (reason, completed): (ExitReason, bool),
+        then: Option<Go>,
+        failure: Option<String>,
+        draft: &mut Draft,
+    ) -> Result<(), Lost> {
+        let then = match then {
+            Some(Go::Retry) if self.retries_left(program, key) == 0 => {
+                let place = self.place_of(key);
+                let from = place.action_id.clone().unwrap_or_default();
+                let why = "the route says retry after what it inserted, which was done as often as may be";
+                self.routed(&place, (reason, None), Go::Next.to_string(), &from, why.into(), draft);
+                return self.go(program, key, &Go::Next, completed, draft);
+            }
+            Some(then) => return self.go(program, key, &then, completed, draft),
+            None => usual(reason, completed),
+        };
+        let lost = failure.map(|message| Lost { code: "action-error", message, help: None });
+        if then == Go::Fail && self.inside(key).is_some() {
+            return self.raise(program, key, (reason, None), lost, draft);
+        }
+        self.follow(program, key, &then, completed, reason, lost, draft)
+    }
+
+    /// Goes where a route says, from the action `key`. Frames change; nothing is entered yet.
+    pub(crate) fn go(
+        &mut self,
+        program: &Program,
+        key: &str,
+        go: &Go,
+        completed: bool,
+        draft: &mut Draft,
+    ) -> Result<(), Lost> {
+        let id = id_of(component(key)).to_owned();
+        match go {
+            Go::Resume if !completed => {
+                if let Some(frame) = self.frames.change(key) {
+                    frame.resumed = true;
+                    frame.last = None;
+                }
+                Ok(())
+            }
+            Go::Next | Go::Resume => {
+                let outcome = self.frames.get(key).and_then(|frame| frame.last.as_deref().cloned()).unwrap_or_default();
+                self.finish_action(key, &outcome);
+                Ok(())
+            }
+            Go::Retry => self.retry(program, key, draft),
+            Go::SkipTopic => {
+                self.leave_for(key, |at| *at == At::Topic);
+                Ok(())
+            }
+            Go::SkipPhase => {
+                self.leave_for(key, |at| *at == At::Phase);
+                Ok(())
+            }
+            Go::Goto(target) => {
+                self.hop(format!("{id} → goto: {target}"))?;
+                self.jump(program, target, draft)
+            }
+            Go::End => {
+                self.end(program);
+                Ok(())
+            }
+            Go::Fail => {
+                let message = format!("a route of `{id}` says that the session fails");
+                Err(Lost { code: "routed-to-fail", message, help: None })
+            }
+        }
+    }
+
+    /// How often a route may still begin an action again.
+    fn retries_left(&self, program: &Program, key: &str) -> u32 {
+        let most = self.position(program, key).map_or(0, |position| position.topic.strategy.retries());
+        most.saturating_sub(self.frames.get(key).map_or(0, |frame| frame.retries))
+    }
+
+    /// Begins an action again, unless that was done often enough.
+    fn retry(&mut self, program: &Program, key: &str, draft: &mut Draft) -> Result<(), Lost> {
+        let position =
+            self.position(program, key).ok_or_else(|| Lost::new(format!("no action for `{}`", told(key))))?;
+        let step = position.step;
+        self.hop(format!("{} → retry", id_of(component(key))))?;
+        if let Some(frame) = self.frames.change(key) {
+            frame.retries += 1;
+            frame.state = serde_json::Value::Null;
+            frame.round = None;
+            frame.last = None;
+            frame.held = None;
+            frame.effect = None;
+            frame.resumed = false;
+        }
+        self.begin_again(program, step, key, draft)
+    }
+
+    /// Leaves the innermost frame above `key` that is like this, with all that it holds; everything when there is none.
+    fn leave_for(&mut self, key: &str, is_it: impl Fn(&At) -> bool) {
+        let found = lineage(key).filter(|key| self.frames.get(key).is_some_and(|frame| is_it(&frame.at))).last();
+        match found.map(str::to_owned) {
+            Some(found) => {
+                self.unwind(&found);
+                self.leave(&found);
+            }
+            None => self.unwind(ROOT),
+        }
+    }
+
+    /// To the topic or phase of this id.
+    fn jump(&mut self, program: &Program, target: &str, draft: &mut Draft) -> Result<(), Lost> {
+        let phase_of = |phase: usize| program.phases.get(phase);
+        let topics = program.phases.iter().enumerate().find_map(|(number, phase)| {
+            phase.topics.iter().position(|topic| topic.id == target).map(|topic| (number, Some(topic)))
+        });
+        let phases = || program.phases.iter().position(|phase| phase.id == target).map(|number| (number, None));
+        let Some((phase, topic)) = topics.or_else(phases) else {
+            return Err(Lost::new(format!("there is no topic and no phase `{target}`")));
+        };
+        let here = self.frames.get(ROOT).map(|root| root.next);
+        let leaf = self.frames.leaf();
+        let open = lineage(&leaf).next().map(str::to_owned);
+        let open = open.filter(|key| self.frames.get(key).is_some_and(|frame| frame.at == At::Phase));
+        let stays = open.filter(|_| here == Some(phase) && topic.is_some());
+        match &stays {
+            Some(key) => self.unwind(key),
+            None => self.unwind(ROOT),
+        }
+        if let Some(root) = self.frames.change(ROOT) {
+            root.next = phase;
+        }
+        let Some(topic) = topic else { return Ok(()) };
+        let key = match stays {
+            Some(key) => key,
+            None => {
+                let Some(phase) = phase_of(phase) else { return Ok(()) };
+                self.enter_phase(phase, draft)?
+            }
+        };
+        if let Some(frame) = self.frames.change(&key) {
+            frame.next = topic;
+            frame.taken = 0;
+        }
+        Ok(())
+    }
+
+    /// To the end of the script.
+    pub(crate) fn end(&mut self, program: &Program) {
+        self.unwind(ROOT);
+        if let Some(root) = self.frames.change(ROOT) {
+            root.next = program.phases.len();
+        }
+    }
+
+    /// Takes away every frame below `key`, with its scope.
+    pub(crate) fn unwind(&mut self, key: &str) {
+        for below in self.frames.below(key) {
+            match self.frames.get(&below).map(|frame| &frame.at) {
+                Some(At::Skill(_) | At::Single(_)) => {
+                    self.leave_insertion(&below);
+                }
+                Some(At::Phase | At::Topic) => {
+                    if let Some(frame) = self.frames.remove(&below) {
+                        self.visit_over(&below, &frame);
+                    }
+                    self.scopes.pop();
+                }
+                _ => {
+                    self.action_over(&below);
+                }
+            }
+        }
+    }
+
+    /// The key of the innermost inserted thing that holds the action `key`.
+    fn inside(&self, key: &str) -> Option<String> {
+        let inserted = |key: &&str| self.frames.get(key).is_some_and(|frame| frame.insertion.is_some());
+        lineage(parent(key)).filter(inserted).last().map(str::to_owned)
+    }
+
+    /// An action in something inserted ended badly, and has no route of its own: the whole of it ends like this.
+    fn raise(
+        &mut self,
+        program: &Program,
+        key: &str,
+        (reason, level): (ExitReason, Option<Level>),
+        lost: Option<Lost>,
+        draft: &mut Draft,
+    ) -> Result<(), Lost> {
+        let place = self.place_of(key);
+        let from = id_of(component(key)).to_owned();
+        let Some(inserted) = self.inside(key) else { return Ok(()) };
+        let what = id_of(component(&inserted)).to_owned();
+        let why = format!("no route is written for it in `{what}`, which ends with it");
+        self.routed(&place, (reason, level), "error".into(), &from, why, draft);
+        let lost = lost.unwrap_or_else(|| Lost {
+            code: "action-error",
+            message: format!("the action `{from}` of `{what}` ended with `{}`", reason.name()),
+            help: Some("`/why` tells what was tried".into()),
+        });
+        self.unwind(&inserted);
+        self.insertion_failed(program, &inserted, lost, draft)
+    }
+
+    /// Sets what a route sets, where the action stands.
+    fn set_aside(
+        &mut self,
+        program: &Program,
+        key: &str,
+        set: &[crate::program::assignments::Assignment],
+        draft: &mut Draft,
+    ) -> Result<(), Lost> {
+        self.beside(program, key, draft, |turn| assign(turn, set).map(|_| ()))
+    }
+
+    /// Counts a route that may lead in a circle.
+    ///
+    /// # Errors
+    /// When there were too many since the last answer.
+    pub(crate) fn hop(&mut self, what: String) -> Result<(), Lost> {
+        self.head.hops += 1;
+        self.head.way.push(what);
+        if self.head.way.len() > HOPS_TOLD {
+            self.head.way.remove(0);
+        }
+        if self.head.hops <= MOST_HOPS {
+            return Ok(());
+        }
+        let message = format!(
+            "more than {MOST_HOPS} routes were followed without an answer of the person; the last were: {}",
+            self.head.way.join("; ")
+        );
+        let help = "give one of these routes another target, or let an action between them wait for an answer";
+        Err(Lost { code: "endless-routes", message, help: Some(help.into()) })
+    }
+}
+
+/// Where an action goes that has no route for this reason (LANGUAGE.md section 6).
+fn usual(reason: ExitReason, completed: bool) -> Go {
+    match () {
+        () if reason.fails() => Go::Fail,
+        () if completed => Go::Next,
+        () => Go::Resume,
+    }
+}
+
+/// What an outcome says of what went wrong; nothing when a reply could not be read, of which it holds more than a person
+/// should be told.
+fn told_by(outcome: &Outcome) -> Option<Lost> {
+    let unreadable = outcome.metadata.get("parse_error").and_then(serde_json::Value::as_bool).unwrap_or(false);
+    let fails = outcome.exit_reason.is_some_and(ExitReason::fails) && !unreadable;
+    let message = outcome.metadata.get("error_message").filter(|_| fails)?.as_str()?.to_owned();
+    Some(Lost { code: "action-error", message, help: Some("`/why` tells what was tried".into()) })
+}

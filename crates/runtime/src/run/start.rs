@@ -1,0 +1,174 @@
+//! A session begins: its first rows, and the walk to its first action.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use serde_json::Value;
+
+use crate::notebook::state::State;
+use crate::program::event::Event;
+use crate::program::limits::Budget;
+use crate::program::place::Place;
+use crate::program::program::Program;
+use crate::program::recent::Recent;
+use crate::program::services::Services;
+use crate::run::draft::Draft;
+use crate::run::error::RunError;
+use crate::run::frames::Frames;
+use crate::run::head::{Head, Status};
+use crate::run::load::user_layer;
+use crate::run::mailbox::Mailbox;
+use crate::run::notebook::StoredCells;
+use crate::run::planner::Planner;
+use crate::run::session::Session;
+use bcc_lang::value::mask::Masker;
+use bcc_lang::value::scopes::{Scope, Scopes, Stored};
+use bcc_store::contract::{Archive, SessionLock};
+use bcc_store::rows::{DocumentRow, NewSession, VariableRow};
+
+/// What a session is made of, whether it begins or is taken up again.
+pub struct Parts {
+    /// Its id.
+    pub id: String,
+    /// The checked script that it is pinned to.
+    pub program: Arc<Program>,
+    /// The outside world.
+    pub services: Services,
+    /// Where it is kept.
+    pub archive: Arc<dyn Archive>,
+    /// The lock on its id.
+    pub lock: Box<dyn SessionLock>,
+    /// The script as events name it.
+    pub script: String,
+    /// The model as events name it.
+    pub model: String,
+    /// What it may use, where somebody else than its script says so.
+    pub budget: Budget,
+}
+
+/// What only a new session needs.
+pub struct Birth {
+    /// Whose global variables it sees.
+    pub user: String,
+    /// The hash of the script.
+    pub script_sha256: String,
+    /// How it was started, as JSON; for the one who resumes it.
+    pub settings: String,
+    /// What it is pinned to, as JSON.
+    pub manifest: String,
+    /// The documents that the manifest names.
+    pub documents: Vec<DocumentRow>,
+    /// Variables that were given from outside, for the scope that declares them.
+    pub given: Vec<(String, Value)>,
+}
+
+impl Session {
+    /// Begins a session and commits its first rows. Nothing is said yet.
+    ///
+    /// # Errors
+    /// When the id is taken, the store fails, or a given variable does not fit its declaration.
+    pub async fn start(parts: Parts, birth: Birth) -> Result<Self, RunError> {
+        let Parts { id, program, services, archive, lock, script, model, budget } = parts;
+        let mark = services.clock.elapsed_ms();
+        let user_rows = archive.user_variables(&birth.user).await?;
+        let shelf = StoredCells { archive: Arc::clone(&archive), session: id.clone() };
+        let mut session = Self {
+            notebook: State::default(),
+            shelf,
+            due: Mutex::default(),
+            recent: Recent::new(program.history_messages, program.history_chars),
+            id,
+            services,
+            archive,
+            status: Status::Running,
+            head: Head::default(),
+            answers: 0,
+            revision: 0,
+            last_seq: 0,
+            frames: Frames::new(),
+            scopes: Scopes::default(),
+            outer: vec![],
+            looked: false,
+            metadata: serde_json::Map::new(),
+            counters: BTreeMap::new(),
+            pending: None,
+            masker: Masker::default(),
+            mark,
+            ahead: false,
+            script,
+            model,
+            _lock: lock,
+            base: Arc::clone(&program),
+            program: Arc::clone(&program),
+            mailbox: Mailbox::default(),
+            planner: Planner::default(),
+            counted: vec![],
+            next_job: None,
+            shelved: (vec![], None),
+        };
+        session.take_budget(budget)?;
+        let mut draft = Draft::default();
+        let started = Event::SessionStarted { script: session.script.clone(), model: session.model.clone() };
+        draft.event(&Place::default(), started);
+        session.open_wide_scopes(&program, &user_rows, &mut draft)?;
+        session.give(birth.given, &mut draft)?;
+        session.walk_on(&Place::default(), &mut draft);
+        let new = NewSession {
+            id: session.id.clone(),
+            user: birth.user,
+            script: program.id.clone(),
+            script_name: program.name.clone(),
+            script_sha256: birth.script_sha256,
+            started_at: session.services.clock.at(1),
+            settings: birth.settings,
+            manifest: birth.manifest,
+        };
+        let (commit, said) = session.prepare(draft)?;
+        session.archive.create(&new, &birth.documents, &commit).await?;
+        session.committed(commit, said);
+        Ok(session)
+    }
+
+    /// The global scope, with what earlier sessions of the user left, and the session scope.
+    fn open_wide_scopes(&mut self, program: &Program, rows: &[VariableRow], draft: &mut Draft) -> Result<(), RunError> {
+        let unreadable = |what: String| RunError::Unreadable { id: self.id.clone(), what };
+        let kept = user_layer(program, rows).map_err(unreadable)?;
+        let mut fresh = Draft::default();
+        let mut global = self
+            .fresh_layer(Scope::Global, String::new(), &program.globals, &mut fresh)
+            .map_err(|lost| RunError::Variable(lost.message))?;
+        // What an earlier session of the user set stays; only what is new takes its first value.
+        draft.user_variables.extend(fresh.user_variables.into_iter().filter(|row| kept.get(&row.name).is_none()));
+        let unwritable = |error: serde_json::Error| RunError::Variable(error.to_string());
+        for (name, stored) in kept.values() {
+            global.put(name, stored.clone());
+        }
+        for row in
+            rows.iter().filter(|row| row.sensitive || program.globals.get(&row.name).is_some_and(|is| is.sensitive))
+        {
+            let value = serde_json::from_str(&row.value).map_err(unwritable)?;
+            self.hide(&value, draft).map_err(unwritable)?;
+        }
+        self.scopes.push(global);
+        let session = self
+            .fresh_layer(Scope::Session, String::new(), &program.declarations, draft)
+            .map_err(|lost| RunError::Variable(lost.message))?;
+        self.scopes.push(session);
+        Ok(())
+    }
+
+    fn give(&mut self, given: Vec<(String, Value)>, draft: &mut Draft) -> Result<(), RunError> {
+        let at = self.services.clock.at(1);
+        for (name, value) in given {
+            let stored = Stored { value, source: "command_line".into(), round: None, at: at.clone() };
+            let Some(written) = self.scopes.write(&name, stored.clone(), None) else { continue };
+            if written.sensitive {
+                self.hide(&stored.value, draft).map_err(|error| RunError::Variable(error.to_string()))?;
+            }
+            draft
+                .variable(written.scope, &written.path, &name, &stored, written.sensitive)
+                .map_err(|error| RunError::Variable(error.to_string()))?;
+        }
+        Ok(())
+    }
+}

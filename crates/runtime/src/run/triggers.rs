@@ -1,0 +1,146 @@
+//! Triggers: what must not wait for its turn (LANGUAGE.md section 10).
+
+use serde_json::{Map, Value, json};
+
+use crate::program::event::Event;
+use crate::program::place::Place;
+use crate::program::program::Program;
+use crate::program::routes::Trigger;
+use crate::run::draft::Draft;
+use crate::run::frames::{At, Insertion, lineage};
+use crate::run::moves::Lost;
+use crate::run::session::Session;
+use bcc_lang::expr::fields::fields_of;
+use bcc_lang::script::routes::Go;
+use bcc_lang::value::scopes::Scopes;
+
+/// When triggers are looked at.
+#[derive(Clone, Copy)]
+pub(crate) struct Look<'a> {
+    /// The place of the turn that was taken, or of the action that a message is for.
+    pub(crate) place: &'a Place,
+    /// Whether nothing was judged: no turn has seen the newest message yet, or the turn was about none.
+    pub(crate) unjudged: bool,
+    /// What the turn failed with, where it has no route.
+    pub(crate) failure: Option<&'a str>,
+}
+
+impl Session {
+    /// The scopes of the script, wherever the session stands.
+    pub(crate) fn script_scopes(&self) -> &Scopes {
+        self.outer.iter().find(|scopes| !scopes.is_isolated()).unwrap_or(&self.scopes)
+    }
+
+    /// Looks at the triggers, with the `metadata` of the turn that was just taken. The first that holds has what it inserts
+    /// put below the innermost frame. Gives whether one did.
+    ///
+    /// # Errors
+    /// When the session fails: triggers went round without an answer.
+    pub(crate) fn look_at_triggers(
+        &mut self,
+        program: &Program,
+        look: Look<'_>,
+        draft: &mut Draft,
+    ) -> Result<bool, Lost> {
+        let metadata = std::mem::take(&mut self.metadata);
+        if program.triggers.is_empty() {
+            return Ok(false);
+        }
+        let key = self.frames.leaf();
+        let place = look.place;
+        // A trigger is the session's: it sees the same names wherever the session stands.
+        let scopes = self.script_scopes().of_session();
+        let mut names = crate::program::turn::base_names(program, None, None, &self.recent, scopes);
+        names.give_text("time", self.services.clock.words(self.last_seq));
+        names.give("current_round", json!(place.round.unwrap_or(1)));
+        names.give("max_rounds", metadata.get("max_rounds").cloned().unwrap_or(json!(1)));
+        let metadata = with_all_names(metadata, &program.triggers, place.round.unwrap_or(1));
+        names.give("metadata", Value::Object(metadata));
+        for trigger in &program.triggers {
+            if self.is_off(&key, trigger) {
+                continue;
+            }
+            let why = match trigger.when.truth(&names) {
+                Ok(false) => continue,
+                Ok(true) => format!("`when` holds: {}", trigger.when.source()),
+                // Where no answer was judged there is no metadata, and this is asked again when one is.
+                Err(_) if look.unjudged && !fields_of("metadata", trigger.when.root()).is_empty() => continue,
+                Err(error) => {
+                    let message = format!(
+                        "the condition of the trigger `{}`, `{}`, cannot be evaluated, so it counts as fired: {}",
+                        trigger.id,
+                        trigger.when.source(),
+                        error.message
+                    );
+                    draft.event(place, Event::Error { code: "trigger-failed", message, help: error.help });
+                    format!("`when` cannot be evaluated: {}", trigger.when.source())
+                }
+            };
+            self.fire(program, &key, trigger, (why, look), draft)?;
+            return Ok(true);
+        }
+        Ok(false)
+    }
+
+    /// Whether a trigger is not looked at now.
+    fn is_off(&self, key: &str, trigger: &Trigger) -> bool {
+        let its_own = |key: &str| {
+            let insertion = self.frames.get(key).and_then(|frame| frame.insertion.as_ref());
+            matches!(insertion, Some(Insertion::Triggered { trigger: id, .. }) if *id == trigger.id)
+        };
+        let fired = self.head.fired.get(&trigger.id);
+        fired.is_some_and(|fired| trigger.once || fired.answers == self.answers) || lineage(key).any(its_own)
+    }
+
+    fn fire(
+        &mut self,
+        program: &Program,
+        key: &str,
+        trigger: &Trigger,
+        (why, look): (String, Look<'_>),
+        draft: &mut Draft,
+    ) -> Result<(), Lost> {
+        let place = look.place;
+        let then = if trigger.ends { Go::End } else { Go::Resume };
+        let route = format!("insert: {}, then: {then}", trigger.insert);
+        let from = place.action_id.clone().unwrap_or_default();
+        draft.event(place, Event::Triggered { reason: trigger.id.clone(), route: route.clone(), from, why });
+        self.hop(format!("trigger {} → {route}", trigger.id))?;
+        let answers = self.answers;
+        let fired = self.head.fired.entry(trigger.id.clone()).or_default();
+        fired.times += 1;
+        fired.answers = answers;
+        let held = self.pending.take();
+        self.head.pending = false;
+        if let Some(frame) = self.frames.change(key).filter(|frame| frame.at == At::Action) {
+            frame.held = held.or(frame.held.take());
+        }
+        let outside = self.scopes.is_isolated();
+        let failure = look.failure.map(str::to_owned);
+        let insertion = Insertion::Triggered { trigger: trigger.id.clone(), ends: trigger.ends, outside, failure };
+        self.insert(program, key, &trigger.insert, insertion, Map::new(), draft)
+    }
+}
+
+/// The names of `metadata` that always exist, those that a trigger asks for among them; what a reply held of its own stays.
+fn with_all_names(mut metadata: Map<String, Value>, triggers: &[Trigger], round: u32) -> Map<String, Value> {
+    for (name, _) in triggers.iter().flat_map(|trigger| fields_of("metadata", trigger.when.root())) {
+        metadata.entry(name).or_insert(Value::Null);
+    }
+    let always = [
+        ("emotional_tone", json!("")),
+        ("crisis_signal", json!(false)),
+        ("current_round", json!(round)),
+        ("max_rounds", json!(1)),
+        ("exit_reason", Value::Null),
+        ("parse_retry_count", json!(0)),
+        ("parse_error", json!(false)),
+    ];
+    for (name, value) in always {
+        let entry = metadata.entry(name).or_insert(Value::Null);
+        if entry.is_null() {
+            *entry = value;
+        }
+    }
+    metadata
+}

@@ -1,0 +1,145 @@
+//! What every archive must do with the cells of a notebook, as cases that run against each implementation.
+
+use crate::conformance::{NASTY, all_of, commit_at, start};
+use crate::contract::Archive;
+use crate::error::ArchiveError;
+use crate::rows::{CellRow, Commit};
+
+/// Makes a test of every case; `$open` gives `(what must be kept alive, an archive)`.
+macro_rules! cells_conformance {
+    ($open:expr) => {
+        $crate::conformance_cells::cells_conformance!(@ $open;
+            cells_are_found_by_id_in_pages_and_from_the_end
+            a_cell_that_is_put_again_keeps_its_place
+            a_new_cell_must_be_the_next_one
+            a_cell_keeps_its_id_and_shares_it_with_none
+            cells_of_one_session_are_none_of_another
+            cells_go_with_their_session
+            any_text_of_a_cell_comes_back_unchanged
+        );
+    };
+    (@ $open:expr; $($case:ident)+) => { $(
+        #[tokio::test]
+        async fn $case() {
+            let (_kept, archive) = $open;
+            $crate::conformance_cells::$case(&archive).await;
+        }
+    )+ };
+}
+pub(crate) use cells_conformance;
+
+pub(crate) fn cell(number: u64, id: &str, body: &str) -> CellRow {
+    CellRow { number, id: id.into(), body: format!("\"{body}\"") }
+}
+
+fn put(revision: u64, cells_put: Vec<CellRow>) -> Commit {
+    Commit { cells_put, ..commit_at(revision) }
+}
+
+fn numbers(rows: &[CellRow]) -> Vec<u64> {
+    rows.iter().map(|row| row.number).collect()
+}
+
+pub(crate) async fn cells_are_found_by_id_in_pages_and_from_the_end(archive: &dyn Archive) {
+    start(archive, "s").await;
+    for number in 1..=10 {
+        let row = cell(number, &format!("c{number}"), "x");
+        archive.commit("s", &put(number, vec![row])).await.unwrap();
+    }
+    assert_eq!(archive.cell("s", "c7").await.unwrap(), Some(cell(7, "c7", "x")));
+    assert_eq!(archive.cell("s", "c11").await.unwrap(), None);
+    let pages: [(u64, usize, &[u64]); 5] =
+        [(0, 3, &[1, 2, 3]), (3, 3, &[4, 5, 6]), (8, 100, &[9, 10]), (10, 5, &[]), (0, 0, &[])];
+    for (after, limit, expected) in pages {
+        assert_eq!(numbers(&archive.cells("s", after, limit).await.unwrap()), expected, "after {after}, {limit}");
+    }
+    assert_eq!(numbers(&archive.cells_tail("s", 3).await.unwrap()), [8, 9, 10]);
+    assert_eq!(numbers(&archive.cells_tail("s", usize::MAX).await.unwrap()).len(), 10);
+    assert!(archive.cells_tail("s", 0).await.unwrap().is_empty());
+}
+
+pub(crate) async fn a_cell_that_is_put_again_keeps_its_place(archive: &dyn Archive) {
+    start(archive, "s").await;
+    archive.commit("s", &put(1, vec![cell(1, "a", "1"), cell(2, "b", "1")])).await.unwrap();
+    // A change and a new cell in one commit.
+    archive.commit("s", &put(2, vec![cell(1, "a", "2"), cell(3, "c", "1")])).await.unwrap();
+    let expected = [cell(1, "a", "2"), cell(2, "b", "1"), cell(3, "c", "1")];
+    assert_eq!(archive.cells("s", 0, 9).await.unwrap(), expected);
+    assert_eq!(archive.cell("s", "a").await.unwrap().as_ref(), expected.first());
+}
+
+pub(crate) async fn a_new_cell_must_be_the_next_one(archive: &dyn Archive) {
+    start(archive, "s").await;
+    archive.commit("s", &put(1, vec![cell(1, "a", "1")])).await.unwrap();
+    let before = all_of(archive, "s").await;
+    let wrong =
+        [(vec![cell(3, "c", "")], 3), (vec![cell(0, "z", "")], 0), (vec![cell(2, "b", ""), cell(4, "d", "")], 4)];
+    for (cells, number) in wrong {
+        let refused = archive.commit("s", &put(2, cells)).await.unwrap_err();
+        let ArchiveError::Gap { what: "cell", found, .. } = refused else { panic!("{refused}") };
+        assert_eq!(found, number);
+    }
+    assert!(all_of(archive, "s").await == before);
+}
+
+pub(crate) async fn a_cell_keeps_its_id_and_shares_it_with_none(archive: &dyn Archive) {
+    start(archive, "s").await;
+    archive.commit("s", &put(1, vec![cell(1, "a", "1"), cell(2, "b", "1")])).await.unwrap();
+    let before = all_of(archive, "s").await;
+    let wrong = [
+        vec![cell(3, "a", "")],
+        vec![cell(1, "b", "")],
+        vec![cell(2, "z", "")],
+        vec![cell(3, "c", ""), cell(4, "c", "")],
+    ];
+    for cells in wrong {
+        let number = cells.last().unwrap().number;
+        let refused = archive.commit("s", &put(2, cells)).await.unwrap_err();
+        let ArchiveError::CellMixedUp { number: told, .. } = refused else { panic!("{refused}") };
+        assert_eq!(told, number);
+    }
+    assert!(all_of(archive, "s").await == before);
+}
+
+pub(crate) async fn cells_of_one_session_are_none_of_another(archive: &dyn Archive) {
+    for id in ["s", "t"] {
+        start(archive, id).await;
+        archive.commit(id, &put(1, vec![cell(1, "a", id), cell(2, "b", id)])).await.unwrap();
+    }
+    assert_eq!(archive.cell("t", "a").await.unwrap(), Some(cell(1, "a", "t")));
+    assert_eq!(archive.cells("s", 1, 9).await.unwrap(), [cell(2, "b", "s")]);
+    assert_eq!(archive.cells_tail("t", 1).await.unwrap(), [cell(2, "b", "t")]);
+    assert!(archive.cells("u", 0, 9).await.unwrap().is_empty() && archive.cell("u", "a").await.unwrap().is_none());
+    assert!(archive.cells_tail("u", 9).await.unwrap().is_empty());
+}
+
+pub(crate) async fn cells_go_with_their_session(archive: &dyn Archive) {
+    for id in ["deleted", "pruned", "kept"] {
+        start(archive, id).await;
+        let at = if id == "kept" { "2026-11-22T00:00:00Z" } else { "2026-11-20T00:00:00Z" };
+        let commit = Commit { updated_at: at.into(), ..put(1, vec![cell(1, "a", id)]) };
+        archive.commit(id, &commit).await.unwrap();
+    }
+    assert!(archive.delete("deleted").await.unwrap());
+    assert_eq!(archive.prune("2026-11-21T00:00:00Z").await.unwrap(), ["pruned"]);
+    for id in ["deleted", "pruned"] {
+        // The id is free again, and no cell of the old session shows in the new one.
+        start(archive, id).await;
+        assert!(archive.cells(id, 0, 9).await.unwrap().is_empty());
+        archive.commit(id, &put(1, vec![cell(1, "a", "new")])).await.unwrap();
+    }
+    assert_eq!(archive.cells("kept", 0, 9).await.unwrap(), [cell(1, "a", "kept")]);
+}
+
+pub(crate) async fn any_text_of_a_cell_comes_back_unchanged(archive: &dyn Archive) {
+    start(archive, "s").await;
+    let long = NASTY.repeat((1 << 20) / NASTY.len());
+    let rows = [NASTY, "", "a\0b", "a\0c", &long].into_iter().zip(1..);
+    let rows: Vec<CellRow> = rows.map(|(id, number)| CellRow { number, id: id.into(), body: long.clone() }).collect();
+    archive.commit("s", &put(1, rows.clone())).await.unwrap();
+    assert!(archive.cells("s", 0, 9).await.unwrap() == rows);
+    for row in rows {
+        assert!(archive.cell("s", &row.id).await.unwrap() == Some(row));
+    }
+    assert!(archive.cell("s", "a").await.unwrap().is_none());
+}

@@ -1,0 +1,23 @@
+//! The archive as one SQLite file.
+
+pub mod look;
+pub mod open;
+pub mod store;
+
+pub(crate) mod disk;
+pub(crate) mod fault;
+pub(crate) mod lock;
+pub(crate) mod read;
+pub(crate) mod remove;
+pub(crate) mod schema;
+pub(crate) mod write;
+
+/// The release of the SQLite that is built in.
+pub fn version() -> &'static str {
+    rusqlite::version()
+}
+
+#[cfg(test)]
+mod cells_tests;
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,48 @@
+//! Deletes sessions, and the documents that nobody needs any more.
+
+use rusqlite::{Connection, OptionalExtension, Transaction};
+
+use crate::sqlite::fault::Failure;
+use crate::sqlite::write::key;
+
+/// The ids of the sessions last updated before this time, oldest first.
+pub(crate) fn updated_before(connection: &Connection, time: &str) -> rusqlite::Result<Vec<String>> {
+    connection
+        .prepare_cached(
+            "SELECT id FROM session JOIN head ON session = key WHERE rtrim(updated_at, 'Z') < rtrim(?, 'Z')
+             ORDER BY rtrim(updated_at, 'Z'), id",
+        )?
+        .query_map([time], |row| row.get(0))?
+        .collect()
+}
+
+/// Deletes one session; with `updated_before`, only if it was last updated before this time. Says whether it did.
+pub(crate) fn session(transaction: &Transaction<'_>, id: &str, updated_before: Option<&str>) -> Result<bool, Failure> {
+    let session: Option<i64> = transaction
+        .prepare_cached(
+            "SELECT key FROM session JOIN head ON session = key
+             WHERE id = ?1 AND (?2 IS NULL OR rtrim(updated_at, 'Z') < rtrim(?2, 'Z'))",
+        )?
+        .query_row((id, updated_before), |row| row.get(0))
+        .optional()?;
+    let Some(session) = session else { return Ok(false) };
+    let documents: Vec<i64> = transaction
+        .prepare_cached("SELECT document FROM session_document WHERE session = ?")?
+        .query_map([session], |row| row.get(0))?
+        .collect::<rusqlite::Result<_>>()?;
+    let range = (key(session, 0)?, key(session, u64::MAX)?);
+    transaction.prepare_cached("DELETE FROM journal WHERE key BETWEEN ? AND ?")?.execute(range)?;
+    transaction.prepare_cached("DELETE FROM message WHERE key BETWEEN ? AND ?")?.execute(range)?;
+    transaction.prepare_cached("DELETE FROM cell WHERE key BETWEEN ? AND ?")?.execute(range)?;
+    // All else that belongs to it goes with it, by its foreign keys.
+    transaction.prepare_cached("DELETE FROM session WHERE key = ?")?.execute([session])?;
+    for document in documents {
+        transaction
+            .prepare_cached(
+                "DELETE FROM document WHERE key = ?1
+                 AND NOT EXISTS (SELECT 1 FROM session_document WHERE document = ?1)",
+            )?
+            .execute([document])?;
+    }
+    Ok(true)
+}

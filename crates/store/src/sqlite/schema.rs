@@ -1,0 +1,188 @@
+//! The tables of a store and the steps that brought them there, oldest first. A released step never changes.
+
+use rusqlite::{Connection, Transaction, TransactionBehavior};
+
+use crate::error::ArchiveError;
+use crate::sqlite::fault::Failure;
+
+/// What marks a file as a store of this program: `bccs` in ASCII, in SQLite's header.
+pub(crate) const APPLICATION_ID: i32 = 0x6263_6373;
+
+/// Each step leads from the layout (`PRAGMA user_version`) of its index to the next, in one transaction.
+pub(crate) const STEPS: &[&str] = &[LAYOUT_1, LAYOUT_2];
+
+/// How many bits of a `journal` or `message` key number the rows of one session; the bits above them are the session.
+pub(crate) const SEQ_BITS: u32 = 36;
+
+/// How many events, as a power of two, one entry of `journal_kind` stands for.
+pub(crate) const BLOCK_BITS: u32 = 6;
+
+/// * What a commit rewrites (`head`) lies apart from what is written once (`session`): the manifest may be long.
+/// * `journal` and `message` have one key made of session and number ([`SEQ_BITS`]), so that a session's rows lie side
+///   by side and an appended row touches no second tree. Their rows are deleted by range, hence no foreign key.
+/// * An index of `journal` by kind would touch one more page for each kind in a commit, a fifth of the whole cost.
+///   `journal_kind` says instead which blocks of 64 events hold a kind: seldom written, and enough to skip the others.
+const LAYOUT_1: &str = "
+CREATE TABLE session (
+    key INTEGER PRIMARY KEY,
+    id TEXT NOT NULL UNIQUE,
+    user TEXT NOT NULL,
+    script TEXT NOT NULL,
+    script_name TEXT,
+    script_sha256 TEXT NOT NULL,
+    started_at TEXT NOT NULL,
+    settings TEXT NOT NULL,
+    manifest TEXT NOT NULL
+) STRICT;
+CREATE TABLE head (
+    session INTEGER PRIMARY KEY REFERENCES session (key) ON DELETE CASCADE,
+    revision INTEGER NOT NULL,
+    last_seq INTEGER NOT NULL,
+    last_message INTEGER NOT NULL,
+    answers INTEGER NOT NULL,
+    status TEXT NOT NULL,
+    updated_at TEXT NOT NULL,
+    location TEXT NOT NULL,
+    head TEXT NOT NULL
+) STRICT;
+CREATE TABLE frame (
+    session INTEGER NOT NULL REFERENCES session (key) ON DELETE CASCADE,
+    key TEXT NOT NULL,
+    state TEXT NOT NULL,
+    PRIMARY KEY (session, key)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE variable (
+    session INTEGER NOT NULL REFERENCES session (key) ON DELETE CASCADE,
+    scope TEXT NOT NULL,
+    path TEXT NOT NULL,
+    name TEXT NOT NULL,
+    value TEXT NOT NULL,
+    source TEXT NOT NULL,
+    round INTEGER,
+    at TEXT NOT NULL,
+    sensitive INTEGER NOT NULL,
+    PRIMARY KEY (session, scope, path, name)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE user_variable (
+    user TEXT NOT NULL,
+    scope TEXT NOT NULL,
+    path TEXT NOT NULL,
+    name TEXT NOT NULL,
+    value TEXT NOT NULL,
+    source TEXT NOT NULL,
+    round INTEGER,
+    at TEXT NOT NULL,
+    sensitive INTEGER NOT NULL,
+    PRIMARY KEY (user, scope, path, name)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE counter (
+    session INTEGER NOT NULL REFERENCES session (key) ON DELETE CASCADE,
+    name TEXT NOT NULL,
+    count INTEGER NOT NULL,
+    PRIMARY KEY (session, name)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE answer (
+    session INTEGER NOT NULL REFERENCES session (key) ON DELETE CASCADE,
+    id TEXT NOT NULL,
+    PRIMARY KEY (session, id)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE journal (
+    key INTEGER PRIMARY KEY,
+    at TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    body TEXT NOT NULL
+) STRICT;
+CREATE TABLE journal_kind (
+    session INTEGER NOT NULL REFERENCES session (key) ON DELETE CASCADE,
+    kind TEXT NOT NULL,
+    block INTEGER NOT NULL,
+    PRIMARY KEY (session, kind, block)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE message (
+    key INTEGER PRIMARY KEY,
+    role TEXT NOT NULL,
+    text TEXT NOT NULL,
+    at TEXT NOT NULL,
+    action_id TEXT NOT NULL,
+    round INTEGER NOT NULL,
+    message_id TEXT NOT NULL
+) STRICT;
+CREATE TABLE document (
+    key INTEGER PRIMARY KEY,
+    sha256 TEXT NOT NULL UNIQUE,
+    text TEXT NOT NULL
+) STRICT;
+CREATE TABLE session_document (
+    session INTEGER NOT NULL REFERENCES session (key) ON DELETE CASCADE,
+    document INTEGER NOT NULL REFERENCES document (key),
+    PRIMARY KEY (session, document)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX session_document_by_document ON session_document (document);
+";
+
+/// Notebooks. A cell has a key like that of a message, so that the cells of a session lie side by side, in order; one is also
+/// found by its id. Cells of a session are deleted by range.
+const LAYOUT_2: &str = "
+CREATE TABLE cell (
+    key INTEGER PRIMARY KEY,
+    session INTEGER NOT NULL,
+    id TEXT NOT NULL,
+    body TEXT NOT NULL,
+    UNIQUE (session, id)
+) STRICT;
+";
+
+/// The layout that the store has; 0 for an empty file.
+pub(crate) fn layout(connection: &Connection) -> rusqlite::Result<u32> {
+    connection.query_row("PRAGMA user_version", [], |row| row.get(0))
+}
+
+/// The layout that `steps` lead to.
+pub(crate) fn newest(steps: &[&str]) -> u32 {
+    u32::try_from(steps.len()).unwrap_or(u32::MAX)
+}
+
+/// Brings the store to the newest layout, one transaction a step. Several processes may do so at once: each step looks
+/// again at the layout once it holds the write lock.
+///
+/// # Errors
+/// [`ArchiveError::Newer`] without a write; [`ArchiveError::NotOurs`] when another program has filled the file in the
+/// meantime.
+pub(crate) fn migrate(connection: &mut Connection, store: &str, steps: &[&str]) -> Result<(), Failure> {
+    let known = newest(steps);
+    let mut found = layout(connection)?;
+    if found == known {
+        return Ok(());
+    }
+    for _ in 0..steps.len() {
+        if found >= known {
+            break;
+        }
+        let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        step(&transaction, store, steps)?;
+        transaction.commit()?;
+        found = layout(connection)?;
+    }
+    if found > known {
+        return Err(ArchiveError::Newer { store: store.to_owned(), found, known }.into());
+    }
+    // Into the main file at once, whose header another process looks at before it opens the rest.
+    connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
+    Ok(())
+}
+
+/// Takes the one step that comes next, if any.
+fn step(transaction: &Transaction<'_>, store: &str, steps: &[&str]) -> Result<(), Failure> {
+    let found = layout(transaction)?;
+    let Some(sql) = usize::try_from(found).ok().and_then(|found| steps.get(found)) else { return Ok(()) };
+    if found == 0 {
+        let tables: i64 = transaction.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+        if tables > 0 {
+            return Err(ArchiveError::NotOurs { store: store.to_owned() }.into());
+        }
+    }
+    transaction.execute_batch(sql)?;
+    transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
+    transaction.pragma_update(None, "user_version", found.saturating_add(1))?;
+    Ok(())
+}

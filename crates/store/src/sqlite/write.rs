@@ -1,0 +1,270 @@
+//! Creates sessions and writes commits: one prepared statement for each row, and nothing that reads what is there.
+
+use std::collections::BTreeSet;
+
+use rusqlite::types::{ToSqlOutput, Value};
+use rusqlite::{ErrorCode, OptionalExtension, Row, ToSql, Transaction, params};
+
+use crate::error::ArchiveError;
+use crate::rows::{Commit, DocumentRow, NewSession, VariableRow};
+use crate::sqlite::fault::Failure;
+use crate::sqlite::read::{LAST_CELL, number_of};
+use crate::sqlite::schema::{BLOCK_BITS, SEQ_BITS};
+use crate::tail::{Tail, cells_fit};
+
+/// A count as SQLite stores it, which knows no unsigned numbers; one that does not fit is refused.
+pub(crate) struct Count(pub(crate) u64);
+
+impl ToSql for Count {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        let number = i64::try_from(self.0).map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))?;
+        Ok(ToSqlOutput::Owned(Value::Integer(number)))
+    }
+}
+
+/// The key of row `number` of a session in `journal`, `message` or `cell`. A number beyond the last possible row gives the key
+/// of that row, so that `number` may also be the end of a range.
+pub(crate) fn key(session: i64, number: u64) -> rusqlite::Result<i64> {
+    let last = (1_i64 << SEQ_BITS) - 1;
+    let number = i64::try_from(number).unwrap_or(last).min(last);
+    let session = session.checked_mul(1 << SEQ_BITS).ok_or_else(|| {
+        rusqlite::Error::ToSqlConversionFailure("there are more sessions than keys have room for".into())
+    })?;
+    Ok(session | number)
+}
+
+/// Creates a session with its documents and its first commit.
+pub(crate) fn create(
+    transaction: &Transaction<'_>,
+    store: &str,
+    session: &NewSession,
+    documents: &[DocumentRow],
+    first: &Commit,
+) -> Result<(), Failure> {
+    let made = transaction
+        .prepare_cached(
+            "INSERT INTO session (id, user, script, script_name, script_sha256, started_at, settings, manifest)
+             VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING RETURNING key",
+        )?
+        .query_row(
+            params![
+                session.id,
+                session.user,
+                session.script,
+                session.script_name,
+                session.script_sha256,
+                session.started_at,
+                session.settings,
+                session.manifest
+            ],
+            |row| row.get::<_, i64>(0),
+        )
+        .optional()?;
+    let Some(made) = made else {
+        return Err(ArchiveError::Exists { store: store.to_owned(), id: session.id.clone() }.into());
+    };
+    let mut insert =
+        transaction.prepare_cached("INSERT INTO document (sha256, text) VALUES (?, ?) ON CONFLICT DO NOTHING")?;
+    let mut need = transaction.prepare_cached(
+        "INSERT INTO session_document (session, document) SELECT ?, key FROM document WHERE sha256 = ?
+         ON CONFLICT DO NOTHING",
+    )?;
+    for document in documents {
+        insert.execute(params![document.sha256, document.text])?;
+        need.execute(params![made, document.sha256])?;
+    }
+    let next = Tail::default().after(store, &session.id, first)?;
+    let sql =
+        "INSERT INTO head (revision, last_seq, last_message, answers, status, updated_at, location, head, session)
+               VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)";
+    head(transaction, sql, made, next, first)?;
+    variables(transaction, made, &session.user, first)?;
+    rows(transaction, made, first)?;
+    cells(transaction, store, made, &session.id, first)?;
+    answers(transaction, store, made, &session.id, first)
+}
+
+/// Writes one commit of a session.
+pub(crate) fn commit(transaction: &Transaction<'_>, store: &str, id: &str, commit: &Commit) -> Result<(), Failure> {
+    let there = transaction
+        .prepare_cached(
+            "SELECT key, user, revision, last_seq, last_message FROM session JOIN head ON session = key WHERE id = ?",
+        )?
+        .query_row([id], |row| {
+            let tail = Tail { revision: count(row, 2)?, last_seq: count(row, 3)?, last_message: count(row, 4)? };
+            Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?, tail))
+        })
+        .optional()?;
+    let Some((key, user, tail)) = there else {
+        return Err(ArchiveError::NotFound { store: store.to_owned(), id: id.to_owned() }.into());
+    };
+    let next = tail.after(store, id, commit)?;
+    let sql = "UPDATE head SET revision = ?, last_seq = ?, last_message = ?, answers = ?, status = ?, updated_at = ?,
+               location = ?, head = ? WHERE session = ?";
+    head(transaction, sql, key, next, commit)?;
+    variables(transaction, key, &user, commit)?;
+    rows(transaction, key, commit)?;
+    cells(transaction, store, key, id, commit)?;
+    answers(transaction, store, key, id, commit)
+}
+
+/// The count in this column of a row.
+pub(crate) fn count(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
+    let number = row.get(column)?;
+    u64::try_from(number).map_err(|_| rusqlite::Error::IntegralValueOutOfRange(column, number))
+}
+
+/// Writes the one small row that every commit rewrites; `sql` inserts or updates it.
+fn head(transaction: &Transaction<'_>, sql: &str, session: i64, tail: Tail, commit: &Commit) -> Result<(), Failure> {
+    transaction.prepare_cached(sql)?.execute(params![
+        Count(tail.revision),
+        Count(tail.last_seq),
+        Count(tail.last_message),
+        Count(commit.answers),
+        commit.status,
+        commit.updated_at,
+        commit.location,
+        commit.head,
+        session
+    ])?;
+    Ok(())
+}
+
+fn variables(transaction: &Transaction<'_>, session: i64, user: &str, commit: &Commit) -> Result<(), Failure> {
+    let sql = "INSERT INTO variable (session, scope, path, name, value, source, round, at, sensitive)
+               VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET
+               value = excluded.value, source = excluded.source, round = excluded.round, at = excluded.at,
+               sensitive = excluded.sensitive";
+    put_variables(transaction, sql, &session, &commit.variables_put)?;
+    let sql = "INSERT INTO user_variable (user, scope, path, name, value, source, round, at, sensitive)
+               VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET
+               value = excluded.value, source = excluded.source, round = excluded.round, at = excluded.at,
+               sensitive = excluded.sensitive";
+    put_variables(transaction, sql, &user, &commit.user_variables_put)
+}
+
+fn put_variables(
+    transaction: &Transaction<'_>,
+    sql: &str,
+    owner: &dyn ToSql,
+    rows: &[VariableRow],
+) -> Result<(), Failure> {
+    if rows.is_empty() {
+        return Ok(());
+    }
+    let mut put = transaction.prepare_cached(sql)?;
+    for row in rows {
+        put.execute(params![
+            owner,
+            row.scope,
+            row.path,
+            row.name,
+            row.value,
+            row.source,
+            row.round,
+            row.at,
+            row.sensitive
+        ])?;
+    }
+    Ok(())
+}
+
+/// Changes the frames and counters, and appends to the journal and to the transcript.
+fn rows(transaction: &Transaction<'_>, session: i64, commit: &Commit) -> Result<(), Failure> {
+    for gone in &commit.frames_removed {
+        transaction
+            .prepare_cached("DELETE FROM frame WHERE session = ? AND key = ?")?
+            .execute(params![session, gone])?;
+    }
+    for row in &commit.frames_put {
+        transaction
+            .prepare_cached(
+                "INSERT INTO frame (session, key, state) VALUES (?, ?, ?)
+                 ON CONFLICT DO UPDATE SET state = excluded.state",
+            )?
+            .execute(params![session, row.key, row.state])?;
+    }
+    for row in &commit.counters_put {
+        transaction
+            .prepare_cached(
+                "INSERT INTO counter (session, name, count) VALUES (?, ?, ?)
+                 ON CONFLICT DO UPDATE SET count = excluded.count",
+            )?
+            .execute(params![session, row.name, Count(row.count)])?;
+    }
+    let mut blocks = BTreeSet::new();
+    for row in &commit.journal {
+        transaction
+            .prepare_cached("INSERT INTO journal (key, at, kind, body) VALUES (?, ?, ?, ?)")?
+            .execute(params![key(session, row.seq)?, row.at, row.kind, row.body])?;
+        blocks.insert((row.kind.as_str(), row.seq >> BLOCK_BITS));
+    }
+    for (kind, block) in blocks {
+        // Mostly it is there already, and no page is written.
+        transaction
+            .prepare_cached("INSERT INTO journal_kind (session, kind, block) VALUES (?, ?, ?) ON CONFLICT DO NOTHING")?
+            .execute(params![session, kind, Count(block)])?;
+    }
+    for row in &commit.messages {
+        transaction
+            .prepare_cached(
+                "INSERT INTO message (key, role, text, at, action_id, round, message_id) VALUES (?, ?, ?, ?, ?, ?, ?)",
+            )?
+            .execute(params![
+                key(session, row.number)?,
+                row.role,
+                row.text,
+                row.at,
+                row.action_id,
+                row.round,
+                row.message_id
+            ])?;
+    }
+    Ok(())
+}
+
+/// Appends and changes cells. A commit without cells asks nothing.
+fn cells(transaction: &Transaction<'_>, store: &str, session: i64, id: &str, commit: &Commit) -> Result<(), Failure> {
+    if commit.cells_put.is_empty() {
+        return Ok(());
+    }
+    let last = transaction
+        .prepare_cached(LAST_CELL)?
+        .query_row(params![key(session, 0)?, key(session, u64::MAX)?], |row| count(row, 0))
+        .optional()?;
+    cells_fit(store, id, last.map_or(0, number_of), commit)?;
+    for row in &commit.cells_put {
+        let written = transaction
+            .prepare_cached(
+                "INSERT INTO cell (key, session, id, body) VALUES (?, ?, ?, ?)
+                 ON CONFLICT (key) DO UPDATE SET body = excluded.body WHERE id = excluded.id",
+            )?
+            .execute(params![key(session, row.number)?, session, row.id, row.body]);
+        match written {
+            Ok(1) => {}
+            // The id of the cell with this number is another one; or another cell has this id.
+            Ok(_) => return Err(mixed_up(store, id, row.number)),
+            Err(error) if error.sqlite_error_code() == Some(ErrorCode::ConstraintViolation) => {
+                return Err(mixed_up(store, id, row.number));
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
+}
+
+fn mixed_up(store: &str, id: &str, number: u64) -> Failure {
+    ArchiveError::CellMixedUp { store: store.to_owned(), id: id.to_owned(), number }.into()
+}
+
+fn answers(transaction: &Transaction<'_>, store: &str, session: i64, id: &str, commit: &Commit) -> Result<(), Failure> {
+    for answer in &commit.answer_ids {
+        let added = transaction
+            .prepare_cached("INSERT INTO answer (session, id) VALUES (?, ?) ON CONFLICT DO NOTHING")?
+            .execute(params![session, answer])?;
+        if added == 0 {
+            return Err(ArchiveError::AnswerTaken { store: store.to_owned(), id: id.to_owned() }.into());
+        }
+    }
+    Ok(())
+}

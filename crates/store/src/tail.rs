@@ -1,0 +1,63 @@
+//! Where a session ends, and whether a commit goes on from there: the rule that every archive keeps.
+
+use crate::error::ArchiveError;
+use crate::rows::Commit;
+
+/// The numbers that a commit must follow on. All are 0 before the first commit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Tail {
+    pub(crate) revision: u64,
+    pub(crate) last_seq: u64,
+    pub(crate) last_message: u64,
+}
+
+impl Tail {
+    /// The tail after `commit`, or why the commit does not fit here.
+    pub(crate) fn after(self, store: &str, id: &str, commit: &Commit) -> Result<Self, ArchiveError> {
+        if commit.revision != self.revision {
+            return Err(ArchiveError::Conflict {
+                store: store.to_owned(),
+                id: id.to_owned(),
+                expected: commit.revision,
+                found: self.revision,
+            });
+        }
+        let gap = |what, expected, found| ArchiveError::Gap {
+            store: store.to_owned(),
+            id: id.to_owned(),
+            what,
+            expected,
+            found,
+        };
+        let mut next = Self { revision: self.revision.saturating_add(1), ..self };
+        for row in &commit.journal {
+            let expected = next.last_seq.saturating_add(1);
+            if row.seq != expected {
+                return Err(gap("event", expected, row.seq));
+            }
+            next.last_seq = expected;
+        }
+        for row in &commit.messages {
+            let expected = next.last_message.saturating_add(1);
+            if row.number != expected {
+                return Err(gap("message", expected, row.number));
+            }
+            next.last_message = expected;
+        }
+        Ok(next)
+    }
+}
+
+/// Whether each cell of a commit is one of the `last` cells that a session has, or the next one.
+pub(crate) fn cells_fit(store: &str, id: &str, last: u64, commit: &Commit) -> Result<(), ArchiveError> {
+    let mut next = last.saturating_add(1);
+    for row in &commit.cells_put {
+        if row.number == next {
+            next = next.saturating_add(1);
+        } else if row.number == 0 || row.number > next {
+            let (store, id) = (store.to_owned(), id.to_owned());
+            return Err(ArchiveError::Gap { store, id, what: "cell", expected: next, found: row.number });
+        }
+    }
+    Ok(())
+}

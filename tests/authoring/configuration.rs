@@ -1,0 +1,304 @@
+//! `bcc-script.toml`: every wrong value is told with its place and a remedy, by `run` and by `validate`, and nothing that is
+//! secret is repeated.
+
+use std::collections::BTreeSet;
+
+use bcc_authoring::validate::request::ValidateRequest;
+use bcc_authoring::validate::validate::validate;
+use bcc_engine::config::config::{Config, parse, read};
+use bcc_engine::config::values::Given;
+use bcc_engine::environment::Environment;
+use bcc_engine::error::EngineError;
+use bcc_lang::schema::compiled::Compiled;
+use bcc_lang::schema::embedded::CONFIG;
+use bcc_lang::source::diagnostic::Diagnostic;
+use bcc_lang::source::render::json::json;
+use bcc_llm::providers::http::config::Structured;
+use serde_json::Value;
+
+const SCRIPT: &str = "session: { session_id: s, phases: [{ phase_id: p, topics: [{ topic_id: t, actions: [{ action_type: ai_say, \
+                      action_id: a, config: { content: hello } }] }] }] }\n";
+
+/// A whole model with every key that there is.
+const WHOLE: &str = "
+    [project]
+    scheme = \"english\"
+    allow = []
+    [models.main]
+    provider = \"anthropic\"
+    base_url = \"https://llm.example\"
+    model = \"m\"
+    api_key_env = \"EXAMPLE_KEY\"
+    temperature = 1
+    max_tokens = 2000
+    timeout = \"60s\"
+    first_token_timeout = \"20s\"
+    idle_timeout = \"1m 30s\"
+    max_attempts = 2
+    headers = { X-Team = \"counsel\", Authorization = { env = \"EXAMPLE_HEADER\" } }
+    extra = { top_p = 0.9, stop_sequences = [\"###\"], thinking = { type = \"disabled\" } }
+    proxy = \"http://proxy.example:8080\"
+    structured = \"tool\"
+    repair = \"on\"
+    reask = 1
+    concurrency = 4
+    requests_per_minute = 60
+    tokens_per_minute = 100_000
+    price = { input = 0.5, output = 1.5, cached = 0.05, currency = \"CNY\", per = 1000 }
+    fallback = [\"local\", \"offline\"]
+    [models.local]
+    provider = \"replay\"
+    file = \"replies.yaml\"
+    [rules]
+    unused-variable = \"off\"
+";
+
+const SECRET: &str = "q7-geheim";
+
+/// What `validate` finds in a configuration.
+fn findings(configuration: &str) -> Vec<Diagnostic> {
+    let home = tempfile::tempdir().unwrap();
+    std::fs::write(home.path().join("bcc-script.toml"), configuration).unwrap();
+    std::fs::write(home.path().join("talk.yaml"), SCRIPT).unwrap();
+    let request = ValidateRequest { paths: vec![home.path().join("talk.yaml")], ..ValidateRequest::default() };
+    let report = validate(&request, &Environment::default()).unwrap();
+    report.diagnostics.into_iter().filter(|diagnostic| diagnostic.rule == "broken-configuration").collect()
+}
+
+fn refused(configuration: &str) -> EngineError {
+    parse("bcc-script.toml", configuration).expect_err(configuration)
+}
+
+/// A model with these lines, the third of which is the first of its own.
+fn model(lines: &str) -> String {
+    format!("[models.main]\nprovider = \"openai\"\n{lines}\nmodel = \"m\"\n[models.local]\nprovider = \"offline\"\n")
+}
+
+/// Lines of a model; what `validate` marks; a part of the message; a part of the help.
+const MISTAKES: [(&str, &str, &str, &str); 66] = [
+    ("temperature = -0.5", "-0.5", "expected a number from 0 up", "docs/configuration.md"),
+    ("temperature = nan", "nan", "expected a number from 0 up", "docs/"),
+    ("temperature = \"warm\"", "\"warm\"", "invalid type", "docs/"),
+    ("max_tokens = 0", "0", "a whole number from 1 to", "docs/"),
+    ("max_tokens = 1.5", "1.5", "a whole number from 1 to", "docs/"),
+    ("max_token = 5", "max_token", "unknown field `max_token`", "did you mean `max_tokens`?"),
+    ("timeout = \"soon\"", "\"soon\"", "`soon` is no duration", "docs/"),
+    ("timeout = \"0s\"", "\"0s\"", "between nothing and a day", "docs/"),
+    ("idle_timeout = \"2 days\"", "\"2 days\"", "between nothing and a day", "docs/"),
+    ("first_token_timeout = 20", "20", "invalid type", "docs/"),
+    ("max_attempts = 0", "0", "from 1 to 20", "docs/"),
+    ("max_attempts = 21", "21", "from 1 to 20", "docs/"),
+    ("repair = \"yes\"", "\"yes\"", "true, false, \"on\" or \"off\"", "docs/"),
+    ("repair = 1", "1", "true, false, \"on\" or \"off\"", "docs/"),
+    ("reask = 6", "6", "from 0 to 5", "docs/"),
+    ("reask = -1", "-1", "from 0 to 5", "docs/"),
+    ("reask = true", "true", "from 0 to 5", "docs/"),
+    ("concurrency = 0", "0", "from 1 to 10000", "docs/"),
+    ("requests_per_minute = 0", "0", "from 1 to", "docs/"),
+    ("tokens_per_minute = -3", "-3", "from 1 to", "docs/"),
+    ("token_per_minute = 3", "token_per_minute", "unknown field", "did you mean `tokens_per_minute`?"),
+    ("request_per_minute = 3", "request_per_minute", "unknown field", "did you mean `requests_per_minute`?"),
+    ("structured = \"json_schem\"", "\"json_schem\"", "there is no form `json_schem`", "did you mean `json_schema`?"),
+    ("structured = true", "true", "invalid type", "docs/"),
+    ("price = { input = -1, output = 2 }", "-1", "expected a number from 0 up", "docs/"),
+    ("price = { input = 1, output = inf }", "inf", "expected a number from 0 up", "docs/"),
+    ("price = { input = 1 }", "{ input = 1 }", "missing field `output`", "docs/"),
+    ("price = { input = 1, output = 2, chached = 3 }", "chached", "unknown field", "did you mean `cached`?"),
+    ("price = { input = 1, output = 2, per = 0 }", "0", "from 1 to", "docs/"),
+    ("price = { input = 1, output = 2, currency = \"\" }", "\"\"", "one short word", "docs/"),
+    ("price = { input = 1, output = 2, currency = \"US dollars\" }", "\"US dollars\"", "one short word", "docs/"),
+    ("price = 3", "3", "invalid type", "docs/"),
+    ("fallback = \"local\"", "\"local\"", "invalid type", "docs/"),
+    ("fallback = [\"locl\"]", "\"locl\"", "names `locl`, and there is no such model", "did you mean `local`?"),
+    ("fallback = [\"local\", \"elsewhere\"]", "\"elsewhere\"", "no such model", "[models.elsewhere]"),
+    ("fallback = [\"offline\", \"offline\"]", "\"offline\"", "names `offline` twice", "keep the first"),
+    ("fallback = [\"main\"]", "\"main\"", "in a circle: `main` → `main`", "remove one"),
+    ("base_url = \"localhost:11434\"", "\"localhost:11434\"", "must begin with http://", "http://localhost"),
+    ("base_url = \"somewhere\"", "\"somewhere\"", "is no address", "http://localhost"),
+    ("base_url = \"ftp://h/v1\"", "\"ftp://h/v1\"", "must begin with http://", "http://localhost"),
+    ("base_url = \"http://ann:q7-geheim@h/v1\"", "http", "carries a user name or a password", "api_key_env"),
+    ("api_key = \"q7-geheim\"", "api_key", "unknown field `api_key`", "api_key_env = "),
+    ("api_key_env = \"A\"\napi_key_file = \"b\"", "\"b\"", "both `api_key_env` and `api_key_file`", "keep one"),
+    ("api_key_env = \"q7-geheim\"", "***", "no name of an environment variable", "put the key into"),
+    ("api_key_file = \"sk-q7geheimq7geheim84JskWQ\"", "***", "no name of a file", "put the key into"),
+    ("proxy = { env = \"http://q7-geheim\" }", "proxy", "no name of an environment variable", "put the address"),
+    ("headers = { X-A = { env = \"q7-geheim\" } }", "X-A", "no name of an environment variable", "put the whole"),
+    ("proxy = \"proxy.example\"", "\"proxy.example\"", "`proxy` is no address", "\"none\""),
+    ("proxy = \"socks5://h:1\"", "\"socks5://h:1\"", "`proxy` must begin with", "\"none\""),
+    ("proxy = \"http://ann:q7-geheim@h:1\"", "http", "carries a user name or a password", "{ env = \"NAME\" }"),
+    ("proxy = 8080", "8080", "expected a text, or { env", "docs/"),
+    ("headers = { Authorization = \"Bearer q7-geheim\" }", "***", "carries a secret", "Authorization = { env ="),
+    ("headers = { X-Api-Key = \"q7-geheim\" }", "***", "carries a secret", "X-Api-Key = { env ="),
+    ("headers = { Cookie = \"s=q7-geheim\" }", "***", "carries a secret", "Cookie = { env ="),
+    ("headers = { Authorization = 7743 }", "****", "expected a text, or { env", "docs/"),
+    ("headers = { X-Team = { en = \"A\" } }", "{ en", "unknown field `en`", "did you mean `env`?"),
+    ("headers = { X-Team = {} }", "{}", "missing field `env`", "docs/"),
+    ("headers = { \"X Team\" = \"a\" }", "\"a\"", "cannot be the name of a header", "letters, digits"),
+    ("headers = { X-Team = \"咨询\\n\" }", "\"咨询", "cannot be sent as a header", "ASCII"),
+    ("headers = { Content-Type = \"text/plain\" }", "\"text/plain\"", "set by the program", "remove it"),
+    ("headers = { x-a = \"1\", X-A = \"2\" }", "\"1\"", "stands there twice", "keep one"),
+    ("extra = { messages = [] }", "[]", "`extra` cannot set `messages`", "they are the prompt"),
+    ("extra = { response_format = { type = \"text\" } }", "response_format", "cannot set", "`structured`"),
+    ("extra = { since = 2026-01-01 }", "{", "`since` is a date", "docs/"),
+    ("extra = { top_p = nan }", "{", "`top_p` is no number", "docs/"),
+    ("extra = [1]", "[1]", "invalid type", "docs/"),
+];
+
+#[test]
+fn every_wrong_value_is_told_by_validate_at_its_place_with_a_remedy() {
+    for (lines, marked, message, help) in MISTAKES {
+        let found = findings(&model(lines));
+        let [found] = found.as_slice() else { panic!("{lines}: {found:?}") };
+        let span = found.file.slice(found.span);
+        assert!(span.contains(marked), "{lines}: {span:?} is marked");
+        assert!(found.message.contains(message), "{lines}: {}", found.message);
+        assert!(found.help.as_deref().unwrap().contains(help), "{lines}: {:?}", found.help);
+        let shown = json(1, std::slice::from_ref(found)) + found.file.text();
+        assert!(!shown.contains(SECRET) && !shown.contains("7743") && !shown.contains("q7geheim"), "{lines}: {shown}");
+    }
+}
+
+#[test]
+fn every_wrong_value_keeps_a_session_from_beginning_with_the_same_words() {
+    for (lines, _, message, help) in MISTAKES {
+        let error = refused(&model(lines));
+        let shown = error.to_string();
+        assert!(shown.contains(message), "{lines}: {shown}");
+        assert!(shown.contains("line 3") || shown.contains("line 4"), "{lines}: {shown}");
+        assert!(error.help().unwrap().contains(help), "{lines}: {:?}", error.help());
+        assert!(!shown.contains(SECRET) && !shown.contains("7743"), "{lines}: {shown}");
+    }
+}
+
+#[test]
+fn what_a_model_lacks_is_told_at_its_name() {
+    for (table, message, help) in [
+        ("provider = \"opnai\"", "there is no provider `opnai`", "did you mean `openai`?"),
+        ("provider = \"\"", "there is no provider ``", "docs/"),
+        ("model = \"m\"", "missing field `provider`", "docs/"),
+        ("provider = \"openai\"", "needs `model`", "add `model = \"…\"`"),
+        ("provider = \"anthropic\"", "needs `model`", "add `model = \"…\"`"),
+        ("provider = \"anthropic\"\nmodel = \" \"", "`model` is empty", "the server's name"),
+        (
+            "provider = \"anthropic\"\nmodel = \"m\"\nstructured = \"json_schema\"",
+            "cannot be \"json_schema\" for a model of provider `anthropic`",
+            "write \"auto\", \"tool\", \"off\"",
+        ),
+        ("provider = \"replay\"", "needs `file`", "add `file = \"…\"`"),
+    ] {
+        let text = format!("[models.\"咨询\"]\n{table}\n");
+        let found = findings(&text);
+        let [found] = found.as_slice() else { panic!("{table}: {found:?}") };
+        assert!(found.message.contains(message), "{table}: {}", found.message);
+        assert!(found.help.as_deref().unwrap().contains(help), "{table}: {:?}", found.help);
+        assert!(refused(&text).to_string().contains(message));
+    }
+}
+
+#[test]
+fn nothing_that_sends_anything_is_called_offline() {
+    let text = "[models.offline]\nprovider = \"openai\"\nmodel = \"m\"\n";
+    assert!(refused(text).to_string().contains("`offline` belongs to the built-in responder"));
+    assert_eq!(findings("[models.offline]\nprovider = \"offline\"\n").len(), 0);
+}
+
+#[test]
+fn a_name_that_must_stand_in_quotes_is_told_so_and_shown_so() {
+    let found = findings("[models.咨询]\nprovider = \"offline\"\n");
+    assert!(found[0].help.as_deref().unwrap().contains("[models.\"咨询\"]"), "{found:?}");
+    let found = findings("[models.\"咨询\"]\nprovider = \"openai\"\n");
+    assert!(found[0].message.starts_with("[models.\"咨询\"]: "), "{found:?}");
+}
+
+#[test]
+fn a_circle_of_fallbacks_is_told_once_and_a_chain_of_chains_is_none() {
+    let tables = |chains: &[(&str, &str)]| -> String {
+        let table = |(name, fallback): &(&str, &str)| {
+            format!("[models.{name}]\nprovider = \"offline\"\nfallback = [{fallback}]\n")
+        };
+        chains.iter().map(table).collect()
+    };
+    let circle = tables(&[("a", "\"b\""), ("b", "\"d\", \"c\""), ("c", "\"a\""), ("d", "")]);
+    let found = findings(&circle);
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(found[0].message.contains("[models.c]: the fallbacks go in a circle: `a` → `b` → `c` → `a`"));
+    assert_eq!((found[0].file.slice(found[0].span), found[0].file.line_column(found[0].span.start).0), ("\"a\"", 9));
+    let diamond = tables(&[("a", "\"b\", \"c\""), ("b", "\"d\""), ("c", "\"d\""), ("d", "\"offline\"")]);
+    assert!(findings(&diamond).is_empty());
+    parse("bcc-script.toml", &diamond).unwrap();
+}
+
+#[test]
+fn several_mistakes_are_told_together() {
+    let both = model("fallback = [\"nobody\"]\nheaders = { Cookie = \"q7-geheim\" }");
+    assert_eq!(findings(&both).len(), 2);
+    assert!(refused(&both).to_string().contains("(1 more: `bcc-script validate` shows them all)"));
+    assert_eq!(findings(&model("reask = 9\nconcurrency = 0\nfallback = [\"nobody\"]")).len(), 3);
+}
+
+#[test]
+fn every_key_of_a_model_is_read() {
+    let config: Config = parse("bcc-script.toml", WHOLE).unwrap();
+    let main = &config.models["main"];
+    assert_eq!(main.temperature, Some(1.0));
+    assert_eq!(main.headers["Authorization"], Given::Env("EXAMPLE_HEADER".into()));
+    assert_eq!(main.extra["stop_sequences"], serde_json::json!(["###"]));
+    assert_eq!(main.structured, Some(Structured::Tool));
+    assert!(main.manners().repair && main.manners().reask == 1);
+    assert_eq!(main.limits().tokens_per_minute, Some(100_000));
+    let price = main.price().unwrap();
+    assert_eq!((price.cached, price.currency.as_str(), price.per), (Some(0.05), "CNY", 1_000));
+    assert_eq!(config.models["local"].price(), None);
+    let usual = read("[models.a]\nprovider=\"offline\"\nprice = { input = 1, output = 2 }").unwrap();
+    let usual = usual.models["a"].price().unwrap();
+    assert_eq!((usual.currency.as_str(), usual.per), ("USD", 1_000_000));
+}
+
+fn schema() -> Compiled {
+    Compiled::new(&serde_json::from_str(CONFIG).unwrap()).unwrap()
+}
+
+/// A configuration as editors see it.
+fn value(configuration: &str) -> Value {
+    serde_json::to_value(toml::from_str::<toml::Table>(configuration).unwrap()).unwrap()
+}
+
+#[test]
+fn the_schema_for_editors_has_the_keys_that_are_read() {
+    let schema: Value = serde_json::from_str(CONFIG).unwrap();
+    let described = |pointer: &str| -> BTreeSet<String> {
+        schema.pointer(pointer).unwrap()["properties"].as_object().unwrap().keys().cloned().collect()
+    };
+    // The reader lists what it knows when it meets a key that it does not.
+    let read_of = |text: &str| -> BTreeSet<String> {
+        let message = read(text).unwrap_err().message().to_owned();
+        message.split('`').skip(3).step_by(2).map(str::to_owned).collect()
+    };
+    assert_eq!(described(""), read_of("nothing = 1"));
+    assert_eq!(described("/properties/project"), read_of("[project]\nnothing = 1"));
+    assert_eq!(described("/$defs/model"), read_of("[models.a]\nnothing = 1"));
+    assert_eq!(described("/$defs/behavior_server"), read_of("[behavior_servers.a]\nnothing = 1"));
+    let price = "[models.a]\nprovider = \"offline\"\nprice = { nothing = 1 }";
+    assert_eq!(described("/$defs/model/properties/price"), read_of(price));
+}
+
+#[test]
+fn the_schema_for_editors_takes_what_is_read_and_refuses_what_cannot_be_read() {
+    /// What only the reader can tell: lengths of time, and what JSON has no form for.
+    const FINER: [&str; 3] = ["`0s`", "`2 days`", "is no number that JSON has"];
+    let schema = schema();
+    for text in [WHOLE, "", "[models.a]\nprovider = \"offline\"\nrepair = true\nproxy = \"none\"\n"] {
+        assert!(schema.is_valid(&value(text)), "{text}");
+    }
+    let mut refused = 0;
+    for (lines, ..) in MISTAKES {
+        let text = model(lines);
+        let Err(error) = read(&text) else { continue };
+        if FINER.iter().any(|finer| error.message().contains(finer)) || lines.contains("2026-01-01") {
+            continue;
+        }
+        assert!(!schema.is_valid(&value(&text)), "{lines}: {}", error.message());
+        refused += 1;
+    }
+    assert!(refused > 30, "only {refused} were looked at");
+}

@@ -1,0 +1,183 @@
+//! The pages of `docs/diagnostics/` are true: what they call wrong raises the diagnostic, what they call right raises nothing,
+//! and each diagnostic of the sources has a page of the same form.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use bcc_authoring::validate::request::ValidateRequest;
+use bcc_authoring::validate::validate::validate;
+use bcc_check::diagnostics::{DIAGNOSTICS, Page};
+use bcc_engine::engine::RunRequest;
+use bcc_engine::environment::Environment;
+use bcc_engine::error::EngineError;
+use bcc_engine::loaded::Loaded;
+use bcc_engine::project::Project;
+use bcc_lang::source::diagnostic::Diagnostic;
+use bcc_lang::source::render::human::human;
+use regex::Regex;
+
+use crate::diagnostic_page::{Example, Parts};
+
+/// The rooms that make diagnostics.
+const PLACES: [&str; 4] =
+    ["crates/lang/src/source", "crates/lang/src/script", "crates/check/src", "crates/runtime/src/actions"];
+
+/// What only a running script meets: codes of errors and warnings, which `validate` cannot raise and no page can show.
+const RUNNING: [&str; 7] = [
+    "behavior-unreadable",
+    "effect-interrupted",
+    "frame-unreadable",
+    "no-such-action",
+    "no-such-cell",
+    "server-flood",
+    "server-rubbish",
+];
+
+/// The slug of what only `run` says.
+const NOT_A_SESSION: &str = "not-a-session";
+
+fn root() -> &'static Path {
+    Path::new(crate::ROOT)
+}
+
+fn parts(page: &Page) -> Parts {
+    Parts::of(page.text).unwrap_or_else(|problem| panic!("docs/diagnostics/{}.md: {problem}", page.slug))
+}
+
+/// What `validate` finds in the example, laid out as a project.
+fn findings(slug: &str, example: &Example) -> Vec<Diagnostic> {
+    let directory = tempfile::tempdir().unwrap();
+    for (path, bytes) in &example.files {
+        let path = directory.path().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, bytes).unwrap();
+    }
+    // A page on templates may do without a script.
+    let mut paths = vec![directory.path().join(Example::SCRIPT), directory.path().join("_system")];
+    paths.retain(|path| path.exists());
+    let request =
+        ValidateRequest { paths, project: Some(directory.path().to_path_buf()), ..ValidateRequest::default() };
+    let mut found = validate(&request, &Environment::default()).unwrap().diagnostics;
+    if slug == NOT_A_SESSION {
+        found.extend(refused_by_run(directory.path()));
+    }
+    found
+}
+
+/// What only who would run a file is told: that it is none that can be run.
+fn refused_by_run(directory: &Path) -> Vec<Diagnostic> {
+    let file = directory.join(Example::SCRIPT);
+    let project = Project::of(&file, Some(directory), false, &Environment::default()).unwrap();
+    match Loaded::of(&project, &RunRequest { file, ..RunRequest::default() }) {
+        Ok(_) => vec![],
+        Err(EngineError::Invalid(mut found)) => {
+            found.retain(|diagnostic| diagnostic.rule == NOT_A_SESSION);
+            found
+        }
+        Err(error) => panic!("{error}"),
+    }
+}
+
+#[test]
+fn what_a_page_calls_wrong_raises_its_diagnostic_with_help_and_no_other_error() {
+    let mut problems = String::new();
+    for page in DIAGNOSTICS {
+        for (number, example) in parts(page).wrong.iter().enumerate() {
+            let found = findings(page.slug, example);
+            let (own, other): (Vec<_>, Vec<_>) = found.iter().partition(|diagnostic| diagnostic.rule == page.slug);
+            let raised = own.iter().any(|diagnostic| diagnostic.severity == page.severity);
+            let helped = own.iter().all(|diagnostic| diagnostic.help.is_some());
+            let alone = !other.iter().any(|diagnostic| diagnostic.is_error());
+            if !(raised && helped && alone) || std::env::var_os("SHOW").is_some() {
+                let place = format!("##### the wrong example {} of {}", number + 1, page.slug);
+                problems += &format!("{place} ({raised}, {helped}, {alone})\n{}\n", human(&found, false));
+            }
+        }
+    }
+    assert!(problems.is_empty(), "not raised, without help, or with other errors:\n{problems}");
+}
+
+#[test]
+fn what_a_page_calls_right_raises_nothing() {
+    for page in DIAGNOSTICS {
+        for (number, example) in parts(page).right.iter().enumerate() {
+            let found = findings(page.slug, example);
+            let shown = human(&found, false);
+            assert!(found.is_empty(), "the right example {} of {}:\n{shown}", number + 1, page.slug);
+        }
+    }
+}
+
+#[test]
+fn every_page_says_what_why_wrong_right_and_how_to_mend() {
+    for page in DIAGNOSTICS {
+        let parts = parts(page);
+        assert_eq!((&*parts.slug, &parts.summary), (page.slug, &page.summary()));
+        let count = (parts.wrong.len(), parts.right.len());
+        assert!(count.0 > 0 && count.0 == count.1, "{}: each wrong example is mended once: {count:?}", page.slug);
+    }
+}
+
+/// The part of each source file that is not its tests.
+fn sources(folder: &Path, found: &mut Vec<String>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            sources(&path, found);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            let text = fs::read_to_string(&path).unwrap();
+            found.push(text.split("#[cfg(test)]").next().unwrap().to_owned());
+        }
+    }
+}
+
+#[test]
+fn every_diagnostic_of_the_sources_has_a_page_and_every_page_a_diagnostic() {
+    // In these rooms a text of small words and hyphens is a slug; what a running script warns of has codes of its own.
+    let literal = Regex::new(r#"(warn\(\s*)?"([a-z]+(?:-[a-z]+)+)""#).unwrap();
+    let comment = Regex::new(r"(?m)^\s*//.*$").unwrap();
+    let constructor = Regex::new(r#"Diagnostic::(?:error|warning|info)\(\s*"([^"]+)""#).unwrap();
+    let pages: BTreeSet<String> = DIAGNOSTICS.iter().map(|page| page.slug.to_owned()).collect();
+    let mut texts = Vec::new();
+    sources(&root().join("src"), &mut texts);
+    sources(&root().join("crates"), &mut texts);
+    let mut slugs: BTreeSet<String> = BTreeSet::new();
+    for text in &texts {
+        slugs.extend(constructor.captures_iter(text).map(|found| found[1].to_owned()));
+    }
+    texts.clear();
+    PLACES.iter().for_each(|place| sources(&root().join(place), &mut texts));
+    // The table itself proves nothing.
+    texts.retain(|text| !text.contains("static DIAGNOSTICS"));
+    for text in &texts {
+        let text = comment.replace_all(text, "");
+        let found = literal.captures_iter(&text).filter(|found| found.get(1).is_none());
+        slugs.extend(
+            found
+                .map(|found| found[2].to_owned())
+                .filter(|slug| !RUNNING.contains(&slug.as_str()) && slug != "bcc-script"),
+        );
+    }
+    assert_eq!(slugs, pages);
+}
+
+#[test]
+fn every_page_is_in_the_table_and_in_the_readme_of_the_pages() {
+    let folder = root().join("docs/diagnostics");
+    let names = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let files: BTreeSet<String> = names.collect();
+    let mut expected: BTreeSet<String> = DIAGNOSTICS.iter().map(|page| format!("{}.md", page.slug)).collect();
+    expected.insert("README.md".to_owned());
+    assert_eq!(files, expected);
+
+    let readme = fs::read_to_string(folder.join("README.md")).unwrap();
+    let listed: Vec<&str> = readme.lines().filter(|line| line.starts_with("* [")).collect();
+    let lines = DIAGNOSTICS.iter().map(|page| {
+        let (slug, severity) = (page.slug, page.severity.name());
+        let set = if page.adjustable { ", may be set" } else { "" };
+        format!("* [`{slug}`]({slug}.md) ({severity}{set}): {}", parts(page).summary)
+    });
+    let lines: Vec<String> = lines.collect();
+    assert_eq!(listed, lines, "the list should be:\n{}", lines.join("\n"));
+}

@@ -1,0 +1,34 @@
+//! Scripts, diagnostics, schemas and fixes, as authors meet them, in process.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
+#![allow(clippy::print_stderr, clippy::print_stdout, unreachable_pub)]
+
+mod configuration;
+mod diagnostics;
+mod mutations;
+mod round_trip;
+mod schema_truth;
+mod scripts;
+mod test_reports;
+mod validate_and_run;
+
+#[allow(dead_code, reason = "what several test binaries share")]
+#[path = "../support/diagnostic_page.rs"]
+mod diagnostic_page;
+#[allow(dead_code, reason = "what several test binaries share")]
+#[path = "../support/mutations/mutate.rs"]
+mod mutate;
+#[allow(dead_code, reason = "what several test binaries share")]
+#[path = "../support/mutations/path.rs"]
+mod path;
+#[allow(dead_code, reason = "what several test binaries share")]
+#[path = "../support/mutations/seeds.rs"]
+mod seeds;
+
+/// The root of the repository.
+const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+
+/// Files of the repository are named from its root, wherever a runner starts this binary.
+fn at_root() {
+    std::env::set_current_dir(ROOT).unwrap();
+}

@@ -1,0 +1,334 @@
+//! The schemas for editors against the reader: the same fields, the same limits; scripts that are sound are valid, and those
+//! with mistakes of shape are not.
+
+use crate::diagnostic_page;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use bcc_authoring::schemas::document;
+use bcc_check::diagnostics::DIAGNOSTICS;
+use bcc_lang::schema::assemble::Document;
+use bcc_lang::schema::compiled::Compiled;
+use bcc_lang::script::findings::Findings;
+use bcc_lang::script::read;
+use bcc_lang::source::diagnostic::Diagnostic;
+use bcc_lang::source::text::SourceFile;
+use bcc_lang::source::yaml::parse;
+use diagnostic_page::{Example, Parts};
+use regex::Regex;
+use serde_json::{Map, Value, json};
+
+/// Faults that lie in the shape of a document, where a schema sees them.
+const SHAPE: [&str; 12] = [
+    "conflicting-fields",
+    "empty-list",
+    "invalid-id",
+    "invalid-name",
+    "missing-key",
+    "not-a-choice",
+    "not-a-session",
+    "oldest-nesting",
+    "out-of-range",
+    "unknown-exit-reason",
+    "unknown-key",
+    "unknown-kind",
+];
+
+/// Faults of which a schema sees some: a list where a text should be, but not a value that its own `type` refuses; a kind
+/// that comes later, but not a kind's own field that does.
+const SOMETIMES: [&str; 5] = ["wrong-type", "reserved-output", "reply-shape", "unknown-scheme", "not-supported-yet"];
+
+/// Cases with a fault of [`SHAPE`] that the schema lets pass. A case of a page is called by its slug and its number.
+const LET_PASS: [&str; 2] = [
+    // That a value is one of the `enum` beside it, a schema cannot say.
+    "a-declared-value-does-not-fit",
+    "not-a-choice 3",
+];
+
+fn root() -> &'static Path {
+    Path::new(crate::ROOT)
+}
+
+/// The document as a value; `None` when it is not YAML that could be read.
+fn value(bytes: &[u8]) -> Option<Value> {
+    let text = std::str::from_utf8(bytes).ok()?;
+    let parsed = parse(&Arc::new(SourceFile::new("a.yaml", text)));
+    let sound = !parsed.diagnostics.iter().any(Diagnostic::is_error);
+    parsed.root.filter(|_| sound).map(|root| root.to_json())
+}
+
+fn yaml_files(folder: &str) -> Vec<PathBuf> {
+    let entries = fs::read_dir(root().join(folder)).unwrap();
+    let mut files: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
+    files.retain(|path| path.extension().is_some_and(|extension| extension == "yaml"));
+    files.sort();
+    files
+}
+
+#[test]
+fn every_sound_script_is_valid() {
+    crate::at_root();
+    let (script, any) = (document(Document::Script), document(Document::Any));
+    let (script, any) = (Compiled::new(&script).unwrap(), Compiled::new(&any).unwrap());
+    let mut sound: Vec<(String, Value)> = Vec::new();
+    for folder in ["scripts", "tests/scripts/ok"] {
+        for file in yaml_files(folder) {
+            sound.push((file.display().to_string(), value(&fs::read(&file).unwrap()).unwrap()));
+        }
+    }
+    for page in DIAGNOSTICS {
+        let scripts = |example: &Example| example.files[0].0 == Example::SCRIPT;
+        for example in Parts::of(page.text).unwrap().right.into_iter().filter(scripts) {
+            sound.push((format!("the right example of {}", page.slug), value(&example.files[0].1).unwrap()));
+        }
+    }
+    assert!(sound.len() > 50, "only {} scripts", sound.len());
+    for (name, sound) in sound {
+        let session = sound.get("session").is_some();
+        assert!(!session || script.is_valid(&sound), "{name}: {:?}", script.violations(&sound));
+        assert!(any.is_valid(&sound), "{name}: {:?}", any.violations(&sound));
+    }
+}
+
+#[test]
+fn a_script_is_invalid_when_its_mistakes_are_mistakes_of_shape_and_only_then() {
+    crate::at_root();
+    let script = Compiled::new(&document(Document::Script)).unwrap();
+    let rule = Regex::new(r"(?m)^error\[([a-z-]+)\]").unwrap();
+    let (mut refused, mut accepted, mut problems) = (0, 0, String::new());
+    let mut compare = |name: &str, rules: &BTreeSet<&str>, value: &Value| {
+        if rules.iter().any(|rule| SOMETIMES.contains(rule)) && !rules.iter().any(|rule| SHAPE.contains(rule)) {
+            return;
+        }
+        let seen = rules.iter().any(|rule| SHAPE.contains(rule)) && !LET_PASS.contains(&name);
+        let violations = script.violations(value);
+        if violations.is_empty() == seen {
+            problems += &format!("{name} {rules:?}: {violations:?}\n");
+        }
+        if seen { refused += 1 } else { accepted += 1 }
+    };
+    for file in yaml_files("tests/scripts/err") {
+        let Some(value) = value(&fs::read(&file).unwrap()) else { continue };
+        let report = fs::read_to_string(file.with_extension("snap")).unwrap();
+        let rules: BTreeSet<&str> = rule.captures_iter(&report).map(|found| found.get(1).unwrap().as_str()).collect();
+        compare(&file.file_stem().unwrap().to_string_lossy(), &rules, &value);
+    }
+    for page in DIAGNOSTICS {
+        for (number, example) in (1..).zip(Parts::of(page.text).unwrap().wrong) {
+            let other = |value: &Value| ["test", "technique_id"].iter().any(|root| value.get(root).is_some());
+            let Some(value) = value(&example.files[0].1).filter(|value| !other(value)) else { continue };
+            compare(&format!("{} {number}", page.slug), &BTreeSet::from([page.slug]), &value);
+        }
+    }
+    assert!(problems.is_empty(), "the schema and the check disagree:\n{problems}");
+    assert!(refused > 30 && accepted > 20, "{refused} refused, {accepted} accepted");
+}
+
+/// Documents in which every mapping that no kind of action owns stands once.
+fn sample(document: &str) -> Value {
+    let actions = json!([{ "action_type": "ai_say", "action_id": "a", "config": { "content": "x" } }]);
+    match document {
+        "skill" => json!({ "skill": { "skill_id": "k", "actions": actions } }),
+        "technique" => json!({ "technique_id": "k", "topic": { "actions": actions } }),
+        "test" => json!({
+            "test": "x",
+            "script": "a.yaml",
+            "user": { "persona": "x" },
+            "dialogue": [{ "expect": { "status": "completed" } }, { "ai": { "contains": "x" } }],
+        }),
+        _ => json!({ "session": {
+            "session_id": "s",
+            "history": { "messages": 5 },
+            "declare": [{ "var": "caregivers", "type": "list" }],
+            "budget": { "turns": 5 },
+            "triggers": [{ "trigger_id": "g", "when": "true", "insert": "k" }],
+            "skills": [{ "skill_id": "k", "actions": actions }],
+            "on_exit": { "off_topic": { "insert": "k" }, "user_blocked": { "then": { "goto": "t" } } },
+            "phases": [{ "phase_id": "p", "topics": [{
+                "topic_id": "t",
+                "strategy": { "text": "x" },
+                "for_each": { "in": "caregivers", "as": "caregiver" },
+                "actions": actions,
+            }] }],
+        } }),
+    }
+}
+
+/// A mapping with fields of its own: the sample that it stands in, where, and which definition describes it.
+struct Level {
+    sample: &'static str,
+    place: &'static str,
+    definition: &'static str,
+}
+
+fn levels() -> Vec<Level> {
+    let level = |sample, place, definition| Level { sample, place, definition };
+    vec![
+        level("session", "", "script_document"),
+        level("session", "/session", "session"),
+        level("session", "/session/history", "history"),
+        level("session", "/session/declare/0", "declaration"),
+        level("session", "/session/budget", "budget"),
+        level("session", "/session/triggers/0", "trigger"),
+        level("session", "/session/skills/0", "skill"),
+        level("session", "/session/on_exit/off_topic", "route_steps"),
+        level("session", "/session/on_exit/user_blocked/then", "goto"),
+        level("session", "/session/phases/0", "phase"),
+        level("session", "/session/phases/0/topics/0", "topic"),
+        level("session", "/session/phases/0/topics/0/strategy", "strategy_table"),
+        level("session", "/session/phases/0/topics/0/for_each", "for_each"),
+        level("session", "/session/phases/0/topics/0/actions/0", "action"),
+        level("skill", "", "skill_document"),
+        level("technique", "", "technique_document"),
+        level("technique", "/topic", "technique_topic"),
+        level("test", "", "test_document"),
+        level("test", "/dialogue/0", "dialogue_step"),
+        level("test", "/dialogue/0/expect", "expect"),
+        level("test", "/dialogue/1/ai", "wording"),
+        level("test", "/user", "simulated_person"),
+    ]
+}
+
+/// What the reader says of a document.
+fn found(document: &Value) -> Vec<Diagnostic> {
+    // JSON is YAML.
+    let file = Arc::new(SourceFile::new("a.yaml", document.to_string()));
+    let findings = Findings::new();
+    let _ = read::document(&file, &parse(&file).root.unwrap(), &findings);
+    findings.into_vec()
+}
+
+impl Level {
+    /// The sample with the mapping changed.
+    fn with(&self, change: impl FnOnce(&mut Map<String, Value>)) -> Value {
+        let mut document = sample(self.sample);
+        change(document.pointer_mut(self.place).unwrap().as_object_mut().unwrap());
+        document
+    }
+
+    /// The fields that the reader lists for an unknown one in this mapping. It lists none where it has other advice, and leaves
+    /// out what comes later.
+    fn listed(&self) -> BTreeSet<String> {
+        let found = found(&self.with(|mapping| drop(mapping.insert("zzzzzzzz".into(), json!(1)))));
+        let unknown = found.iter().find(|found| found.message.contains("zzzzzzzz"));
+        let unknown = unknown.unwrap_or_else(|| panic!("{} takes any field", self.definition));
+        let list = unknown.help.as_deref().unwrap().split_once("known here: ");
+        let list = list.map_or("", |(_, list)| list.split(';').next().unwrap());
+        list.split(", ").filter(|name| !name.is_empty()).map(str::to_owned).collect()
+    }
+
+    /// Whether the reader takes a field of this name, whatever it does with it.
+    fn knows(&self, name: &str) -> bool {
+        let found = found(&self.with(|mapping| drop(mapping.insert(name.into(), Value::Null))));
+        let unknown = format!("has no field `{name}`");
+        !found.iter().any(|found| found.message.contains(&unknown))
+    }
+
+    /// What describes the mapping.
+    fn schema<'s>(&self, schema: &'s Value) -> &'s Value {
+        schema.pointer(&format!("/$defs/{}", self.definition)).unwrap()
+    }
+
+    /// The properties that it may have; older spellings are not offered and so not compared.
+    fn described(&self, schema: &Value) -> BTreeMap<String, Value> {
+        let properties = self.schema(schema)["properties"].as_object().unwrap().clone();
+        properties.into_iter().filter(|(_, property)| property["deprecated"] != true).collect()
+    }
+}
+
+#[test]
+fn the_schema_offers_the_fields_that_the_reader_knows_and_no_others() {
+    let schema = document(Document::Any);
+    let mut listed = 0;
+    for level in levels() {
+        let described: BTreeSet<String> = level.described(&schema).into_keys().collect();
+        let known = level.listed();
+        let missing: Vec<&String> = known.difference(&described).collect();
+        assert!(missing.is_empty(), "`{}` of schemas/parts/ lacks {missing:?}", level.definition);
+        for name in &described {
+            assert!(level.knows(name), "`{}` of schemas/parts/ has {name}, which nobody reads", level.definition);
+        }
+        listed += known.len();
+    }
+    assert!(listed > 80, "only {listed} fields compared");
+}
+
+#[test]
+fn the_schema_requires_what_the_reader_misses() {
+    let schema = document(Document::Any);
+    for level in levels() {
+        let required = level.schema(&schema)["required"].as_array().into_iter().flatten();
+        let required: BTreeSet<&str> = required.filter_map(Value::as_str).collect();
+        for name in level.described(&schema).keys() {
+            // Without the key at the root it is another document.
+            if level.place.is_empty() && ["skill", "technique_id", "test"].contains(&name.as_str()) {
+                continue;
+            }
+            let found = found(&level.with(|mapping| drop(mapping.remove(name))));
+            let missed = found.iter().any(|found| found.message.ends_with(&format!("needs `{name}`")));
+            assert_eq!(missed, required.contains(name.as_str()), "{}: {name}", level.definition);
+        }
+    }
+}
+
+/// Values at and beyond the limits of a property: each with whether the schema takes it.
+fn samples(property: &Value) -> Vec<(Value, bool)> {
+    let mut samples = Vec::new();
+    if let Some(least) = property["minimum"].as_i64() {
+        samples.extend([(json!(least), true), (json!(least - 1), false), (json!("many"), false)]);
+    }
+    if let Some(most) = property["maximum"].as_i64() {
+        samples.extend([(json!(most), true), (json!(most + 1), false)]);
+    }
+    if let Some(choices) = property["enum"].as_array() {
+        samples.extend(choices.iter().map(|choice| (choice.clone(), true)));
+        samples.push((json!("none of them"), false));
+    }
+    if property["type"] == "boolean" {
+        samples.extend([(json!(true), true), (json!(false), true), (json!("perhaps"), false)]);
+    }
+    if property["type"] == "array" {
+        samples.extend([(json!("a text"), false), (json!({ "a": "mapping" }), false)]);
+        if property["minItems"] == 1 {
+            samples.push((json!([]), false));
+        }
+    }
+    if property["type"] == json!(["string", "number", "boolean"]) {
+        samples.extend([
+            (json!("x"), true),
+            (json!(7), true),
+            (json!([]), false),
+            (json!({}), false),
+            (json!(null), false),
+        ]);
+    }
+    samples
+}
+
+#[test]
+fn the_schema_and_the_reader_take_the_same_values() {
+    let schema = document(Document::Any);
+    let compiled = Compiled::new(&schema).unwrap();
+    let mut compared = 0;
+    for level in levels() {
+        for (name, property) in level.described(&schema) {
+            // Whether there is such a reason is for a rule of the check to say.
+            if name == "exit_reason" {
+                continue;
+            }
+            let referred = property["$ref"].as_str().and_then(|to| schema.pointer(&to[1..]));
+            for (value, taken) in samples(referred.unwrap_or(&property)) {
+                let document = level.with(|mapping| drop(mapping.insert(name.clone(), value.clone())));
+                let found = found(&document);
+                let wrong = found.iter().find(|found| SHAPE.contains(&found.rule) || found.rule == "wrong-type");
+                let place = format!("{} `{name}: {value}`", level.definition);
+                assert_eq!(wrong.is_none(), taken, "{place}: the reader says {wrong:?}");
+                assert_eq!(compiled.is_valid(&document), taken, "{place}: the schema");
+                compared += 1;
+            }
+        }
+    }
+    assert!(compared > 200, "only {compared} values compared");
+}

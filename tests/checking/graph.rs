@@ -1,0 +1,80 @@
+//! Which way a conversation can take through a script: the graph that rules about order ask.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use bcc_check::check::Against;
+use bcc_check::checker::Checker;
+use bcc_check::facts::Facts;
+use bcc_check::graph::{Graph, Work};
+use bcc_check::library::Library;
+use bcc_check::walk;
+use bcc_lang::script::findings::Findings;
+use bcc_lang::script::read::read;
+use bcc_lang::source::text::SourceFile;
+use bcc_lang::source::yaml::parse;
+use bcc_lang::template::layers::TemplateFile;
+use bcc_lang::template::templates::Templates;
+use bcc_runtime::actions::KINDS;
+
+/// Looks at the graph of a script of one phase with these topics.
+fn graph<T>(topics: &str, look: impl FnOnce(&Graph, &dyn Fn(&str) -> usize) -> T) -> T {
+    let text = format!("session:\n  session_id: s\n  phases:\n    - phase_id: p\n      topics:\n{topics}");
+    let file = Arc::new(SourceFile::new("s.yaml", text));
+    let templates = ["ai_ask", "ai_say"].map(|kind| TemplateFile {
+        place: "default".into(),
+        name: format!("{kind}_v1.md"),
+        text: "{{ task }}".into(),
+    });
+    let templates = Arc::new(Templates::new(&templates, "0123456789abcdef0123456789abcdef").unwrap());
+    let (schemas, library) = (BTreeMap::new(), Library::default());
+    let against = Against {
+        kinds: KINDS,
+        custom: &Default::default(),
+        templates,
+        reply_schemas: &schemas,
+        library: &library,
+        models: None,
+    };
+    let findings = Findings::new();
+    let script = read(&file, &parse(&file).root.unwrap(), &findings).unwrap();
+    let mut checker = Checker::new(&file, &against, &findings);
+    walk::script(&mut checker, &script, &[]);
+    let facts = Facts::new(&file, Some(&script), &[], &against, checker.seen);
+    let number = |id: &str| facts.seen.actions.iter().position(|action| action.id.value == id).unwrap();
+    look(facts.graph(), &number)
+}
+
+fn ask(id: &str, more: &str) -> String {
+    format!("            - {{ action_type: ai_ask, action_id: {id}, {more}config: {{ content: a }} }}\n")
+}
+
+fn topic(id: &str, actions: &str) -> String {
+    format!("        - topic_id: {id}\n          actions:\n{actions}")
+}
+
+#[test]
+fn what_every_way_jumps_over_is_not_reached_and_costs_nothing() {
+    let on = "on_exit: { exit_criteria_met: { goto: v }, max_rounds_reached: { goto: v } }, ";
+    let end = "on_exit: { exit_criteria_met: end, max_rounds_reached: end }, ";
+    let topics = topic("t", &ask("a", on)) + &topic("u", &ask("b", end)) + &topic("v", &ask("c", ""));
+    graph(&topics, |graph, number| {
+        assert!(!graph.reached_action(number("b")) && graph.reached_action(number("c")));
+        let turns = |work| u64::from(matches!(work, Work::Action(_)));
+        assert_eq!(graph.cheapest(turns), Some(2));
+    });
+}
+
+#[test]
+fn two_thousand_topics_that_lead_to_each_other_are_no_matter() {
+    let mut topics = String::new();
+    for number in 0..2_000 {
+        let on = format!("on_exit: {{ user_blocked: {{ goto: t{} }} }}, ", (number * 7) % 2_000);
+        write!(topics, "{}", topic(&format!("t{number}"), &ask(&format!("a{number}"), &on))).unwrap();
+    }
+    graph(&topics, |graph, number| {
+        assert!(graph.reached_action(number("a1999")));
+        assert!(graph.endless().is_empty());
+    });
+}

@@ -1,0 +1,93 @@
+//! Template designers' mistakes: each file of `tests/templates/` is a small project, and beside it stands the report that the
+//! examination of its templates must give; for `ok/` there is none.
+//!
+//! A line `=== path` begins a file of the project; `=== variables` lists the names that its scripts set.
+
+use crate::examining;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use bcc_lang::source::diagnostic::Diagnostic;
+use bcc_lang::source::render::human::human;
+
+fn examine(case: &str) -> Vec<Diagnostic> {
+    let mut files: Vec<(String, String)> = Vec::new();
+    for line in case.split_inclusive('\n') {
+        match line.strip_prefix("=== ") {
+            Some(path) => files.push((path.trim_end().to_owned(), String::new())),
+            None => files.last_mut().expect("a case begins with `=== path`").1.push_str(line),
+        }
+    }
+    let variables = files.iter().find(|(path, _)| path == "variables");
+    let variables = variables.map(|(_, text)| text.split_whitespace().map(str::to_owned).collect::<BTreeSet<String>>());
+    examining::examined(&files, variables.as_ref())
+}
+
+fn cases(folder: &str, least: usize) -> Vec<PathBuf> {
+    crate::at_root();
+    let mut files: Vec<PathBuf> = std::fs::read_dir(Path::new("tests/templates").join(folder))
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
+    files.retain(|path| path.extension().is_some_and(|extension| extension == "txt"));
+    files.sort();
+    assert!(files.len() >= least, "only {} cases", files.len());
+    files
+}
+
+#[test]
+fn every_mistake_is_reported_as_its_snapshot_says() {
+    for file in cases("err", 25) {
+        let found = examine(&std::fs::read_to_string(&file).unwrap());
+        let name = file.file_stem().unwrap().to_string_lossy().into_owned();
+        assert!(!found.is_empty() && found.iter().all(|found| found.help.is_some()), "{name}");
+        let mut settings = insta::Settings::clone_current();
+        settings.set_snapshot_path("../templates/err");
+        settings.set_prepend_module_to_snapshot(false);
+        settings.set_omit_expression(true);
+        settings.bind(|| insta::assert_snapshot!(name, human(&found, false)));
+    }
+}
+
+#[test]
+fn sound_templates_are_reported_not_at_all() {
+    for file in cases("ok", 8) {
+        let found = examine(&std::fs::read_to_string(&file).unwrap());
+        assert!(found.is_empty(), "{}:\n{}", file.display(), human(&found, false));
+    }
+}
+
+#[test]
+fn the_templates_of_this_repository_are_sound() {
+    crate::at_root();
+    let mut files = Vec::new();
+    for place in ["default", "custom/english"] {
+        for entry in std::fs::read_dir(Path::new("_system/config").join(place)).unwrap() {
+            let name = entry.unwrap().file_name().into_string().unwrap();
+            let path = format!("_system/config/{place}/{name}");
+            files.push((path.clone(), std::fs::read_to_string(path).unwrap()));
+        }
+    }
+    assert_eq!(files.len(), 20);
+    // With no variables at all, a name that is not given would be told.
+    let found = examining::examined(&files, Some(&BTreeSet::new()));
+    assert!(found.is_empty(), "{}", human(&found, false));
+}
+
+#[test]
+fn nothing_is_said_about_a_file_that_could_not_be_read_nor_about_what_pulls_it_in() {
+    let root = "{% include 'part.md' %}".to_owned();
+    let mut files = examining::system(&[
+        ("_system/config/default/ai_think_v1.md".to_owned(), root),
+        ("_system/config/default/part.md".to_owned(), "{% broken".to_owned()),
+    ]);
+    files[1].readable = false;
+    assert!(examining::examine(&files, &[], None).is_empty());
+}
+
+#[test]
+fn a_template_of_ten_megabytes_is_one_finding() {
+    let files = [("_system/config/default/ai_ask_v1.md".to_owned(), "{{ x }} ".repeat(1_310_720))];
+    let found = examining::examined(&files, None);
+    assert_eq!(found.iter().map(|found| found.rule).collect::<Vec<_>>(), ["file-too-large"]);
+}

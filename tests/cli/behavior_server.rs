@@ -1,0 +1,211 @@
+//! The client of behavior servers against a server that is a process of its own (examples/behavior_server.rs), well behaved and
+//! with every fault; and the payloads against their schemas.
+
+use crate::behavior_process as process;
+mod payloads;
+
+use std::fs::read_to_string;
+use std::time::Duration;
+
+use bcc_runtime::effects::behavior_server::client::HttpServer;
+use bcc_runtime::effects::behavior_server::settings::{Form, Paths, Settings};
+use bcc_runtime::effects::behaviors::{BehaviorServer, Piece, ServerError};
+use bcc_runtime::notebook::protocol::response::{reflection, response};
+use process::Process;
+use serde_json::{Value, json};
+
+/// A client that waits for nothing longer than a test may take.
+fn client(process: &Process, change: impl FnOnce(&mut Settings)) -> HttpServer {
+    let mut settings = Settings::new("gauges", &process.url);
+    settings.first_backoff = Duration::ZERO;
+    change(&mut settings);
+    HttpServer::new(settings).unwrap()
+}
+
+fn observation() -> Value {
+    json!({"observation": {"location": {"current_stage_id": "read", "current_step_id": "看", "behavior_id": null,
+        "behavior_iteration": 0}, "context": {"variables": {}}}, "options": {"stream": true}})
+}
+
+/// All pieces of an answer, and how it ended.
+async fn all(server: &HttpServer) -> (Vec<Piece>, Result<(), ServerError>) {
+    let mut pieces = Vec::new();
+    let mut arriving = match server.actions(&observation()).await {
+        Ok(arriving) => arriving,
+        Err(error) => return (pieces, Err(error)),
+    };
+    loop {
+        match arriving.next().await {
+            Ok(Some(piece)) => pieces.push(piece),
+            Ok(None) => return (pieces, Ok(())),
+            Err(error) => return (pieces, Err(error)),
+        }
+    }
+}
+
+fn actions_of(pieces: &[Piece]) -> Vec<Value> {
+    let of = |piece: &Piece| match piece {
+        Piece::Action(value) => vec![value.get("action").filter(|inner| inner.is_object()).unwrap_or(value).clone()],
+        Piece::Response(value) => response(value).unwrap().actions,
+    };
+    pieces.iter().flat_map(of).collect()
+}
+
+#[tokio::test]
+async fn one_document_and_every_stream_bring_the_same_actions() {
+    let mut expected = None;
+    for stream in ["json", "lines", "sse", "array"] {
+        let process = Process::start(&["--stream", stream, "--code", "--pause", "1"]);
+        let (pieces, ended) = all(&client(&process, |_| {})).await;
+        ended.unwrap();
+        let streamed = pieces.iter().filter(|piece| matches!(piece, Piece::Action(_))).count();
+        assert_eq!(streamed, if stream == "json" { 0 } else { 3 }, "{stream}");
+        let actions = actions_of(&pieces);
+        assert_eq!(&actions, expected.get_or_insert(actions.clone()), "{stream}");
+        if let Some(Piece::Response(around)) = pieces.last() {
+            let read = response(around).unwrap();
+            assert_eq!((read.target.as_str(), read.transition.continue_behaviors), ("part 1 of 看", Some(true)));
+        }
+    }
+    assert_eq!(expected.unwrap().len(), 3);
+}
+
+#[tokio::test]
+async fn older_names_of_endpoints_and_forms_lead_to_the_same_judgement() {
+    for (form, paths) in [("new", Paths::V1), ("older", Paths::Planning)] {
+        let process = Process::start(&["--form", form, "--behaviors", "1"]);
+        let server = client(&process, |settings| {
+            settings.paths = paths;
+            settings.form = if form == "older" { Form::Older } else { Form::New };
+        });
+        assert_eq!(server.older_form(), form == "older");
+        let (pieces, ended) = all(&server).await;
+        ended.unwrap();
+        assert_eq!(actions_of(&pieces).len(), 2);
+        let judged = reflection(&server.reflection(&observation()).await.unwrap()).unwrap();
+        assert_eq!(judged.decides(), Some(true), "{form}");
+    }
+}
+
+#[tokio::test]
+async fn the_token_is_sent_and_told_to_nobody() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = folder.path().join("log");
+    let process = Process::start(&["--token", "open-sesame", "--log", log.to_str().unwrap()]);
+    let (_, ended) = all(&client(&process, |settings| settings.token = Some("open-sesame\n".into()))).await;
+    ended.unwrap();
+    let server = client(&process, |settings| settings.token = Some("wrong-sesame".into()));
+    let error = all(&server).await.1.unwrap_err();
+    assert_eq!(error.code, "server-refused");
+    assert!(!format!("{error:?} {server:?}").contains("sesame"));
+    let lines = read_to_string(log).unwrap();
+    let first: Value = serde_json::from_str(lines.lines().next().unwrap()).unwrap();
+    assert_eq!(
+        (&first["method"], &first["path"], &first["token"]),
+        (&json!("POST"), &json!("/v1/actions"), &json!(true))
+    );
+    assert_eq!(first["body"], observation());
+    assert_eq!(lines.lines().count(), 2, "a refusal is not asked again");
+}
+
+/// What goes wrong, what comes of it, and how many actions came before.
+const FAULTS: [(&str, &str, usize); 18] = [
+    ("status:500", "server-refused", 0),
+    ("status:429", "server-refused", 0),
+    ("status:404", "server-refused", 0),
+    ("redirect", "server-refused", 0),
+    ("hang", "server-timeout", 0),
+    ("hang-body", "server-timeout", 0),
+    ("close", "server-unreachable", 0),
+    ("empty", "server-rubbish", 0),
+    ("garbage", "server-rubbish", 0),
+    ("web-page", "server-rubbish", 0),
+    ("bad-utf8", "server-rubbish", 0),
+    ("deep", "server-rubbish", 0),
+    ("cut", "server-unreachable", 1),
+    ("huge", "server-flood", 0),
+    ("endless-line", "server-flood", 0),
+    ("wrong-types", "", 0),
+    ("many", "", 1_000),
+    ("unknown-cells", "", 2),
+];
+
+#[tokio::test]
+async fn every_fault_has_its_outcome_and_none_repeats_what_was_sent() {
+    for (fault, code, before) in FAULTS {
+        let process = Process::start(&["--fault", fault]);
+        let server = client(&process, |settings| {
+            settings.first_byte_timeout = Duration::from_secs(if fault == "hang" { 1 } else { 30 });
+            settings.idle_timeout = Duration::from_secs(if fault == "hang-body" { 1 } else { 30 });
+        });
+        let (pieces, ended) = all(&server).await;
+        match ended {
+            Err(error) => {
+                assert_eq!(error.code, code, "{fault}: {error}");
+                assert!(error.message.contains("`gauges`") && error.help.is_some(), "{error:?}");
+                assert!(!format!("{error:?}").contains("a-secret-of-the-server"), "{error:?}");
+                assert_eq!(pieces.len(), before, "{fault}");
+            }
+            Ok(()) if fault == "wrong-types" => {
+                let [Piece::Response(value)] = pieces.as_slice() else { panic!("{pieces:?}") };
+                assert!(response(value).is_err());
+            }
+            Ok(()) => {
+                assert_eq!(code, "", "{fault}");
+                assert_eq!(actions_of(&pieces).len(), before, "{fault}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_stream_without_end_is_taken_as_long_as_somebody_reads_it_and_ends_with_the_time() {
+    let process = Process::start(&["--fault", "endless", "--pause", "1"]);
+    let server = client(&process, |settings| settings.timeout = Duration::from_secs(1));
+    let (pieces, ended) = all(&server).await;
+    assert!(!pieces.is_empty());
+    assert_eq!(ended.unwrap_err().code, "server-timeout");
+}
+
+#[tokio::test]
+async fn single_bytes_make_the_same_answer_also_inside_of_characters() {
+    let process = Process::start(&["--fault", "drip", "--stream", "lines", "--pause", "0"]);
+    let (pieces, ended) = all(&client(&process, |_| {})).await;
+    ended.unwrap();
+    let actions = actions_of(&pieces);
+    assert_eq!(actions.len(), 2);
+    assert!(actions[1]["content"].as_str().unwrap().contains("一、二、三。"));
+}
+
+#[tokio::test]
+async fn what_may_pass_by_itself_is_asked_again_while_nothing_has_come() {
+    for (fault, times, works) in [
+        ("status:503", "2", true),
+        ("status:503", "3", false),
+        ("close", "2", true),
+        ("status:400", "1", false),
+        ("cut", "1", false),
+    ] {
+        for on in ["actions", "reflection"] {
+            let process = Process::start(&["--fault", fault, "--times", times, "--on", on]);
+            let server = client(&process, |_| {});
+            let worked = match on {
+                "actions" => all(&server).await.1.is_ok(),
+                _ => server.reflection(&observation()).await.is_ok(),
+            };
+            assert_eq!(worked, works, "{fault} {times} on {on}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn nobody_there_is_told_with_where_to_look() {
+    let url = {
+        let process = Process::start(&[]);
+        process.url.clone()
+    };
+    let settings = Settings { first_backoff: Duration::ZERO, ..Settings::new("gauges", url) };
+    let error = all(&HttpServer::new(settings).unwrap()).await.1.unwrap_err();
+    assert_eq!(error.code, "server-unreachable");
+    assert!(error.help.unwrap().contains("[behavior_servers.gauges]"));
+}

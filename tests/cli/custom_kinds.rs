@@ -1,0 +1,456 @@
+//! Kinds that a project makes itself, through the program: skills and commands with hooks, what is allowed, what fails and how,
+//! and a command that was interrupted.
+
+use crate::process;
+mod in_loops;
+
+use std::fs;
+use std::path::Path;
+use std::time::Instant;
+
+use serde_json::{Value, json};
+
+use process::{Finished, GLANCE, Home, PATIENCE, Running};
+
+const ALLOWED: &str = "[project]\nallow = [\"command\"]\n";
+
+/// A skill that greets, one that fails, and one that notes for a hook what it learned.
+const SKILLS: [(&str, &str); 3] = [
+    (
+        "greeting",
+        "skill:\n  skill_id: greeting\n  inputs:\n    - { var: name, type: string }\n    - { var: loud, type: boolean, value: false }\n  outputs: [line]\n  actions:\n    - action_type: set\n      action_id: make\n      config: { values: { line: \"{% if loud %}HELLO{% else %}Hello{% endif %} {{ name }}\" } }\n",
+    ),
+    (
+        "failing",
+        "skill:\n  skill_id: failing\n  actions:\n    - action_type: set\n      action_id: wrong\n      config: { values: { x: \"{{ 1 / 0 }}\" } }\n",
+    ),
+    (
+        "closing",
+        "skill:\n  skill_id: closing\n  inputs:\n    - { var: success, type: boolean }\n    - { var: kind, type: string }\n  actions:\n    - action_type: ai_say\n      action_id: tell\n      config: { content: \"after {{ kind }}: {{ success }}\", max_rounds: 1 }\n",
+    ),
+];
+
+/// A project with this configuration, and a script with these actions.
+fn shop(configuration: &str, actions: &str) -> Home {
+    let home = Home::new();
+    home.file("bcc-script.toml", configuration);
+    fs::create_dir(home.path().join("skills")).unwrap();
+    for (name, text) in SKILLS {
+        home.file(&format!("skills/{name}.yaml"), text);
+    }
+    script(&home, actions);
+    home
+}
+
+fn script(home: &Home, actions: &str) {
+    let actions: String = actions.trim_end().lines().map(|line| format!("            {line}\n")).collect();
+    let text = format!(
+        "session:\n  session_id: s\n  phases:\n    - phase_id: p\n      topics:\n        - topic_id: t\n          actions:\n{actions}"
+    );
+    home.file("s.yaml", &text);
+}
+
+const RUN: [&str; 6] = ["run", "s.yaml", "--json", "--trust", "--session", "one"];
+
+fn run(home: &Home) -> Finished {
+    home.finish(RUN, "")
+}
+
+/// The values that the script's own variables were set to.
+fn set(finished: &Finished) -> Value {
+    let of_type = |event: &Value| event["type"] == "variable_set" && event["scope"] == "session";
+    let events = finished.events();
+    let pairs = events.iter().filter(|event| of_type(event));
+    pairs.map(|event| (event["name"].as_str().unwrap().to_owned(), event["value"].clone())).collect()
+}
+
+fn outcome(finished: &Finished, action: &str) -> Value {
+    let of = |event: &Value| event["type"] == "outcome" && event["location"]["action_id"] == action;
+    finished.events().into_iter().rfind(of).unwrap_or_else(|| panic!("no outcome: {finished:?}"))
+}
+
+fn failure(finished: &Finished, action: &str) -> (Value, Value) {
+    let outcome = outcome(finished, action);
+    let found = find(&outcome, "metadata").unwrap_or_else(|| panic!("{outcome}"));
+    assert_eq!(found["success"], false, "{outcome}");
+    assert_eq!(found["action_id"], action, "{outcome}");
+    (found["exit_reason"].clone(), found["error"].clone())
+}
+
+/// The first value of this key, however deep.
+fn find<'v>(value: &'v Value, key: &str) -> Option<&'v Value> {
+    let object = value.as_object()?;
+    object.get(key).or_else(|| object.values().find_map(|inner| find(inner, key)))
+}
+
+fn text(home: &Home, file: &str) -> String {
+    fs::read_to_string(home.path().join(file)).unwrap_or_default()
+}
+
+#[test]
+fn a_kind_that_runs_a_skill_gives_it_the_fields_and_takes_its_outputs() {
+    let home = shop(
+        "[kinds.greet]\nskill = \"greeting\"\n[kinds.\"问候\"]\nskill = \"greeting\"\n",
+        "- action_type: greet\n  action_id: hi\n  config: { name: Ann, output: { hello: line } }\n\
+         - action_type: 问候\n  action_id: ni_hao\n  config: { name: \"{{ hello }}\", loud: true, output: [line] }\n",
+    );
+    let finished = run(&home);
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    assert_eq!(set(&finished), json!({ "hello": "Hello Ann", "line": "HELLO Hello Ann" }));
+}
+
+#[test]
+fn a_kind_that_runs_a_command_gives_it_json_and_takes_json() {
+    let home = shop(
+        &format!("{ALLOWED}[kinds.note]\ncommand = [\"/bin/sh\", \"note.sh\", \"--style\", \"$HOME `ls`\"]\n"),
+        "- action_type: set\n  action_id: begin\n  config: { values: { whom: Ann, n: 3 } }\n\
+         - action_type: note\n  action_id: keep\n  config:\n    text: \"{{ whom }}; $(touch evil)\"\n    number: \"{{ n }}\"\n    deep: [{ inner: \"{{ whom | upper }}\" }, 1, null]\n    output: { count: kept, args: args }\n",
+    );
+    home.file("note.sh", "cat > given.json\nprintf '{\"kept\": 3, \"args\": \"%s\"}' \"$*\"\n");
+    let finished = run(&home);
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    let given: Value = serde_json::from_str(&text(&home, "given.json")).unwrap();
+    assert_eq!(given, json!({ "text": "Ann; $(touch evil)", "number": 3, "deep": [{ "inner": "ANN" }, 1, null] }));
+    let set = set(&finished);
+    assert_eq!((&set["count"], &set["args"]), (&json!(3), &json!("--style $HOME `ls`")));
+    assert!(!home.path().join("evil").exists());
+}
+
+#[test]
+fn what_is_no_json_object_is_a_text_and_what_is_missing_is_told() {
+    let home = shop(
+        &format!("{ALLOWED}[kinds.words]\ncommand = [\"/bin/echo\", \"two words\"]\n"),
+        "- action_type: words\n  action_id: w\n  config: { output: { said: stdout, other: missing } }\n",
+    );
+    let finished = run(&home);
+    assert_eq!(set(&finished), json!({ "said": "two words" }));
+    let warned = finished.events().into_iter().find(|event| event["code"] == "output-missing").unwrap();
+    assert!(warned["message"].as_str().unwrap().contains("gave no `missing`"), "{warned}");
+}
+
+#[test]
+fn hooks_run_before_and_after_in_this_order_and_learn_what_came() {
+    let log = |word: &str| {
+        format!("[\"/bin/sh\", \"-c\", \"echo {word} >> log; cat > {word}.json; echo '{{\\\"a\\\": 1}}'\"]")
+    };
+    let home = shop(
+        &format!(
+            "{ALLOWED}[kinds.work]\ncommand = {}\nbefore = {{ command = {} }}\nafter = {{ command = {} }}\n",
+            log("itself"),
+            log("before"),
+            log("after")
+        ),
+        "- action_type: work\n  action_id: w\n  config: { x: 1, output: [a] }\n",
+    );
+    let finished = run(&home);
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    assert_eq!(text(&home, "log"), "before\nitself\nafter\n");
+    let json = |file: &str| serde_json::from_str::<Value>(&text(&home, file)).unwrap();
+    assert_eq!(json("before.json"), json!({ "hook": "before", "kind": "work", "inputs": { "x": 1 } }));
+    assert_eq!(json("itself.json"), json!({ "x": 1 }));
+    let after = json!({ "hook": "after", "kind": "work", "inputs": { "x": 1 }, "success": true, "result": { "a": 1 }, "error": null });
+    assert_eq!(json("after.json"), after);
+    let kinds: Vec<String> =
+        finished.events().iter().filter_map(|event| Some(event["type"].as_str()?.to_owned())).collect();
+    let effects: Vec<&String> = kinds.iter().filter(|kind| kind.starts_with("effect_")).collect();
+    assert_eq!(effects.len(), 6, "each command is announced and closed: {kinds:?}");
+}
+
+#[test]
+fn what_fails_before_keeps_it_from_being_done_and_what_comes_after_is_done_all_the_same() {
+    let home = shop(
+        &format!(
+            "{ALLOWED}[kinds.work]\ncommand = [\"/bin/sh\", \"-c\", \"echo itself >> log\"]\nbefore = {{ command = [\"/bin/sh\", \"-c\", \"exit 7\"] }}\nafter = {{ skill = \"closing\" }}\n"
+        ),
+        "- action_type: work\n  action_id: w\n  on_exit: { failed: next }\n- action_type: ai_say\n  action_id: last\n  config: { content: still here, max_rounds: 1 }\n",
+    );
+    let finished = home.finish(RUN, "{\"user\": \"ok\"}\n{\"user\": \"ok\"}\n{\"user\": \"ok\"}\n");
+    let (reason, error) = failure(&finished, "w");
+    assert_eq!((reason, error), (json!("failed"), json!("the command before `work` ended with exit code 7")));
+    assert_eq!(text(&home, "log"), "");
+    assert!(finished.out.contains("after work: false") && finished.out.contains("still here"), "{}", finished.out);
+}
+
+#[test]
+fn a_failure_of_any_part_fails_the_session_where_no_route_is_written_for_it() {
+    let long = "/bin/sh\", \"-c\", \"echo begun >> log; sleep 1000";
+    let table = [
+        (
+            "command = [\"/bin/sh\", \"-c\", \"echo secret words >&2; exit 3\"]",
+            "the command of `work` ended with exit code 3",
+        ),
+        ("command = [\"/bin/sh\", \"-c\", \"kill -9 $$\"]", "the command of `work` was ended by signal 9"),
+        (
+            &format!("command = [\"{long}\"]\ntimeout = \"200ms\""),
+            "the command of `work` took longer than 200ms and was stopped",
+        ),
+        (
+            "command = [\"no-such-program\"]",
+            "the command of `work` could not be started: the program `no-such-program` is not there",
+        ),
+        ("skill = \"failing\"", "the skill `failing` ended with an error: "),
+        ("command = [\"true\"]\nafter = { command = [\"false\"] }", "the command after `work` ended with exit code 1"),
+    ];
+    for (work, message) in table {
+        let home = shop(&format!("{ALLOWED}[kinds.work]\n{work}\n"), "- action_type: work\n  action_id: w\n");
+        let finished = run(&home);
+        assert_eq!(finished.code, Some(1), "{work}: {finished:?}");
+        let (reason, error) = failure(&finished, "w");
+        assert!(reason == "failed" && error.as_str().unwrap().starts_with(message), "{work}: {error}");
+        assert!(!finished.out.contains("secret words") && !finished.err.contains("secret words"), "{finished:?}");
+    }
+}
+
+#[test]
+fn a_flood_is_cut_and_a_fork_is_not_waited_for() {
+    let home = shop(
+        &format!(
+            "{ALLOWED}[kinds.flood]\ncommand = [\"/bin/sh\", \"-c\", \"head -c 5000000 /dev/zero | tr '\\\\\\\\0' x\"]\n\
+             [kinds.fork]\ncommand = [\"/bin/sh\", \"-c\", \"sleep 1000 & echo '{{\\\"done\\\": true}}'\"]\n"
+        ),
+        "- action_type: flood\n  action_id: f\n  config: { output: { much: stdout, cut: truncated } }\n\
+         - action_type: fork\n  action_id: k\n  config: { output: [done] }\n",
+    );
+    let finished = run(&home);
+    assert_eq!(finished.code, Some(0), "{}", finished.err);
+    let set = set(&finished);
+    assert_eq!((&set["cut"], &set["done"]), (&json!(true), &json!(true)));
+    assert_eq!(set["much"].as_str().unwrap().len(), 256 * 1024);
+}
+
+/// A kind that adds a line to `count` and then waits for the file `go`, and a script that says something behind it.
+fn counting(more: &str) -> Home {
+    let home = shop(
+        &format!("{ALLOWED}[kinds.count]\ncommand = [\"/bin/sh\", \"count.sh\"]\n"),
+        &format!(
+            "- action_type: count\n  action_id: c\n{more}  config: {{ output: [n] }}\n- action_type: ai_say\n  action_id: last\n  config: {{ content: \"n is {{{{ n }}}}\", max_rounds: 1 }}\n"
+        ),
+    );
+    home.file("count.sh", "echo line >> count\nwhile [ ! -e go ]; do sleep 0.01; done\necho '{\"n\": 5}'\n");
+    home
+}
+
+fn wait_for(path: &Path) {
+    let deadline = Instant::now() + PATIENCE;
+    while fs::read_to_string(path).unwrap_or_default().is_empty() {
+        assert!(Instant::now() < deadline, "{} does not come", path.display());
+        std::thread::sleep(GLANCE);
+    }
+}
+
+/// Kills the program while its command runs.
+fn killed_in_the_middle(home: &Home) {
+    let mut running = home.start(RUN);
+    running.event_of("effect_started");
+    wait_for(&home.path().join("count"));
+    running.kill();
+    home.file("go", "");
+}
+
+fn resumed(home: &Home) -> Running {
+    home.start(["sessions", "resume", "one", "--json", "--trust"])
+}
+
+#[test]
+fn a_command_that_was_interrupted_is_never_repeated_without_a_word() {
+    let table = [("again", 2, "n is 5", 0), ("跳过", 1, "n is ", 0), ("fail", 1, "was interrupted", 1)];
+    for (word, lines, said, code) in table {
+        let home = counting("");
+        killed_in_the_middle(&home);
+        let mut running = resumed(&home);
+        assert_eq!(running.event_of("waiting")["for"], "interrupted_effect");
+        assert!(running.send("{\"user\": \"perhaps\"}"));
+        assert_eq!(running.event_of("waiting")["for"], "interrupted_effect", "what is no such word decides nothing");
+        assert!(running.send(&json!({ "user": word }).to_string()));
+        if code == 0 {
+            running.event_of("message");
+            running.send("{\"user\": \"ok\"}");
+        }
+        let finished = running.finish();
+        let export = home.export("one").to_string();
+        assert!(export.contains(said), "{word}: {export}");
+        assert_eq!(text(&home, "count").lines().count(), lines, "{word}");
+        assert_eq!(finished.code.map(|code| code.min(1)), Some(code), "{word}: {finished:?}");
+    }
+}
+
+#[test]
+fn an_author_may_say_what_becomes_of_an_interrupted_command() {
+    for (word, lines) in [("retry", 2), ("skip", 1), ("fail", 1)] {
+        let home = counting(&format!("  on_interrupted: {word}\n"));
+        killed_in_the_middle(&home);
+        let mut running = resumed(&home);
+        running.end_input();
+        let _ = running.finish();
+        assert_eq!(text(&home, "count").lines().count(), lines, "{word}");
+        let export = home.export("one").to_string();
+        assert_eq!(export.contains("was interrupted"), word == "fail", "{word}: {export}");
+    }
+}
+
+#[test]
+fn nothing_begins_where_commands_are_not_allowed_or_the_project_is_not_trusted() {
+    let work = "[kinds.work]\ncommand = [\"/bin/sh\", \"-c\", \"echo ran >> log\"]\n";
+    let actions = "- action_type: ai_say\n  action_id: hello\n  config: { content: hello }\n- action_type: work\n  action_id: w\n";
+    for (configuration, arguments, help) in [
+        (work.to_owned(), &RUN[..], "allow = [\"command\"]"),
+        (format!("{ALLOWED}{work}"), &["run", "s.yaml", "--session", "one"][..], "bcc-script trust"),
+    ] {
+        let home = shop(&configuration, actions);
+        let finished = home.finish(arguments, "");
+        assert_eq!(finished.code, Some(2), "{finished:?}");
+        assert!(finished.err.contains(help) || finished.out.contains(&help.replace('"', "\\\"")), "{finished:?}");
+        assert!(!home.store().exists() && text(&home, "log").is_empty(), "nothing was begun");
+    }
+    // One that runs skills needs neither.
+    let home = shop(
+        "[kinds.greet]\nskill = \"greeting\"\n",
+        "- action_type: greet\n  action_id: hi\n  config: { name: Ann }\n",
+    );
+    assert_eq!(home.finish(["run", "s.yaml"], "").code, Some(0));
+}
+
+#[test]
+fn a_command_gets_no_keys() {
+    let home = shop(
+        &format!(
+            "{ALLOWED}[models.default]\nprovider = \"openai\"\nmodel = \"x\"\napi_key_env = \"SHOP_KEY\"\n\
+             [kinds.look]\ncommand = [\"/bin/sh\", \"-c\", \"echo ${{SHOP_KEY:-none}} ${{OPENAI_API_KEY:-none}} ${{OTHER:-none}}\"]\n"
+        ),
+        "- action_type: look\n  action_id: l\n  config: { output: { saw: stdout } }\n",
+    );
+    let mut command = home.command(RUN);
+    command.args(["--model", "offline"]);
+    command.envs([("SHOP_KEY", "sk-shop"), ("OPENAI_API_KEY", "sk-own"), ("OTHER", "seen")]);
+    let finished = Running::start(command).finish();
+    assert_eq!(set(&finished), json!({ "saw": "none none seen" }), "{finished:?}");
+}
+
+#[test]
+fn a_session_goes_on_with_the_kinds_that_it_began_with() {
+    let home = shop(
+        &format!("{ALLOWED}[kinds.look]\ncommand = [\"/bin/echo\", \"as it was\"]\n"),
+        "- action_type: ai_ask\n  action_id: ask\n  config: { content: well?, max_rounds: 1 }\n- action_type: look\n  action_id: l\n  config: { output: { saw: stdout } }\n",
+    );
+    let mut running = home.start(RUN);
+    running.event_of("waiting");
+    running.kill();
+    home.file("bcc-script.toml", &format!("{ALLOWED}[kinds.look]\ncommand = [\"/bin/echo\", \"as it is now\"]\n"));
+    let finished =
+        home.finish(["sessions", "resume", "one", "--json", "--trust"], "{\"user\": \"fine\"}\n{\"user\": \"fine\"}\n");
+    assert_eq!(set(&finished)["saw"], "as it was", "{finished:?}");
+    // Trust is asked for anew where the file was changed, and what is not allowed any more is not done.
+    let home = shop(
+        &format!("{ALLOWED}[kinds.look]\ncommand = [\"/bin/echo\"]\n"),
+        "- action_type: ai_ask\n  action_id: ask\n  config: { content: well?, max_rounds: 1 }\n- action_type: look\n  action_id: l\n",
+    );
+    let mut running = home.start(RUN);
+    running.event_of("waiting");
+    running.kill();
+    let finished = home.finish(["sessions", "resume", "one"], "fine\n");
+    assert_eq!(finished.code, Some(2), "{finished:?}");
+}
+
+fn validated(home: &Home) -> String {
+    let finished = home.finish(["validate", "."], "");
+    finished.out + &finished.err
+}
+
+#[test]
+fn the_check_knows_the_kinds_of_the_project() {
+    let kinds = "[kinds.greet]\nskill = \"greeting\"\n[kinds.lost]\nskill = \"greetin\"\n[kinds.around]\nskill = \"greeting\"\nbefore = { skill = \"nowhere\" }\n";
+    let table = [
+        ("- action_type: gret\n  action_id: a\n", "did you mean `greet`?"),
+        ("- action_type: elsewhere\n  action_id: a\n", ", around, greet, lost"),
+        ("- action_type: greet\n  action_id: a\n", "needs its input `name`, which is not given here"),
+        ("- action_type: greet\n  action_id: a\n", "give it under `config:`"),
+        ("- action_type: greet\n  action_id: a\n  config: { nam: Ann }\n", "has no input `nam`"),
+        ("- action_type: greet\n  action_id: a\n  config: { name: Ann, loud: very }\n", "declared as boolean"),
+        ("- action_type: greet\n  action_id: a\n  config: { name: Ann, output: [lin] }\n", "has no output `lin`"),
+        ("- action_type: greet\n  action_id: a\n  config: { name: \"{{ nobody }}\" }\n", "`nobody`"),
+        ("- action_type: lost\n  action_id: a\n", "the kind `lost` runs the skill `greetin`, which is not there"),
+        ("- action_type: lost\n  action_id: a\n", "did you mean `greeting`? It stands in bcc-script.toml"),
+        (
+            "- action_type: around\n  action_id: a\n  config: { name: Ann }\n",
+            "the kind `around` runs the skill `nowhere`",
+        ),
+        ("- action_type: greet\n  action_id: a\n  config: { name: Ann }\n  on_exit: { rejected: end }\n", "rejected"),
+    ];
+    for (actions, said) in table {
+        let home = shop(kinds, actions);
+        let report = validated(&home);
+        assert!(report.contains(said), "{actions}\n{report}");
+    }
+    let right = "- action_type: greet\n  action_id: a\n  config: { name: Ann, x-mine: 1, output: { b: line } }\n  on_exit: { failed: next }\n- action_type: ai_say\n  action_id: say\n  config: { content: \"{{ b }}\" }\n";
+    let report = validated(&shop("[kinds.greet]\nskill = \"greeting\"\n", right));
+    assert!(!report.contains("s.yaml:"), "{report}");
+}
+
+#[test]
+fn a_table_that_cannot_be_is_told_where_it_stands() {
+    let home = shop(
+        "[kinds.ai_ask]\nskill = \"greeting\"\n[kinds.a]\n",
+        "- action_type: ai_say\n  action_id: a\n  config: { content: hi }\n",
+    );
+    let report = validated(&home);
+    assert!(report.contains("the kind `ai_ask`: the name belongs to a kind of the language"), "{report}");
+    assert!(
+        report.contains("the kind `a`: there is neither a skill nor a command")
+            && report.contains("bcc-script.toml:3:"),
+        "{report}"
+    );
+    let finished = home.finish(["run", "s.yaml"], "");
+    assert!(finished.code == Some(2) && finished.err.contains("line 3"), "{finished:?}");
+}
+
+#[test]
+fn graph_doctor_and_the_schema_know_them() {
+    let home = shop(
+        "[kinds.greet]\nskill = \"greeting\"\ndescription = \"Says hello.\"\n[kinds.\"记录\"]\ncommand = [\"true\"]\n",
+        "- action_type: greet\n  action_id: hi\n  config: { name: Ann }\n",
+    );
+    assert!(home.finish(["graph", "s.yaml"], "").out.contains("greet"));
+    let doctor = home.finish(["doctor"], "").out;
+    assert!(
+        doctor.contains("run skills: `greet`") && doctor.contains("run commands: `记录`; the project does not allow"),
+        "{doctor}"
+    );
+    let schema = home.finish(["schema", "script", "--project", "."], "").out;
+    let schema: Value = serde_json::from_str(&schema).unwrap();
+    let choices = schema.to_string();
+    assert!(choices.contains("Says hello.") && choices.contains("记录"), "{choices}");
+    let plain = home.finish(["schema", "script"], "").out;
+    assert!(!plain.contains("Says hello."), "without `--project` it is that of the language");
+    assert!(home.finish(["schema", "greet", "--project", "."], "").out.contains("Says hello."));
+}
+
+#[test]
+fn a_conversation_test_runs_them_as_the_script_does() {
+    let home = shop(
+        &format!("{ALLOWED}[kinds.look]\ncommand = [\"/bin/echo\", \"seen\"]\n"),
+        "- action_type: look\n  action_id: l\n  config: { output: { saw: stdout } }\n",
+    );
+    home.file(
+        "s.test.yaml",
+        "test: it looks\nscript: s.yaml\ndialogue:\n  - expect: { variables: { saw: seen }, status: completed }\n",
+    );
+    let refused = home.finish(["test", "s.test.yaml"], "");
+    assert!(refused.code != Some(0) && (refused.out + &refused.err).contains("bcc-script trust"));
+    let finished = home.finish(["test", "s.test.yaml", "--trust"], "");
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+}
+
+#[test]
+fn the_example_of_the_page_runs() {
+    let page = fs::read_to_string(Path::new(crate::ROOT).join("docs/custom-kinds.md")).unwrap();
+    let block = |begin: &str, nth: usize| page.split(begin).nth(nth).unwrap().split("```").next().unwrap().to_owned();
+    let home = Home::new();
+    fs::create_dir(home.path().join("skills")).unwrap();
+    home.file("bcc-script.toml", &block("```toml\n", 1));
+    home.file("skills/tidying.yaml", &block("```yaml\n", 1));
+    home.file("count.sh", &block("```text\n", 2));
+    home.file("s.yaml", &block("```text\n", 1));
+    let finished = run(&home);
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    assert_eq!(set(&finished), json!({ "tidy_name": "Ann Lee", "letters": 6 }));
+}

@@ -1,0 +1,134 @@
+//! The demonstration in `scripts/cbt_anxiety.yaml`, with the replies and answers in `examples/`: what the README shows is what the
+//! library and the program say, word for word, and everything that the script is there to show happens in it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use bcc_engine::engine::{Engine, RunRequest};
+use bcc_engine::environment::Environment;
+use bcc_engine::project::Project;
+use bcc_runtime::program::event::{Delta, Observer};
+use bcc_runtime::run::session::Pause;
+use bcc_store::memory::MemoryArchive;
+use serde_json::Value;
+
+use crate::process::Home;
+
+const SCRIPT: &str = "scripts/cbt_anxiety.yaml";
+const REPLIES: &str = "examples/cbt_anxiety.replies.yaml";
+const ANSWERS: &str = "examples/cbt_anxiety.answers.txt";
+
+fn root() -> PathBuf {
+    PathBuf::from(crate::ROOT)
+}
+
+fn answers() -> String {
+    fs::read_to_string(root().join(ANSWERS)).unwrap()
+}
+
+/// The transcript of the README: the block of text that begins with the script's first words.
+fn shown() -> String {
+    let readme = fs::read_to_string(root().join("README.md")).unwrap();
+    let (_, rest) = readme.split_once("```text\n您好，我是 AI 咨询助手").expect("the README shows the demonstration");
+    let (block, _) = rest.split_once("\n```").unwrap();
+    format!("您好，我是 AI 咨询助手{block}")
+}
+
+#[derive(Default)]
+struct Events(Mutex<Vec<Value>>);
+
+impl Observer for Events {
+    fn committed(&self, _kind: &str, line: &str) {
+        self.0.lock().unwrap().push(serde_json::from_str(line).unwrap());
+    }
+
+    fn delta(&self, _delta: &Delta<'_>) {}
+}
+
+/// Everything that happens when the person takes time enough for monitors and plans to come in.
+async fn talk() -> Vec<Value> {
+    let environment = Environment::default();
+    let file = root().join(SCRIPT);
+    let project = Project::of(&file, None, false, &environment).unwrap();
+    let engine = Engine::new(project, environment, Arc::new(MemoryArchive::default()));
+    let events = Arc::new(Events::default());
+    let model = Some(format!("replay:{}", root().join(REPLIES).display()));
+    let request = RunRequest { file, model, ..RunRequest::default() };
+    let opened = engine.run(&request, events.clone()).await.unwrap();
+    assert!(opened.diagnostics.is_empty(), "{:?}", opened.diagnostics[0].message);
+    let mut session = opened.session;
+    for answer in answers().lines() {
+        assert_eq!(session.advance().await.unwrap(), Pause::Waiting);
+        let thought = std::time::Duration::from_secs(1_000);
+        while tokio::time::timeout(thought, session.arrived()).await.is_ok() {
+            session.note_arrivals().await.unwrap();
+        }
+        session.answer(answer, None).await.unwrap();
+    }
+    assert_eq!(session.advance().await.unwrap(), Pause::Completed);
+    events.0.lock().unwrap().clone()
+}
+
+fn transcript(events: &[Value]) -> String {
+    let said = events.iter().filter(|event| event["type"] == "message").map(|event| {
+        let text = event["text"].as_str().unwrap();
+        if event["role"] == "user" { format!("> {text}") } else { text.to_owned() }
+    });
+    said.collect::<Vec<_>>().join("\n")
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_demonstration_goes_as_the_readme_shows() {
+    let events = talk().await;
+    assert_eq!(transcript(&events), shown());
+    let of = |kind: &str| events.iter().filter(|event| event["type"] == kind).collect::<Vec<_>>();
+    let fields = |kind: &str, names: &[&str]| -> Vec<String> {
+        let line =
+            |event: &&Value| names.iter().map(|name| event[*name].as_str().unwrap()).collect::<Vec<_>>().join(" ");
+        of(kind).iter().map(line).collect()
+    };
+    let decided = fields("routed", &["from", "reason", "route"]);
+    for (from, reason, skill) in
+        [("ask_worry", "user_blocked", "comfort"), ("ask_situations", "off_topic", "come_back")]
+    {
+        let decision = format!("{from} {reason} insert: {skill}, then: resume");
+        assert_eq!(decided.iter().filter(|found| **found == decision).count(), 1, "{decided:#?}");
+    }
+    assert_eq!(fields("triggered", &["reason", "route"]), ["crisis insert: crisis_protocol, then: resume"]);
+    assert_eq!(fields("orchestrated", &["from", "route"]), ["ask_situations insert"]);
+    assert_eq!(of("orchestrated")[0]["accepted"], true);
+    let advices: Vec<(&str, bool)> = of("monitor_feedback")
+        .iter()
+        .filter(|event| !event["analysis"]["feedback_for_action"].is_null())
+        .map(|event| (event["action_id"].as_str().unwrap(), event["used"].as_bool().unwrap()))
+        .collect();
+    assert_eq!(
+        advices,
+        [("ask_worry", false), ("ask_worry", true), ("ask_situations", false), ("ask_situations", true)],
+    );
+    let entered = of("topic_entered");
+    let paths: Vec<&str> = entered.iter().filter_map(|event| event["location"]["path"].as_str()).collect();
+    // The list is sensitive, so that its elements are in no path.
+    assert_eq!(paths.iter().filter(|path| path.starts_with("caregiver_topic")).count(), 2, "{paths:?}");
+    assert_eq!(of("warning"), Vec::<&Value>::new());
+}
+
+#[test]
+fn the_program_prints_the_same_however_often_the_answers_are_piped() {
+    let expected: String =
+        shown().lines().filter(|line| !line.starts_with("> ")).map(|line| format!("{line}\n")).collect();
+    let home = Home::new();
+    for folder in ["scripts", "examples"] {
+        fs::create_dir(home.path().join(folder)).unwrap();
+    }
+    for file in [SCRIPT, REPLIES] {
+        fs::copy(root().join(file), home.path().join(Path::new(file))).unwrap();
+    }
+    let model = format!("replay:{REPLIES}");
+    for _ in 0..5 {
+        let finished = home.finish(["run", SCRIPT, "--model", model.as_str()], answers());
+        assert_eq!(finished.code, Some(0), "{}", finished.err);
+        assert_eq!(finished.out, expected);
+    }
+}

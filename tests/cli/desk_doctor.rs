@@ -1,0 +1,328 @@
+//! `doctor`: what works is told, what does not is told with what to do, and nothing is made or written.
+
+use std::collections::BTreeMap;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+const SCRIPT: &str = "session:\n  session_id: s\n  phases:\n    - phase_id: p\n      topics:\n        - topic_id: t\n          \
+    actions:\n            - { action_type: ai_ask, action_id: ask, config: { content: 您好？ } }\n";
+
+/// A project of these files, and a home of its own beside it.
+struct Home(tempfile::TempDir);
+
+impl Home {
+    fn with(files: &[(&str, &str)]) -> Self {
+        let home = Self(tempfile::tempdir().unwrap());
+        std::fs::create_dir(home.0.path().join("project")).unwrap();
+        for (name, text) in files {
+            let path = home.project().join(name);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        }
+        home
+    }
+
+    fn project(&self) -> std::path::PathBuf {
+        self.0.path().join("project")
+    }
+
+    fn run(&self, arguments: &[&str], variables: &[(&str, &str)]) -> Output {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_bcc-script"));
+        command.args(arguments).current_dir(self.project()).env_clear();
+        command.env("XDG_CONFIG_HOME", self.0.path().join("own")).env("LC_ALL", "C.UTF-8");
+        command.envs(variables.iter().copied()).output().unwrap()
+    }
+
+    fn doctor(&self, variables: &[(&str, &str)]) -> Report {
+        let before = everything(self.0.path());
+        let output = self.run(&["doctor", "--json"], variables);
+        assert_eq!(everything(self.0.path()), before, "doctor changed something");
+        let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(document["version"], 1);
+        assert_eq!(output.status.code(), Some(if document["ok"] == true { 0 } else { 1 }));
+        Report(document)
+    }
+}
+
+struct Report(Value);
+
+impl Report {
+    /// What is told of something: state, message and help, a line each.
+    fn of(&self, about: &str) -> String {
+        let checks = self.0["checks"].as_array().unwrap().iter().filter(|check| check["about"] == about);
+        let line = |check: &Value| {
+            let text = |key: &str| check[key].as_str().unwrap_or("-").to_owned();
+            format!("{}: {} | {}", text("state"), text("message"), text("help"))
+        };
+        checks.map(line).collect::<Vec<_>>().join("\n")
+    }
+
+    fn has(&self, about: &str, parts: &[&str]) {
+        let told = self.of(about);
+        for part in parts {
+            assert!(told.contains(part), "{about}: {part} is not in\n{told}");
+        }
+    }
+
+    fn ok(&self) -> bool {
+        self.0["ok"] == true
+    }
+}
+
+/// Every file below a directory, with what it holds and may be done with it.
+fn everything(directory: &Path) -> BTreeMap<String, (Vec<u8>, u32)> {
+    let mut found = BTreeMap::new();
+    let mut open = vec![directory.to_path_buf()];
+    while let Some(at) = open.pop() {
+        for entry in std::fs::read_dir(&at).unwrap() {
+            let path = entry.unwrap().path();
+            let mode = std::fs::symlink_metadata(&path).unwrap().permissions().mode();
+            let bytes = if path.is_dir() { vec![] } else { std::fs::read(&path).unwrap() };
+            found.insert(path.display().to_string(), (bytes, mode));
+            if path.is_dir() {
+                open.push(path);
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn a_directory_without_a_project_is_no_problem_and_stays_empty() {
+    let home = Home::with(&[]);
+    let report = home.doctor(&[]);
+    assert!(report.ok());
+    report.has("project", &["note: there is no bcc-script.toml, _system/ or .bcc/ here or above", "`bcc-script init`"]);
+    report.has("configuration", &["note: there is no bcc-script.toml"]);
+    report.has("models", &["offline responder"]);
+    report.has("templates", &["ok: the default templates can be rendered"]);
+    report.has("store", &["ok: ", "is not there yet"]);
+    report.has("kernels", &["kernel"]);
+    report.has("locale", &["ok: LC_ALL=C.UTF-8"]);
+    report.has("language", &["English, because of LC_ALL=C.UTF-8"]);
+    for about in ["release", "disk", "clock", "terminal"] {
+        report.has(about, &["ok: "]);
+    }
+}
+
+#[test]
+fn a_project_that_works_is_told_so_for_people_too() {
+    let home = Home::with(&[("bcc-script.toml", "[rules]\nunused-variable = \"off\"\n"), ("scripts/s.yaml", SCRIPT)]);
+    let report = home.doctor(&[("BCC_LANG", "zh")]);
+    assert!(report.ok());
+    report.has("project", &["ok: ", "because it has bcc-script.toml"]);
+    report.has("configuration", &["ok: bcc-script.toml can be read (models: 0, rules: 1)"]);
+    report
+        .has("scripts", &["ok: scripts, skills, tests and templates were checked (files: 1, errors: 0, warnings: 0)"]);
+    report.has("language", &["Chinese, because of BCC_LANG=zh"]);
+    let output = home.run(&["doctor", "--offline"], &[]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.lines().any(|line| line.starts_with("ok       project        ")), "{text}");
+    assert!(String::from_utf8(output.stderr).unwrap().starts_with("problems: 0, "));
+    let output = home.run(&["doctor", "--lang", "zh"], &[]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    let language = text.lines().find(|line| line.contains("`--lang`"));
+    assert!(language.is_some_and(|line| line.starts_with("正常") && line.contains("（由 `--lang` 指定）")), "{text}");
+    assert!(text.lines().any(|line| line.starts_with("正常")), "{text}");
+    assert_eq!(home.run(&["doctor", "--offline", "--ask"], &[]).status.code(), Some(2));
+}
+
+#[test]
+fn errors_of_scripts_are_counted() {
+    let home = Home::with(&[("scripts/s.yaml", &SCRIPT.replace("content", "contend"))]);
+    let report = home.doctor(&[("BCC_PROJECT", ".")]);
+    assert!(!report.ok());
+    report.has("project", &["as `BCC_PROJECT` says"]);
+    report.has("scripts", &["problem: ", "errors: 1", "`bcc-script validate` shows them"]);
+}
+
+#[test]
+fn a_broken_configuration_is_told_and_the_rest_is_looked_at() {
+    for (text, part) in [
+        ("[models", "unclosed table"),
+        ("[project]\nschem = \"x\"\n", "did you mean `scheme`?"),
+        ("[models.a]\nprovider = \"openai\"\napi_key = \"geheim-0123456789\"\n", "line 3"),
+        ("[models.a]\nbase_url = \"http://ann:geheim@host/v1\n", "line 2, column "),
+    ] {
+        let home = Home::with(&[("bcc-script.toml", text), ("scripts/s.yaml", SCRIPT)]);
+        let report = home.doctor(&[]);
+        assert!(!report.ok());
+        report.has("configuration", &["problem: ", part]);
+        report.has("models", &["note: what models there are is not known"]);
+        report.has("store", &["is not there yet"]);
+        assert!(!report.0.to_string().contains("geheim"), "{}", report.0);
+        let json = ["validate", "--format", "json"];
+        for arguments in [["doctor"].as_slice(), &["validate"], &json, &["run", "scripts/s.yaml"]] {
+            let output = home.run(arguments, &[]);
+            let (out, told) = (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
+            assert!(!out.contains("geheim") && !told.contains("geheim"), "{arguments:?}\n{out}\n{told}");
+        }
+    }
+}
+
+#[test]
+fn keys_trust_and_the_rights_of_key_files_are_told_and_no_key_is_shown() {
+    let toml = "[models.a]\nprovider = \"openai\"\nbase_url = \"http://127.0.0.1:9/v1\"\nmodel = \"q\"\napi_key_file = \"key.txt\"\n\
+        [models.b]\nprovider = \"openai\"\nbase_url = \"http://127.0.0.1:9/v1\"\nmodel = \"q\"\napi_key_env = \"B_KEY\"\n";
+    let home = Home::with(&[("bcc-script.toml", toml), ("key.txt", "geheim-0123456789")]);
+    let key = home.project().join("key.txt");
+    std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o644)).unwrap();
+    let report = home.doctor(&[]);
+    report.has(
+        "configuration",
+        &["problem: others on this machine may read the key of model `a` in key.txt", "chmod 600"],
+    );
+    report
+        .has("trust", &["problem: bcc-script.toml is not trusted", "`a` at http://127.0.0.1:9", "`bcc-script trust "]);
+    report.has(
+        "models",
+        &[
+            "model `a` (openai q) has its key, from key.txt",
+            "problem: model `b` (openai q) has no key: B_KEY is missing",
+        ],
+    );
+    report.has("models", &["note: no model was asked", "doctor --ask", "models check"]);
+    std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o600)).unwrap();
+    assert_eq!(home.run(&["trust"], &[]).status.code(), Some(0));
+    let report = home.doctor(&[("B_KEY", "geheim-9876543210")]);
+    assert!(report.ok(), "{}", report.0);
+    report.has("trust", &["ok: bcc-script.toml is trusted"]);
+    assert!(!report.0.to_string().contains("geheim"), "{}", report.0);
+    // Nobody listens there: what was asked for is tried, and told.
+    let output = home.run(&["doctor", "--ask"], &[("B_KEY", "geheim-9876543210")]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.code() == Some(1) && text.contains("model `b` cannot be used: "), "{text}");
+    assert!(!text.contains("geheim"), "{text}");
+}
+
+#[test]
+fn templates_that_cannot_be_rendered_and_schemes_that_are_not_there_are_told() {
+    let home = Home::with(&[
+        ("bcc-script.toml", "[project]\nscheme = \"nowhere\"\n"),
+        ("_system/config/custom/mine/ai_ask_v1.md", "{% if %}"),
+    ]);
+    let report = home.doctor(&[]);
+    assert!(!report.ok());
+    report.has(
+        "templates",
+        &["ok: the default templates", "problem: the scheme `mine`: ", "problem: the scheme `nowhere`: "],
+    );
+}
+
+#[test]
+fn what_lies_beside_the_schemes_is_no_problem() {
+    let custom = "_system/config/custom";
+    let home = Home::with(&[
+        (&format!("{custom}/.DS_Store"), "x"),
+        (&format!("{custom}/README.md"), "for people"),
+        (&format!("{custom}/.git/HEAD"), "x"),
+        (&format!("{custom}/.gentle.0123456789abcdef/ai_ask_v1.md"), "{% if %}"),
+        (&format!("{custom}/mine/ai_say_v1.md"), "Say it."),
+    ]);
+    std::fs::create_dir(home.project().join(custom).join("empty")).unwrap();
+    let report = home.doctor(&[]);
+    let told = report.of("templates");
+    assert!(!told.contains("problem: "), "{told}");
+    report
+        .has("templates", &["note: _system/config/custom/empty: it holds no template", "ok: the scheme `mine` can be"]);
+    assert_eq!(told.lines().count(), 3, "{told}");
+    // What keeps a scheme from being read is one.
+    std::fs::create_dir(home.project().join(custom).join("torn")).unwrap();
+    std::fs::write(home.project().join(custom).join("torn/ai_ask_v1.md"), [0xff, 0xfe]).unwrap();
+    let report = home.doctor(&[]);
+    assert!(!report.ok());
+    report.has("templates", &["problem: the scheme `torn`: "]);
+}
+
+#[test]
+fn what_is_allowed_and_not_trusted_is_told() {
+    let home = Home::with(&[("bcc-script.toml", "[project]\nallow = [\"exec\"]\n")]);
+    let report = home.doctor(&[]);
+    assert!(!report.ok());
+    report.has(
+        "trust",
+        &["problem: bcc-script.toml is not trusted, so what `[project] allow` lets scripts do", "`bcc-script trust "],
+    );
+    let listed = home.run(&["models", "list"], &[]);
+    let told = String::from_utf8(listed.stderr).unwrap();
+    assert!(told.contains("what it allows scripts does not count"), "{told}");
+    assert_eq!(home.run(&["trust"], &[]).status.code(), Some(0));
+    home.doctor(&[]).has("trust", &["ok: bcc-script.toml is trusted"]);
+}
+
+#[test]
+fn commands_that_are_shown_can_be_pasted() {
+    let home = Home::with(&[("a 'b'/bcc-script.toml", "[project]\nallow = [\"exec\"]\n")]);
+    let output = home.run(&["doctor", "--project", "a 'b'"], &[]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    let command = text.split("`bcc-script trust ").nth(1).unwrap().split('`').next().unwrap();
+    assert!(command.starts_with('\'') && command.ends_with("b'\\'''"), "{command}");
+}
+
+#[test]
+fn sessions_are_counted_and_a_lock_that_was_left_behind_holds_nobody_up() {
+    let home = Home::with(&[("scripts/s.yaml", SCRIPT)]);
+    std::fs::create_dir(home.project().join(".bcc")).unwrap();
+    let output = home.run(&["run", "scripts/s.yaml", "--session", "one"], &[]);
+    // It waits for an answer that nobody gives.
+    assert_eq!(output.status.code(), Some(3), "{}", String::from_utf8_lossy(&output.stderr));
+    let report = home.doctor(&[]);
+    report.has("store", &["ok: ", "sessions: 1 (1 waiting_input)"]);
+    let locks = home.project().join(".bcc/sessions.db.locks");
+    std::fs::create_dir_all(&locks).unwrap();
+    std::fs::write(locks.join("0.lock"), "process 4294967294 since 2026-01-01T00:00:00Z").unwrap();
+    std::fs::write(locks.join("1.lock"), format!("process {} since 2026-01-01T00:00:00Z", std::process::id())).unwrap();
+    let report = home.doctor(&[]);
+    if Path::new("/proc/self").exists() {
+        report.has("store", &["note: a lock was left behind by process 4294967294"]);
+    }
+    report.has("store", &[&format!("note: a session is in use by process {}", std::process::id())]);
+}
+
+#[test]
+fn a_store_that_cannot_be_read_is_told_and_left_as_it_is() {
+    let home = Home::with(&[(".bcc/sessions.db", "this is no database, and longer than nothing at all")]);
+    let report = home.doctor(&[]);
+    assert!(!report.ok());
+    report.has("store", &["problem: ", "cannot be read", "`--store` or BCC_STORE names another"]);
+    let home = Home::with(&[("scripts/s.yaml", SCRIPT)]);
+    let store = home.0.path().join("store.db");
+    assert_eq!(home.run(&["run", "scripts/s.yaml", "--store", store.to_str().unwrap()], &[]).status.code(), Some(3));
+    // What a later release would write.
+    rusqlite::Connection::open(&store).unwrap().execute_batch("PRAGMA user_version = 9999").unwrap();
+    let report = home.doctor(&[("BCC_STORE", store.to_str().unwrap())]);
+    assert!(!report.ok());
+    report.has("store", &["has layout 9999", "install the release that wrote it"]);
+    std::fs::remove_file(&store).unwrap();
+    std::fs::create_dir(&store).unwrap();
+    home.doctor(&[("BCC_STORE", store.to_str().unwrap())]).has("store", &["problem: "]);
+}
+
+#[test]
+fn schemas_of_another_release_are_told_with_how_to_write_them_anew() {
+    let home = Home::with(&[("schemas/script.schema.json", "{}")]);
+    let report = home.doctor(&[]);
+    report.has(
+        "editors",
+        &[
+            "note: schemas/script.schema.json is not the one of this release",
+            "schema script > schemas/script.schema.json",
+        ],
+    );
+    let schema = home.run(&["schema", "script"], &[]).stdout;
+    std::fs::write(home.project().join("schemas/script.schema.json"), schema).unwrap();
+    let report = home.doctor(&[]);
+    assert_eq!(report.of("editors"), "ok: the schemas of `script` are those of this release | -");
+}
+
+#[test]
+fn a_project_that_does_not_exist_is_told() {
+    let home = Home::with(&[]);
+    let output = home.run(&["doctor", "--project", "nowhere"], &[]);
+    assert_eq!(output.status.code(), Some(1));
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("problem  project") && text.contains("help: mend `--project`"), "{text}");
+}

@@ -1,0 +1,278 @@
+//! `graph`: what is drawn of a script, how it is folded, and how it is written for Mermaid and Graphviz. That both of them
+//! read it is checked by `.ci/tools/run`.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use bcc_authoring::graph::choose::{Format, GraphRequest, graph};
+use bcc_authoring::graph::drawing::{Drawing, Item};
+use bcc_authoring::graph::fold::{Depth, fold};
+use bcc_authoring::graph::gather::gather;
+use bcc_authoring::graph::parts::{Kind, Whole};
+use bcc_engine::engine::RunRequest;
+use bcc_engine::environment::Environment;
+use bcc_engine::error::EngineError;
+use bcc_engine::loaded::Loaded;
+use bcc_engine::project::Project;
+
+const DEPTHS: [Depth; 4] = [Depth::Phases, Depth::Topics, Depth::Actions, Depth::All];
+
+fn folder(path: &str) -> PathBuf {
+    Path::new(crate::ROOT).join(path)
+}
+
+fn request(file: &Path, format: Format, depth: Option<Depth>) -> GraphRequest {
+    GraphRequest { file: file.to_path_buf(), project: None, format, depth, only: vec![] }
+}
+
+fn whole(file: &Path) -> Whole {
+    let project = Project::of(file, None, false, &Environment::default()).unwrap();
+    let loaded = Loaded::of(&project, &RunRequest { file: file.to_path_buf(), ..RunRequest::default() }).unwrap();
+    gather(&loaded.into_parts().1)
+}
+
+/// A script of so many topics of five actions, in phases of five topics, whose last actions lead to the last phase.
+fn crowd(topics: usize) -> (tempfile::TempDir, PathBuf) {
+    let mut text = String::from("session:\n  session_id: crowd\n  phases:\n");
+    let last = (topics - 1) / 5;
+    for topic in 0..topics {
+        let phase = topic / 5;
+        if topic % 5 == 0 {
+            let _ = write!(text, "    - phase_id: phase_{phase}\n      topics:\n");
+        }
+        let _ = write!(text, "        - topic_id: topic_{topic}\n          actions:\n");
+        for action in 0..5 {
+            let route =
+                if action == 4 { format!(" on_exit: {{ error: {{ goto: phase_{last} }} }},") } else { String::new() };
+            let _ = writeln!(
+                text,
+                "            - {{ action_type: ai_say, action_id: say_{topic}_{action},{route} config: {{ content: 好 }} }}"
+            );
+        }
+    }
+    let home = tempfile::tempdir().unwrap();
+    let file = home.path().join("crowd.yaml");
+    std::fs::write(&file, text).unwrap();
+    (home, file)
+}
+
+#[test]
+fn drawings_are_as_they_were_read() {
+    for name in ["routes", "choices", "names"] {
+        let file = folder("tests/drawings").join(format!("{name}.yaml"));
+        for (format, shown) in [(Format::Mermaid, "mermaid"), (Format::Dot, "dot")] {
+            for (number, depth) in DEPTHS.into_iter().enumerate() {
+                // The forms differ in how they are written, and the depths in what: a few of each tell both.
+                if depth != Depth::All && (format == Format::Dot || name == "names") {
+                    continue;
+                }
+                let drawn = graph(&request(&file, format, Some(depth)), &Environment::default()).unwrap();
+                insta::assert_snapshot!(format!("graph_{name}_{}_{shown}", number + 1), drawn.text);
+            }
+        }
+    }
+}
+
+fn boxes(items: &[Item], found: &mut Vec<usize>) {
+    for item in items {
+        match item {
+            Item::Box(node) => found.push(node.number),
+            Item::Group(group) => {
+                assert!(!group.items.is_empty(), "a frame around nothing");
+                boxes(&group.items, found);
+            }
+        }
+    }
+}
+
+/// Every arrow leads from a box to a box, every box is drawn once, and no two arrows say the same.
+fn is_sound(drawing: &Drawing, what: &str) {
+    let mut numbers = Vec::new();
+    boxes(&drawing.items, &mut numbers);
+    let all: BTreeSet<usize> = numbers.iter().copied().collect();
+    assert_eq!(all.len(), numbers.len(), "{what}: a box is drawn twice");
+    let mut seen = BTreeSet::new();
+    for arrow in &drawing.arrows {
+        assert!(all.contains(&arrow.from) && all.contains(&arrow.to), "{what}: an arrow without its box: {arrow:?}");
+        assert!(seen.insert((arrow.from, arrow.to, arrow.lead)), "{what}: two arrows for one: {arrow:?}");
+    }
+}
+
+#[test]
+fn every_arrow_leads_from_a_box_to_a_box_however_a_script_is_folded() {
+    let (_home, crowd) = crowd(40);
+    let large = whole(&crowd);
+    for depth in DEPTHS {
+        is_sound(&fold(&large, depth, &BTreeSet::new()), &format!("two hundred actions at {depth:?}"));
+    }
+    let mut files = vec![];
+    for place in ["scripts", "tests/drawings"] {
+        let entries = std::fs::read_dir(folder(place)).unwrap().map(|entry| entry.unwrap().path());
+        files.extend(entries.filter(|path| path.extension().is_some_and(|extension| extension == "yaml")));
+    }
+    assert!(files.len() >= 7);
+    for file in files {
+        let whole = whole(&file);
+        for depth in DEPTHS {
+            is_sound(&fold(&whole, depth, &BTreeSet::new()), &format!("{} at {depth:?}", file.display()));
+            let places =
+                whole.parts.iter().enumerate().filter(|(_, part)| matches!(part.kind, Kind::Phase | Kind::Topic));
+            for (only, _) in places {
+                is_sound(&fold(&whole, depth, &BTreeSet::from([only])), &format!("{} only {only}", file.display()));
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_not_said_is_chosen_by_size_and_told() {
+    let environment = Environment::default();
+    for (topics, depth, part) in [
+        (2, Depth::All, None),
+        (10, Depth::Actions, Some("`--depth 4` draws every action")),
+        (40, Depth::Topics, Some("200 actions are folded into 40 topics")),
+        (90, Depth::Phases, Some("450 actions in 90 topics are folded into phases")),
+    ] {
+        let (_home, file) = crowd(topics);
+        let drawn = graph(&request(&file, Format::Mermaid, None), &environment).unwrap();
+        assert_eq!(drawn.depth, depth, "{topics}");
+        match part {
+            Some(part) => assert!(drawn.notices[0].contains(part), "{:?}", drawn.notices),
+            None => assert_eq!(drawn.notices, Vec::<String>::new()),
+        }
+    }
+}
+
+#[test]
+fn a_drawing_of_two_hundred_actions_has_no_arrow_across_phases() {
+    let (_home, file) = crowd(40);
+    let whole = whole(&file);
+    let drawing = fold(&whole, Depth::Topics, &BTreeSet::new());
+    assert!(drawing.refers());
+    assert!(drawing.boxes() < 80, "{}", drawing.boxes());
+    let phase = |number: usize| {
+        drawing.items.iter().position(|item| match item {
+            Item::Group(group) => {
+                let mut inside = Vec::new();
+                boxes(&group.items, &mut inside);
+                inside.contains(&number)
+            }
+            Item::Box(node) => node.number == number,
+        })
+    };
+    let crossing = drawing.arrows.iter().filter(|arrow| {
+        let both = [arrow.from, arrow.to].map(|number| drawing.items[phase(number).unwrap()].group());
+        both[0] != both[1]
+    });
+    assert_eq!(crossing.count(), 0);
+}
+
+#[test]
+fn a_run_of_plain_actions_is_one_box_and_what_leads_elsewhere_is_not_in_it() {
+    let drawn = graph(
+        &request(&folder("tests/drawings/choices.yaml"), Format::Dot, Some(Depth::Actions)),
+        &Environment::default(),
+    );
+    let text = drawn.unwrap().text;
+    assert!(text.contains(r"5 actions\none_of_five\n… five_of_five\n1 × ai_ask\n4 × ai_say"), "{text}");
+    assert!(!text.contains("three_of_five") && text.contains("by_mood"), "{text}");
+}
+
+#[test]
+fn one_part_alone_is_unfolded() {
+    let file = folder("scripts/cbt_intake.yaml");
+    let request = GraphRequest { only: vec!["safety_topic".into()], ..request(&file, Format::Mermaid, None) };
+    let text = graph(&request, &Environment::default()).unwrap().text;
+    assert!(text.contains("say_crisis_help") && !text.contains("ask_father_relation"), "{text}");
+    assert!(text.contains("3 topics, 7 actions"), "{text}");
+    let wrong = GraphRequest { only: vec!["safety_topik".into()], ..request };
+    let error = graph(&wrong, &Environment::default()).unwrap_err();
+    assert_eq!(error.to_string(), "the script has no phase or topic `safety_topik`");
+    assert_eq!(error.help(), Some("did you mean `safety_topic`?"));
+}
+
+#[test]
+fn a_script_with_errors_gives_its_findings_and_one_with_warnings_is_drawn() {
+    let home = tempfile::tempdir().unwrap();
+    let file = home.path().join("s.yaml");
+    let script = |extra: &str| {
+        format!(
+            "session:\n  session_id: s\n  phases:\n    - phase_id: p\n      topics:\n        - topic_id: t\n          actions:\n            \
+             - {{ action_type: ai_say, action_id: a, config: {{ {extra} }} }}\n"
+        )
+    };
+    std::fs::write(&file, script("content: 好, tune: x")).unwrap();
+    let error = graph(&request(&file, Format::Mermaid, None), &Environment::default()).unwrap_err();
+    let EngineError::Invalid(found) = error else { panic!("{error}") };
+    assert_eq!(found[0].rule, "unknown-key");
+    std::fs::write(&file, script("content_template: 好")).unwrap();
+    let drawn = graph(&request(&file, Format::Mermaid, None), &Environment::default()).unwrap();
+    assert_eq!(drawn.diagnostics[0].rule, "deprecated-field");
+    assert!(drawn.text.contains("ai_say"));
+}
+
+fn program(arguments: &[&str], directory: &Path) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_bcc-script"));
+    command.args(arguments).current_dir(directory).env_clear().env("XDG_CONFIG_HOME", directory).output().unwrap()
+}
+
+#[test]
+fn the_command_writes_to_a_file_in_the_form_of_its_name_or_to_standard_output() {
+    let home = tempfile::tempdir().unwrap();
+    let script = folder("tests/drawings/choices.yaml");
+    let script = script.to_str().unwrap();
+    let output = program(&["graph", script, "--depth", "1"], home.path());
+    assert_eq!(output.status.code(), Some(0));
+    assert!(String::from_utf8(output.stdout).unwrap().starts_with("flowchart TB\n"));
+    assert_eq!(String::from_utf8(output.stderr).unwrap(), "");
+    let output = program(&["graph", script, "-o", "drawing.dot"], home.path());
+    assert!(output.status.success() && output.stdout.is_empty());
+    let written = std::fs::read_to_string(home.path().join("drawing.dot")).unwrap();
+    assert!(written.starts_with("digraph script {"), "{written}");
+    // A drawing is made of the texts of a script alone: nothing else is begun.
+    let left: Vec<_> = std::fs::read_dir(home.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(left, ["drawing.dot"]);
+    assert_eq!(program(&["graph", "nothing.yaml"], home.path()).status.code(), Some(2));
+    assert_eq!(program(&["graph", script, "--depth", "9"], home.path()).status.code(), Some(2));
+}
+
+#[test]
+fn a_drawing_takes_the_place_of_no_script_and_of_no_folder() {
+    let home = tempfile::tempdir().unwrap();
+    let at = |name: &str| home.path().join(name);
+    let text = std::fs::read_to_string(folder("tests/drawings/choices.yaml")).unwrap();
+    std::fs::create_dir(at("folder")).unwrap();
+    std::fs::write(at("s.yaml"), &text).unwrap();
+    std::os::unix::fs::symlink("s.yaml", at("link.yaml")).unwrap();
+    std::fs::hard_link(at("s.yaml"), at("second.yaml")).unwrap();
+    let own = at("s.yaml");
+    for name in ["s.yaml", "./folder/../s.yaml", "link.yaml", "second.yaml", own.to_str().unwrap()] {
+        for (script, output) in [("s.yaml", name), (name, "s.yaml")] {
+            let finished = program(&["graph", script, "-o", output], home.path());
+            let told = String::from_utf8(finished.stderr).unwrap();
+            assert_eq!(finished.status.code(), Some(2), "{name}: {told}");
+            assert!(told.contains("is the script itself"), "{told}");
+            assert_eq!(std::fs::read_to_string(at("s.yaml")).unwrap(), text, "{name}");
+        }
+    }
+    let finished = program(&["graph", "s.yaml", "-o", "folder"], home.path());
+    assert_eq!(finished.status.code(), Some(2));
+    assert!(String::from_utf8(finished.stderr).unwrap().contains("folder is a directory, and the drawing is one file"));
+}
+
+#[test]
+fn a_drawing_goes_to_standard_output_by_its_name_and_to_the_file_that_a_link_leads_to() {
+    let home = tempfile::tempdir().unwrap();
+    let script = folder("tests/drawings/choices.yaml");
+    let script = script.to_str().unwrap();
+    let output = program(&["graph", script, "-o", "/dev/stdout"], home.path());
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(String::from_utf8(output.stdout).unwrap().starts_with("flowchart TB\n"));
+    std::fs::write(home.path().join("kept.mmd"), "old").unwrap();
+    std::os::unix::fs::symlink("kept.mmd", home.path().join("link.mmd")).unwrap();
+    assert!(program(&["graph", script, "-o", "link.mmd"], home.path()).status.success());
+    assert!(home.path().join("link.mmd").is_symlink());
+    assert!(std::fs::read_to_string(home.path().join("kept.mmd")).unwrap().starts_with("flowchart TB\n"));
+}

@@ -1,0 +1,443 @@
+//! `templates list | show | diff | new | check`, called as a program: in empty, sound and broken projects.
+
+mod copies_and_uses;
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::pages::Page;
+use crate::process::{Finished, Home};
+
+const SCRIPT: &str = "\
+session:
+  session_id: visit
+  template_scheme: gentle
+  declare: [{ var: mood }]
+  phases:
+    - phase_id: opening
+      topics:
+        - topic_id: greeting
+          actions:
+            - action_type: ai_ask
+              action_id: ask
+              config: { content: How are you?, version: 2 }
+";
+
+const ENGLISH_ASK: &str = include_str!("../../_system/config/custom/english/ai_ask_v1.md");
+const DEFAULT_ASK: &str = include_str!("../../_system/config/default/ai_ask_v1.md");
+
+/// Puts a file into a folder of the home.
+fn put(home: &Home, name: &str, text: impl AsRef<[u8]>) {
+    let path = home.path().join(name);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, text).unwrap();
+}
+
+fn run(home: &Home, arguments: &str) -> Finished {
+    home.finish(std::iter::once("templates").chain(arguments.split_whitespace()), "")
+}
+
+fn listed(home: &Home, arguments: &str) -> Value {
+    let finished = run(home, &format!("list --json {arguments}"));
+    serde_json::from_str(&finished.out).unwrap_or_else(|_| panic!("no JSON: {}\n{}", finished.out, finished.err))
+}
+
+/// A template of a scheme in the document of `list --json`.
+fn template<'v>(document: &'v Value, scheme: &str, file: &str) -> &'v Value {
+    let find = |list: &'v Value, key: &str, name: &str| list.as_array().unwrap().iter().find(|one| one[key] == name);
+    let scheme = find(&document["schemes"], "name", scheme).unwrap_or_else(|| panic!("no {scheme}: {document}"));
+    find(&scheme["templates"], "file", file).unwrap_or_else(|| panic!("no {file}: {scheme}"))
+}
+
+fn reasons(document: &Value, kind: &str) -> Vec<(String, String)> {
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    document[kind].as_array().unwrap().iter().map(|one| (text(&one["path"]), text(&one["why"]))).collect()
+}
+
+/// The names of the files below a folder.
+fn entries(folder: &Path) -> Vec<String> {
+    let mut names: Vec<String> =
+        fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn the_page_for_designers_shows_what_is_printed() {
+    let home = Home::new();
+    let program = Path::new(env!("CARGO_BIN_EXE_bcc-script")).parent().unwrap();
+    let path = format!("{}:{}", program.display(), std::env::var("PATH").unwrap());
+    let mut commands = 0;
+    for block in Page::of("docs/templates.md").blocks_in(&["shell-session"]) {
+        for shown in block.text.split("$ ").filter(|shown| !shown.is_empty()) {
+            let (command, expected) = shown.split_once('\n').unwrap();
+            let mut shell = Command::new("sh");
+            // As at a terminal, where the two outputs are one.
+            shell.args(["-c", &format!("{{ {command}\n}} 2>&1")]).current_dir(home.path());
+            let output = shell.env_clear().envs(home.variables()).env("PATH", &path).output().unwrap();
+            assert_eq!(String::from_utf8(output.stdout).unwrap(), expected, "line {}: {command}", block.line);
+            commands += 1;
+        }
+    }
+    assert!(commands >= 12, "only {commands}");
+}
+
+#[test]
+fn each_scheme_says_which_layer_serves_a_template_and_what_that_overrides() {
+    let home = Home::new();
+    put(&home, "_system/config/default/ai_ask_v1.md", DEFAULT_ASK);
+    put(&home, "_system/config/custom/english/ai_ask_v1.md", ENGLISH_ASK);
+    put(&home, "_system/config/custom/温和/ai_say_v1.md", "{{ task }}");
+    let document = listed(&home, "");
+    let names: Vec<&str> =
+        document["schemes"].as_array().unwrap().iter().map(|scheme| scheme["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["default", "chinese", "english", "温和"]);
+    let table = [
+        ("default", "ai_ask_v1.md", "default", 1),
+        ("default", "ai_say_v1.md", "built_in_default", 0),
+        ("chinese", "ai_ask_v1.md", "built_in_scheme", 2),
+        ("english", "ai_ask_v1.md", "scheme", 3),
+        ("english", "ai_say_v1.md", "built_in_scheme", 1),
+        ("温和", "ai_ask_v1.md", "default", 1),
+        ("温和", "ai_say_v1.md", "scheme", 1),
+        ("温和", "persona_v1.md", "built_in_default", 0),
+    ];
+    for (scheme, file, layer, overridden) in table {
+        let template = template(&document, scheme, file);
+        assert_eq!(template["layer"], layer, "{scheme} {file}");
+        assert_eq!(template["overrides"].as_array().unwrap().len(), overridden, "{scheme} {file}");
+    }
+    insta::assert_snapshot!(run(&home, "list").out);
+    let one = run(&home, "list --scheme 温和");
+    assert_eq!(one.code, Some(0));
+    insta::assert_snapshot!(one.out);
+}
+
+#[test]
+fn what_is_unused_is_told_where_it_is_sure_and_nowhere_else() {
+    let home = Home::new();
+    put(&home, "scripts/a.yaml", SCRIPT);
+    for file in ["ai_ask_v1.md", "ai_ask_v2.md", "ai_ask_v3.md", "ai_say_v2.md"] {
+        put(&home, &format!("_system/config/custom/gentle/{file}"), ENGLISH_ASK);
+    }
+    put(&home, "_system/config/custom/gentle/ai_think_v1.md", "{% include 'default:part.md' %}");
+    put(&home, "_system/config/default/part.md", "{{ task }}");
+    put(&home, "_system/config/default/alone.md", "{{ task }}");
+    put(&home, "_system/config/default/plan_create_v1.md", "{{ task }}");
+    put(&home, "_system/config/default/ai-ask.md", "{{ task }}");
+    put(&home, "_system/config/custom/other/ai_ask_v1.md", "{{ task }}");
+    let unused = reasons(&listed(&home, ""), "unused");
+    let expected = [
+        ("custom/gentle/ai_ask_v3.md", "no script of this project asks for version 3 of `ai_ask`"),
+        ("custom/gentle/ai_say_v2.md", "no script of this project asks for version 2 of `ai_say`"),
+        ("default/ai-ask.md", "did you mean `ai_ask_v1.md`?"),
+        ("default/alone.md", "no other template pulls it in"),
+        ("default/plan_create_v1.md", "comes with a later release"),
+    ];
+    assert_eq!(unused.len(), expected.len(), "{unused:?}");
+    for ((path, why), (file, reason)) in unused.iter().zip(expected) {
+        assert_eq!(path, &format!("_system/config/{file}"));
+        assert!(why.contains(reason), "{path}: {why}");
+    }
+    let told = run(&home, "list").out;
+    assert!(told.contains("scheme `other`: no script") && !told.contains("scheme `gentle`:"), "{told}");
+    // Where a script cannot be read, it may ask for anything.
+    put(&home, "scripts/torn.yaml", [0xff, 0xfe, b'x']);
+    let unused = reasons(&listed(&home, ""), "unused");
+    assert!(!unused.iter().any(|(_, why)| why.contains("no script")), "{unused:?}");
+    assert!(!run(&home, "list").out.contains("scheme `other`"));
+    // Where a name of a template is computed, it may be any.
+    put(&home, "_system/config/default/ai_say_v1.md", "{% include task %}");
+    let unused = reasons(&listed(&home, ""), "unused");
+    assert!(!unused.iter().any(|(path, _)| path.ends_with("alone.md")), "{unused:?}");
+}
+
+#[test]
+fn every_fault_is_told_and_the_rest_is_listed() {
+    let home = Home::new();
+    let gentle = "_system/config/custom/gentle";
+    put(&home, &format!("{gentle}/ai_ask_v1.md"), vec![b'x'; 10 * 1024 * 1024]);
+    put(&home, &format!("{gentle}/ai_say_v1.md"), [0xff, 0xfe]);
+    put(&home, &format!("{gentle}/persona_v1.md"), "{% include 'persona_v1.md' %}");
+    put(&home, &format!("{gentle}/ai_ask_monitor_v1.md"), "{% extends 'ai_ask_monitor_v1.md' %}");
+    put(&home, &format!("{gentle}/ai_say_monitor_v1.md"), ENGLISH_ASK);
+    fs::create_dir(home.path().join(format!("{gentle}/ai_think_v1.md"))).unwrap();
+    let outside = tempfile::tempdir().unwrap();
+    fs::write(outside.path().join("ai_ask_v2.md"), "{{ task }}").unwrap();
+    symlink(outside.path().join("ai_ask_v2.md"), home.path().join(format!("{gentle}/ai_ask_v2.md"))).unwrap();
+    symlink("nowhere", home.path().join(format!("{gentle}/ai_say_v2.md"))).unwrap();
+    for scheme in ["default", "a b", "empty"] {
+        fs::create_dir(home.path().join(format!("_system/config/custom/{scheme}"))).unwrap();
+    }
+    let finished = run(&home, "list");
+    assert_eq!(finished.code, Some(1));
+    assert!(
+        finished.out.contains(&format!("{gentle}/ai_say_monitor_v1.md")) && finished.out.contains("topic_orchestrator")
+    );
+    let table = [
+        (format!("{gentle}/ai_ask_v1.md"), "larger than 1048576 bytes"),
+        (format!("{gentle}/ai_say_v1.md"), "not UTF-8"),
+        (format!("{gentle}/ai_think_v1.md"), "it is a folder"),
+        (format!("{gentle}/persona_v1.md"), "line 1: `persona_v1.md` is this very template"),
+        (format!("{gentle}/ai_ask_monitor_v1.md"), "line 1: `ai_ask_monitor_v1.md` extends itself"),
+        (format!("{gentle}/ai_ask_v2.md"), "a link to a file outside of the project"),
+        (format!("{gentle}/ai_say_v2.md"), "a link that leads nowhere"),
+        ("_system/config/custom/default".to_owned(), "never looked into"),
+        ("_system/config/custom/a b".to_owned(), "no scheme can have this name"),
+        ("_system/config/custom/empty".to_owned(), "holds no template"),
+    ];
+    let faults = reasons(&listed(&home, ""), "faults");
+    for (path, why) in &table {
+        let told = finished.err.lines().find(|line| line.starts_with(&format!("{path}: ")));
+        assert!(told.is_some_and(|line| line.contains(why)), "{path}: {why}\n{}", finished.err);
+        assert!(faults.iter().any(|(one, told)| one == path && told.contains(why)), "{path}: {faults:?}");
+    }
+    assert_eq!(faults.len(), table.len(), "{faults:?}");
+    for (arguments, why) in [
+        ("show ai_ask --scheme gentle", "larger than"),
+        ("show ai_say --scheme gentle", "not UTF-8"),
+        ("diff ai_think --scheme gentle", "it is a folder"),
+        ("new copy --from gentle", "cannot be read"),
+    ] {
+        let finished = run(&home, arguments);
+        assert_eq!((finished.code, finished.out.as_str()), (Some(2), ""), "{arguments}");
+        assert!(finished.err.contains(why), "{arguments}: {}", finished.err);
+    }
+    let all = run(&home, "diff --scheme gentle");
+    assert_eq!(all.code, Some(2));
+    assert!(all.out.contains("+++ _system/config/custom/gentle/ai_say_monitor_v1.md") && all.err.contains("not UTF-8"));
+}
+
+#[test]
+fn a_template_that_nobody_may_read_is_told() {
+    let home = Home::new();
+    put(&home, "_system/config/default/ai_ask_v1.md", "{{ task }}");
+    let path = home.path().join("_system/config/default/ai_ask_v1.md");
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o000)).unwrap();
+    // Whoever may read everything sees nothing of it.
+    if fs::read(&path).is_err() {
+        let finished = run(&home, "list");
+        assert_eq!(finished.code, Some(1));
+        assert!(finished.err.contains("_system/config/default/ai_ask_v1.md: "), "{}", finished.err);
+    }
+}
+
+#[test]
+fn a_project_without_a_folder_or_with_a_broken_configuration_is_listed_all_the_same() {
+    let home = Home::new();
+    assert_eq!(run(&home, "list").code, Some(0));
+    put(&home, "bcc-script.toml", "[project]\nscheme = \"gentel\"\n");
+    let finished = run(&home, "list");
+    assert!(
+        finished.out.contains("topic_orchestrator") && finished.err.contains("the scheme `gentel`"),
+        "{}",
+        finished.err
+    );
+    assert_eq!(run(&home, "show ai_ask").code, Some(2));
+    put(&home, "bcc-script.toml", "[project\n");
+    let finished = run(&home, "list");
+    assert_eq!(finished.code, Some(1));
+    assert!(
+        finished.out.contains("topic_orchestrator") && finished.err.contains("bcc-script.toml"),
+        "{}",
+        finished.err
+    );
+    put(&home, "_system", "");
+    let finished = run(&home, "list");
+    assert!(
+        finished.out.contains("topic_orchestrator") && finished.err.contains("_system/config/default"),
+        "{}",
+        finished.err
+    );
+    let finished = run(&home, "new gentle");
+    assert!(finished.err.contains("`_system` is a file"), "{}", finished.err);
+    assert_eq!(run(&home, "list --project nowhere").code, Some(2));
+}
+
+#[test]
+fn show_gives_every_byte_and_says_beside_it_where_they_come_from() {
+    let home = Home::new();
+    let odd = "\u{feff}---\r\ndescription: 奇\r\n---\r\n{{ task }}\r\nno end";
+    put(&home, "_system/config/custom/gentle/ai_ask_v1.md", odd);
+    put(&home, "_system/config/custom/gentle/safety.md", "be safe");
+    let shown = |name: &str| {
+        let arguments = ["templates", "show"].into_iter().chain(name.split_whitespace());
+        let output = home.command(arguments).output().unwrap();
+        (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap())
+    };
+    let (text, note) = shown("ai_ask --scheme gentle");
+    assert_eq!(text, odd);
+    assert_eq!(
+        note,
+        "_system/config/custom/gentle/ai_ask_v1.md, as the scheme `gentle` is served it; it overrides built-in \
+         _system/config/default/ai_ask_v1.md\n"
+    );
+    for (name, text) in [
+        ("ai_ask --scheme english", ENGLISH_ASK),
+        ("ai_ask_v1", DEFAULT_ASK),
+        ("ai_ask_v1.md --scheme chinese", DEFAULT_ASK),
+        ("ai_ask --version 1", DEFAULT_ASK),
+        ("default:ai_ask --scheme gentle", DEFAULT_ASK),
+        ("safety --scheme gentle", "be safe"),
+        ("safety.md --scheme gentle", "be safe"),
+    ] {
+        assert_eq!(shown(name).0, text, "{name}");
+    }
+    for (name, help) in [
+        ("ai_aks", "did you mean `ai_ask`?"),
+        ("safty.md --scheme gentle", "did you mean `safety`"),
+        ("ai_ask --version 7", "there is version 1"),
+        ("ai_ask_v7", "there is version 1"),
+        ("ai_ask_v1 --version 7", "leave one of the two out"),
+        ("weather", "`bcc-script templates list --scheme default`"),
+        ("ai_ask --scheme gentel", "did you mean `gentle`?"),
+        ("ai_ask --scheme ..", "without a folder"),
+    ] {
+        let finished = run(&home, &format!("show {name}"));
+        assert_eq!((finished.code, finished.out.as_str()), (Some(2), ""), "{name}");
+        assert!(finished.err.contains(help), "{name}: {}", finished.err);
+    }
+    put(&home, "bcc-script.toml", "[project]\nscheme = \"english\"\n");
+    assert_eq!(run(&home, "show ai_ask").out, ENGLISH_ASK);
+    assert_eq!(run(&home, "show ai_ask --scheme default").out, DEFAULT_ASK);
+}
+
+#[test]
+fn diff_ends_as_diff_does_and_its_output_is_a_patch() {
+    let home = Home::new();
+    assert_eq!(run(&home, "new gentle --from english").code, Some(0));
+    let same = run(&home, "diff --scheme gentle --against english");
+    assert_eq!((same.code, same.out.as_str()), (Some(0), ""));
+    let file = "_system/config/custom/gentle/ai_ask_v1.md";
+    let changed = ENGLISH_ASK.replacen("# Role\n", "# Your role\n", 1);
+    put(&home, file, &changed);
+    let finished = run(&home, "diff ai_ask --scheme gentle --against english");
+    assert_eq!(finished.code, Some(1));
+    insta::assert_snapshot!(finished.out);
+    assert_eq!(run(&home, "diff --scheme gentle --against english").out, finished.out, "nothing else differs");
+    assert_eq!(run(&home, "diff ai_say --scheme gentle --against english").code, Some(0));
+    assert_eq!(run(&home, "diff ai_say --scheme gentle").code, Some(1), "the default one is Chinese");
+    // Of a scheme that the binary has too, what the project changed in it.
+    put(&home, "_system/config/custom/english/ai_ask_v1.md", &changed);
+    let own = run(&home, "diff --scheme english --against-built-in");
+    assert_eq!((own.code, own.out.matches("# Your role").count()), (Some(1), 1));
+    put(&home, "_system/config/default/ai_ask_v1.md", DEFAULT_ASK.replacen('#', "##", 1));
+    assert_eq!(run(&home, "diff").out.matches("+++ _system/config/default/ai_ask_v1.md").count(), 1);
+    // A file that one of the two does not have.
+    put(&home, "_system/config/custom/gentle/ai_ask_v2.md", "two\n");
+    let added = run(&home, "diff ai_ask_v2 --scheme gentle");
+    assert_eq!(added.out, "--- /dev/null\n+++ _system/config/custom/gentle/ai_ask_v2.md\n@@ -0,0 +1 @@\n+two\n");
+    assert_eq!(run(&home, "diff ai_ask_v2 --scheme english --against gentle").code, Some(1));
+    for wrong in ["diff ai_aks --scheme gentle", "diff --scheme nowhere", "diff --scheme gentle --against nowhere"] {
+        assert_eq!(run(&home, wrong).code, Some(2), "{wrong}");
+    }
+}
+
+#[test]
+fn diff_tells_what_the_other_scheme_asks_for_and_this_one_does_not() {
+    let home = Home::new();
+    let file = "_system/config/custom/gentle/ai_ask_v1.md";
+    put(&home, file, ENGLISH_ASK.replace("BRIEF", "SHORT").replace("topic_goal", "phase_goal"));
+    let told = run(&home, "diff ai_ask --scheme gentle --against english").err;
+    assert!(told.contains("these fields of the reply, and `gentle` does not: `BRIEF`"), "{told}");
+    assert!(told.contains("uses these names, and `gentle` does not: `topic_goal`"), "{told}");
+    put(&home, file, ENGLISH_ASK.replace('\n', "\r\n"));
+    let finished = run(&home, "diff ai_ask --scheme gentle --against english");
+    assert_eq!((finished.code, finished.out.as_str()), (Some(1), ""));
+    assert!(finished.err.contains("CR LF"), "{}", finished.err);
+    put(&home, file, "{% if task %}");
+    let told = run(&home, "diff ai_ask --scheme gentle --against english").err;
+    assert!(told.contains("has a mistake") && !told.contains("these fields"), "{told}");
+}
+
+#[test]
+fn new_copies_what_is_asked_for_overwrites_nothing_and_says_what_to_do_next() {
+    let home = Home::new();
+    let finished = run(&home, "new gentle ai_ask persona_v1.md --from english");
+    assert_eq!(finished.code, Some(0));
+    assert_eq!(finished.out, "_system/config/custom/gentle/ai_ask_v1.md\n_system/config/custom/gentle/persona_v1.md\n");
+    assert!(finished.err.contains("`template_scheme: gentle`") && finished.err.contains("--against english"));
+    assert!(finished.err.contains("comes from the default scheme, not from `english`"), "{}", finished.err);
+    put(&home, "_system/config/custom/gentle/ai_ask_v1.md", "mine");
+    let finished = run(&home, "new gentle --from english");
+    assert_eq!(finished.out.lines().count(), 8);
+    assert!(finished.err.contains("left as it is: ai_ask_v1.md, persona_v1.md"), "{}", finished.err);
+    let kept = fs::read_to_string(home.path().join("_system/config/custom/gentle/ai_ask_v1.md")).unwrap();
+    assert_eq!(kept, "mine");
+    assert!(run(&home, "new gentle").err.contains("nothing was written"));
+    for name in ["..", "../x", "/abs", "a/b", "default", "NUL", "Gentle", "a.b"] {
+        let finished = run(&home, &format!("new {name}"));
+        assert_eq!((finished.code, finished.out.as_str()), (Some(2), ""), "{name}");
+        assert!(finished.err.contains("error: ") && finished.err.contains("help: "), "{name}: {}", finished.err);
+    }
+    assert_eq!(home.finish(["templates", "new", ""], "").code, Some(2));
+    assert_eq!(entries(&home.path().join("_system/config/custom")), ["gentle"]);
+    // A project that has the scheme already as its own is not told how to choose it.
+    put(&home, "bcc-script.toml", "[project]\nscheme = \"calm\"\n");
+    assert!(!run(&home, "new calm").err.contains("template_scheme"));
+}
+
+#[test]
+fn check_finds_what_validate_finds_in_templates_and_nothing_else() {
+    let home = Home::new();
+    let nothing = run(&home, "check");
+    assert_eq!(nothing.code, Some(2));
+    assert!(nothing.err.contains("no templates of its own"), "{}", nothing.err);
+    put(&home, "scripts/a.yaml", SCRIPT.replace("session_id: visit", "session_id: visit\n  oops: 1"));
+    let known = ENGLISH_ASK.replace("{{ user }}", "{{ user }} {{ mood }}");
+    put(&home, "_system/config/custom/gentle/ai_ask_v2.md", known);
+    let clean = run(&home, "check");
+    assert_eq!((clean.code, clean.out.as_str(), clean.err.as_str()), (Some(0), "", "1 file, nothing to report\n"));
+    put(&home, "_system/config/custom/gentle/ai_say_v1.md", "{% if %}");
+    put(&home, "_system/config/custom/other/ai_say_v1.md", "{{ tsk }} {{ output_list }}");
+    let files = |arguments: &str| {
+        let finished = run(&home, &format!("check --format json {arguments}"));
+        let document: Value = serde_json::from_str(&finished.out).unwrap();
+        let found = document["diagnostics"].as_array().unwrap().clone();
+        let mut files: Vec<String> = found.iter().map(|found| found["file"].as_str().unwrap().to_owned()).collect();
+        files.dedup();
+        (finished.code, files)
+    };
+    let (gentle, other) = ("_system/config/custom/gentle/ai_say_v1.md", "_system/config/custom/other/ai_say_v1.md");
+    assert_eq!(files(""), (Some(1), vec![gentle.to_owned(), other.to_owned()]));
+    assert_eq!(files("--scheme gentle"), (Some(1), vec![gentle.to_owned()]));
+    assert_eq!(files("--scheme other").1, vec![other.to_owned()]);
+    assert_eq!(files("--scheme english"), (Some(0), vec![]));
+    assert_eq!(run(&home, "check --scheme nowhere").code, Some(2));
+    assert!(run(&home, "check --format sarif").out.contains("\"2.1.0\""));
+    assert!(run(&home, "check --format github").out.starts_with("::error file=_system/config/custom/gentle"));
+    // The very findings of `validate`.
+    let of = |finished: Finished| -> Vec<Value> {
+        let document: Value = serde_json::from_str(&finished.out).unwrap();
+        let found = document["diagnostics"].as_array().unwrap().clone();
+        found.into_iter().filter(|found| found["file"].as_str().unwrap().starts_with("_system/")).collect()
+    };
+    let all = of(home.finish(["validate", "--format", "json"], ""));
+    assert_eq!(of(run(&home, "check --format json")), all);
+}
+
+#[test]
+fn the_default_scheme_and_the_chinese_one_can_be_named_wherever_a_scheme_is() {
+    let home = Home::new();
+    let script = |scheme: &str| SCRIPT.replace("gentle", scheme).replace(", version: 2", "");
+    put(&home, "bcc-script.toml", "[project]\nscheme = \"english\"\n");
+    for (scheme, language) in [("default", "角色"), ("chinese", "角色"), ("english", "# Role")] {
+        put(&home, "scripts/a.yaml", script(scheme));
+        let finished = home.finish(["validate", "scripts/a.yaml", "--rule", "template-language=off"], "");
+        assert!(!finished.out.contains("unknown-scheme"), "{scheme}: {}", finished.out);
+        let id = format!("of-{scheme}");
+        home.finish(["run", "scripts/a.yaml", "--session", &id, "--model", "offline"], "");
+        let exported = home.export(&id).to_string();
+        assert!(exported.contains(language), "{scheme}");
+    }
+    for scheme in ["default", "chinese"] {
+        put(&home, "bcc-script.toml", format!("[project]\nscheme = \"{scheme}\"\n"));
+        put(&home, "scripts/a.yaml", script("x").replace("  template_scheme: x\n", ""));
+        let finished = home.finish(["validate"], "");
+        assert!(!finished.out.contains("unknown-scheme"), "{scheme}: {}", finished.out);
+    }
+}

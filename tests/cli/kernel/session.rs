@@ -1,0 +1,89 @@
+//! Through the program: code runs only where the project allows it and the person trusts it, and secrets never reach it.
+
+use std::path::Path;
+
+use crate::process::Home;
+use crate::test_kernel::{kernel_python, kernel_variables};
+
+const ALLOWED: &str = "[project]\nallow = [\"exec\"]\n\n[models.own]\nprovider = \"openai\"\nmodel = \"m\"\napi_key_env = \"MY_PRIVATE_WORD\"\n";
+
+const SCRIPT: &str = r#"
+session:
+  session_id: code
+  phases:
+    - phase_id: only
+      topics:
+        - topic_id: only
+          actions:
+            - action_type: add
+              action_id: write
+              config:
+                shot_type: action
+                content: |
+                  import os
+                  open('seen', 'w').write(repr(sorted(os.environ)))
+            - action_type: exec
+              action_id: do
+              config: { codecell_id: lastAddedCellId }
+"#;
+
+fn run(home: &Home, options: &[&str], python: Option<&Path>) -> (Option<i32>, String) {
+    let mut command = home.command(["run", "script.yaml", "--session", "s"].iter().chain(options));
+    command.env("MY_PRIVATE_WORD", "geheim").env("OTHER_API_KEY", "geheim").env("PLAIN", "seen");
+    if let Some(python) = python {
+        command.envs(kernel_variables(python));
+    }
+    let ran = command.output().unwrap();
+    (ran.status.code(), String::from_utf8(ran.stderr).unwrap())
+}
+
+#[test]
+fn a_script_with_code_is_refused_before_its_session_begins_where_it_is_not_allowed() {
+    let home = Home::new();
+    home.file("script.yaml", SCRIPT);
+    for (config, part) in [
+        ("", "write `allow = [\"exec\"]` into `[project]`"),
+        ("[project]\nallow = [\"command\"]\n", "write `allow = [\"exec\"]` into `[project]`"),
+        (ALLOWED, "say `bcc-script trust`"),
+    ] {
+        home.file("bcc-script.toml", config);
+        let (code, said) = run(&home, &[], None);
+        assert_eq!(code, Some(2), "{said}");
+        assert!(said.contains("script.yaml:16: the action `do` needs `exec`") && said.contains(part), "{said}");
+    }
+    assert!(!home.path().join("seen").exists());
+    let listed = home.finish(["sessions", "list"], "");
+    assert!(!listed.out.contains("code"), "{}", listed.out);
+}
+
+#[test]
+fn what_nobody_can_allow_is_told() {
+    let home = Home::new();
+    home.file("script.yaml", SCRIPT);
+    home.file("bcc-script.toml", "[project]\nallow = [\"exce\"]\n");
+    let (code, said) = run(&home, &[], None);
+    assert_eq!(code, Some(2), "{said}");
+    assert!(said.contains("`allow` names `exce`") && said.contains("did you mean `exec`?"), "{said}");
+}
+
+#[test]
+fn code_of_a_trusted_project_runs_without_the_secrets_of_models() {
+    let Some(python) = kernel_python() else { return };
+    let home = Home::new();
+    home.file("script.yaml", SCRIPT);
+    home.file("bcc-script.toml", ALLOWED);
+    let (code, said) = run(&home, &["--trust", "--model", "offline"], Some(&python));
+    assert_eq!(code, Some(0), "{said}");
+    let seen = std::fs::read_to_string(home.path().join("seen")).unwrap();
+    assert!(seen.contains("'PLAIN'") && !seen.contains("API_KEY") && !seen.contains("PRIVATE"), "{seen}");
+}
+
+#[test]
+fn a_kernel_that_is_not_there_is_told_with_how_to_get_one() {
+    let home = Home::new();
+    home.file("script.yaml", &SCRIPT.replace("  phases:", "  kernel: { name: nowhere, timeout: 5s }\n  phases:"));
+    home.file("bcc-script.toml", ALLOWED);
+    let (code, said) = run(&home, &["--trust", "--model", "offline"], None);
+    assert_ne!(code, Some(0));
+    assert!(said.contains("there is no kernel `nowhere`") && said.contains("pip install ipykernel"), "{said}");
+}

@@ -1,0 +1,71 @@
+//! The program as a person or another program meets it: a child process with pipes or a terminal.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
+#![allow(clippy::print_stderr, clippy::print_stdout, unreachable_pub)]
+
+mod behavior_server;
+mod behaviors;
+mod crash;
+mod custom_kinds;
+mod demonstration;
+mod desk_begin;
+mod desk_doctor;
+mod desk_graph;
+mod desk_render;
+mod desk_templates;
+mod explain;
+mod first_ten_minutes;
+#[cfg(feature = "jupyter")]
+mod kernel;
+mod mending;
+mod model_commands;
+mod models;
+mod notebook_export;
+#[cfg(feature = "jupyter")]
+mod notebook_run;
+mod programs;
+mod recording;
+mod stores;
+mod terminal;
+mod trial;
+mod validate;
+mod validate_folders;
+mod watch;
+
+#[allow(dead_code, reason = "what several test binaries share")]
+#[path = "../support/behaving.rs"]
+mod behaving;
+#[allow(dead_code, reason = "what several test binaries share")]
+#[path = "../support/behavior_process.rs"]
+mod behavior_process;
+#[allow(dead_code, reason = "what several test binaries share")]
+#[path = "../support/client.rs"]
+mod client;
+#[allow(dead_code, reason = "what several test binaries share")]
+#[path = "../support/mortal.rs"]
+mod mortal;
+#[allow(dead_code, reason = "what several test binaries share")]
+#[path = "../support/pages.rs"]
+mod pages;
+#[allow(dead_code, reason = "what several test binaries share")]
+#[path = "../support/process.rs"]
+mod process;
+#[allow(dead_code, reason = "what several test binaries share")]
+#[path = "../support/pseudo_terminal.rs"]
+mod pseudo_terminal;
+#[allow(dead_code, reason = "what several test binaries share")]
+#[path = "../support/server.rs"]
+mod server;
+#[allow(dead_code, reason = "what several test binaries share")]
+#[path = "../support/stage.rs"]
+mod stage;
+#[allow(dead_code, reason = "what several test binaries share")]
+#[path = "../support/test_kernel.rs"]
+mod test_kernel;
+#[allow(dead_code, reason = "what several test binaries share")]
+#[path = "../support/undisturbed.rs"]
+mod undisturbed;
+mod validate_paths;
+
+/// The root of the repository.
+const ROOT: &str = env!("CARGO_MANIFEST_DIR");

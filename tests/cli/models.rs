@@ -1,0 +1,246 @@
+//! Real providers behind the binary: what a bad server does to a conversation, and who may be sent what.
+use crate::server;
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use serde_json::{Value, json};
+use server::{Behaviour, Server};
+use tempfile::TempDir;
+
+const KEY: &str = "sk-very-secret-key";
+
+const SCRIPT: &str = "
+session:
+  session_id: talk
+  phases:
+    - phase_id: p
+      topics:
+        - topic_id: t
+          actions:
+            - action_type: ai_ask
+              action_id: ask_name
+              config:
+                content: 怎么称呼您？
+                output: [{ get: 姓名 }]
+                monitor: 'off'
+            - action_type: ai_say
+              action_id: greet
+              config: { content: '很高兴认识您，{{ 姓名 }}。' }
+";
+
+fn project(configuration: &str) -> TempDir {
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::write(directory.path().join("talk.yaml"), SCRIPT).unwrap();
+    std::fs::write(directory.path().join("bcc-script.toml"), configuration).unwrap();
+    directory
+}
+
+/// A configuration with short timeouts and `default` at this server.
+fn configuration(base_url: &str) -> String {
+    format!(
+        "[models.default]\nprovider = \"openai\"\nbase_url = \"{base_url}\"\nmodel = \"m\"\napi_key_env = \"TALK_KEY\"\n\
+         timeout = \"20s\"\nfirst_token_timeout = \"300ms\"\nidle_timeout = \"300ms\"\n"
+    )
+}
+
+fn program(directory: &Path, arguments: &[&str], input: &str, environment: &[(&str, &str)]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_bcc-script"));
+    command.args(arguments).current_dir(directory).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.env_clear().env("XDG_CONFIG_HOME", directory.join("home")).env("TALK_KEY", KEY);
+    command.envs(environment.iter().copied());
+    let mut child = command.spawn().unwrap();
+    // A program that is done before it read all of its input closes the pipe, which is no fault of the test.
+    let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
+    child.wait_with_output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> &str {
+    std::str::from_utf8(bytes).unwrap()
+}
+
+fn reply(content: &str, exit: &str, name: Value) -> String {
+    json!({
+        "safety_risk": { "detected": false, "risk_type": null, "confidence": null, "reason": null },
+        "content": content, "EXIT": exit, "BRIEF": "",
+        "metrics": { "information_completeness": "a", "user_engagement": "b", "emotional_intensity": "c", "reply_relevance": "d" },
+        "progress_suggestion": "continue_needed", "metadata": { "emotional_tone": "", "crisis_signal": false }, "姓名": name,
+    })
+    .to_string()
+}
+
+fn good_talk() -> Vec<Behaviour> {
+    vec![
+        Behaviour::Answers(reply("您好，请问怎么称呼？", "NO", Value::Null)),
+        Behaviour::Answers(reply("谢谢您。", "YES", json!("小林"))),
+        Behaviour::Answers(reply("小林，很高兴认识您。", "YES", Value::Null)),
+    ]
+}
+
+#[test]
+fn a_session_that_a_bad_server_stopped_goes_on_where_it_was_with_a_good_one() {
+    let ask = Behaviour::Answers(reply("您好，请问怎么称呼？", "NO", Value::Null));
+    let broken = [
+        ("hangs", Behaviour::Hangs, "did not begin its reply"),
+        ("answers 500", Behaviour::Refuses(500, "oops"), "answered 500"),
+        ("cuts the connection", Behaviour::CutsOff(reply("谢谢您。", "YES", json!("小林"))), "cut the connection"),
+        ("floods", Behaviour::Floods, "larger than"),
+        ("does not know the key", Behaviour::Refuses(401, "bad key sk-very-secret-key"), "401"),
+    ];
+    for (name, behaviour, message) in broken {
+        let bad = Server::start(vec![ask.clone(), behaviour]);
+        let directory = project(&configuration(&bad.base_url));
+        let run = program(directory.path(), &["run", "talk.yaml", "--session", "s", "--trust"], "我叫小林\n", &[]);
+        assert_eq!(run.status.code(), Some(3), "{name}: {}", text(&run.stderr));
+        assert_eq!(text(&run.stdout), "您好，请问怎么称呼？\n", "{name}");
+        assert!(text(&run.stderr).contains(message), "{name}: {}", text(&run.stderr));
+        assert!(text(&run.stderr).contains("bcc-script sessions resume s"), "{name}: {}", text(&run.stderr));
+
+        let good = Server::start(good_talk().split_off(1));
+        std::fs::write(directory.path().join("bcc-script.toml"), configuration(&good.base_url)).unwrap();
+        let resumed = program(directory.path(), &["sessions", "resume", "s", "--trust"], "", &[]);
+        assert_eq!(resumed.status.code(), Some(0), "{name}: {}", text(&resumed.stderr));
+        // The answer was taken before the server failed, and is not asked for again.
+        assert_eq!(text(&resumed.stdout), "谢谢您。\n小林，很高兴认识您。\n", "{name}");
+    }
+}
+
+#[test]
+fn a_server_that_recovers_within_the_retries_is_not_noticed() {
+    let mut behaviours = vec![Behaviour::Refuses(503, "busy"), Behaviour::CutsOff(reply("半句话", "NO", Value::Null))];
+    behaviours.extend(good_talk());
+    let server = Server::start(behaviours);
+    let directory = project(&configuration(&server.base_url));
+    let run =
+        program(directory.path(), &["run", "talk.yaml", "--trust", "--json", "--session", "s"], "我叫小林\n", &[]);
+    assert_eq!(run.status.code(), Some(0), "{}", text(&run.stderr));
+    let events: Vec<Value> = text(&run.stdout).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let said: Vec<&str> = events
+        .iter()
+        .filter(|event| event["type"] == "message" && event["role"] == "ai")
+        .map(|event| event["text"].as_str().unwrap())
+        .collect();
+    assert_eq!(said, ["您好，请问怎么称呼？", "谢谢您。", "小林，很高兴认识您。"]);
+    let first_call = events.iter().find(|event| event["type"] == "model_call").unwrap();
+    assert_eq!(first_call["attempts"], 3);
+    // Words that were shown of an attempt that was cut off are taken back, and the message has another id.
+    let ids = |kind: &str| -> Vec<&str> {
+        let events = events.iter().filter(|event| event["type"] == kind);
+        events.map(|event| event["message_id"].as_str().unwrap()).collect()
+    };
+    let (discarded, messages) = (ids("message_discarded"), ids("message"));
+    assert_eq!(discarded.len(), 1);
+    assert!(ids("message_delta").contains(&discarded[0]) && !messages.contains(&discarded[0]));
+    assert!(ids("message_delta").iter().all(|id| messages.contains(id) || discarded.contains(id)));
+}
+
+#[test]
+fn words_are_shown_while_they_arrive_and_add_up_to_the_message() {
+    let server = Server::start(good_talk());
+    let directory = project(&configuration(&server.base_url));
+    let run = program(directory.path(), &["run", "talk.yaml", "--trust", "--json"], "我叫小林\n", &[]);
+    let events: Vec<Value> = text(&run.stdout).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let message = events.iter().find(|event| event["type"] == "message").unwrap();
+    let pieces: Vec<&str> = events
+        .iter()
+        .filter(|event| event["type"] == "message_delta" && event["message_id"] == message["message_id"])
+        .map(|event| event["text"].as_str().unwrap())
+        .collect();
+    assert!(pieces.len() > 1, "{pieces:?}");
+    assert_eq!(pieces.concat(), message["text"].as_str().unwrap());
+    assert!(events.iter().filter(|event| event["type"] == "message_delta").all(|event| event.get("seq").is_none()));
+}
+
+#[test]
+fn an_untrusted_configuration_sends_nothing_anywhere() {
+    let server = Server::start(good_talk());
+    let directory = project(&configuration(&server.base_url));
+    let refused = program(directory.path(), &["run", "talk.yaml"], "x\n", &[]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(text(&refused.stderr).contains("bcc-script trust"), "{}", text(&refused.stderr));
+    assert!(server.requests().is_empty());
+
+    let trusted = program(directory.path(), &["trust"], "", &[]);
+    assert_eq!(trusted.status.code(), Some(0), "{}", text(&trusted.stderr));
+    let run = program(directory.path(), &["run", "talk.yaml"], "我叫小林\n", &[]);
+    assert_eq!(run.status.code(), Some(0), "{}", text(&run.stderr));
+    assert_eq!(server.requests().len(), 3);
+
+    // One byte more, and it is another file.
+    let longer = configuration(&server.base_url) + "\n";
+    std::fs::write(directory.path().join("bcc-script.toml"), longer).unwrap();
+    assert_eq!(program(directory.path(), &["run", "talk.yaml"], "x\n", &[]).status.code(), Some(2));
+    assert_eq!(
+        program(directory.path(), &["run", "talk.yaml"], "我叫小林\n", &[("BCC_TRUST", "1")]).status.code(),
+        Some(0)
+    );
+}
+
+#[test]
+fn a_key_alone_in_the_environment_is_used_only_where_no_file_says_what_default_is() {
+    let server = Server::start(good_talk());
+    let environment = [("OPENAI_API_KEY", KEY), ("OPENAI_BASE_URL", server.base_url.as_str()), ("BCC_MODEL", "qwen3")];
+    let directory = project("");
+    let run = program(directory.path(), &["run", "talk.yaml"], "我叫小林\n", &environment);
+    assert_eq!(run.status.code(), Some(0), "{}", text(&run.stderr));
+    let requests = server.requests();
+    assert_eq!(requests.len(), 3);
+    assert!(requests[0].headers.to_ascii_lowercase().contains(&format!("authorization: bearer {KEY}")));
+    assert_eq!(serde_json::from_str::<Value>(&requests[0].body).unwrap()["model"], "qwen3");
+
+    let directory = project("[models.default]\nprovider = \"offline\"\n");
+    let environment = [("OPENAI_API_KEY", KEY), ("OPENAI_BASE_URL", server.base_url.as_str())];
+    let run = program(directory.path(), &["run", "talk.yaml"], "小林\n", &environment);
+    assert_eq!(run.status.code(), Some(0), "{}", text(&run.stderr));
+    assert_eq!(server.requests().len(), 3, "the file's own default was not asked");
+}
+
+#[test]
+fn the_command_line_wins_over_the_environment_and_that_over_the_file() {
+    let server = Server::start(good_talk());
+    let directory = project(&configuration(&server.base_url));
+    let environment = [("BCC_MODEL", "no_such_model")];
+    let unknown = program(directory.path(), &["run", "talk.yaml", "--trust"], "x\n", &environment);
+    assert_eq!(unknown.status.code(), Some(2));
+    assert!(text(&unknown.stderr).contains("there is no model `no_such_model`"), "{}", text(&unknown.stderr));
+    let offline = program(directory.path(), &["run", "talk.yaml", "--model", "offline"], "小林\n", &environment);
+    assert_eq!(text(&offline.stdout), "怎么称呼您？\n很高兴认识您，小林。\n");
+    assert!(server.requests().is_empty());
+}
+
+#[test]
+fn the_key_stands_in_no_output_and_in_no_store() {
+    let server = Server::start(vec![Behaviour::Refuses(400, "your key sk-very-secret-key is not welcome")]);
+    let directory = project(&configuration(&server.base_url));
+    let run = program(directory.path(), &["run", "talk.yaml", "--trust", "--json"], "x\n", &[("BCC_LOG", "trace")]);
+    assert_eq!(run.status.code(), Some(3));
+    assert!(!text(&run.stdout).contains(KEY) && !text(&run.stderr).contains(KEY), "{}", text(&run.stderr));
+    for entry in std::fs::read_dir(directory.path().join(".bcc")).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_file() {
+            let bytes = std::fs::read(&path).unwrap();
+            assert!(!bytes.windows(KEY.len()).any(|window| window == KEY.as_bytes()), "{}", path.display());
+        }
+    }
+}
+
+#[test]
+fn what_a_person_says_is_not_logged_above_debug_level() {
+    let server = Server::start(vec![
+        Behaviour::Answers("您好，这不是 JSON。".into()),
+        Behaviour::Answers("还是不是 JSON。".into()),
+        Behaviour::Answers(reply("好。", "YES", json!("小林"))),
+        Behaviour::Answers("也不是。".into()),
+    ]);
+    let directory = project(&configuration(&server.base_url));
+    let run = program(
+        directory.path(),
+        &["run", "talk.yaml", "--trust", "--json"],
+        "我的秘密是糖\n小林\n",
+        &[("BCC_LOG", "info")],
+    );
+    assert_eq!(run.status.code(), Some(0), "{}", text(&run.stderr));
+    let log = text(&run.stderr);
+    assert!(log.contains("direct_parse"), "failed strategies are logged: {log}");
+    assert!(!log.contains("秘密") && !log.contains("不是 JSON"), "{log}");
+}

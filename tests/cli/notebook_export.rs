@@ -1,0 +1,394 @@
+//! Notebooks that open elsewhere: what each form holds, what Python's nbformat says of it, that nothing in it is obeyed, and how a
+//! kept session's is written by `sessions export` and `--notebook`.
+
+use crate::process;
+use crate::test_kernel as kernel;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use bcc_lang::message::language::Language;
+use bcc_runtime::notebook::cell::Cell;
+use bcc_runtime::notebook::export::brief::Brief;
+use bcc_runtime::notebook::export::form::{Form, Writer};
+use bcc_store::contract::Archive;
+use bcc_store::rows::{CellRow, Commit, VariableRow};
+use bcc_store::sqlite::open::open;
+use serde_json::{Value, json};
+
+use process::Home;
+
+const FORMS: [(Form, &str); 3] = [(Form::Ipynb, "ipynb"), (Form::Markdown, "md"), (Form::Html, "html")];
+
+/// A notebook of `tests/notebooks/`.
+struct Case {
+    name: String,
+    brief: Brief,
+    cells: Vec<Cell>,
+}
+
+fn cases() -> Vec<Case> {
+    let folder = Path::new(crate::ROOT).join("tests/notebooks");
+    let mut paths: Vec<PathBuf> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    paths.retain(|path| path.extension().is_some_and(|end| end == "json"));
+    paths.sort();
+    paths.iter().map(|path| case(path)).collect()
+}
+
+fn case(path: &Path) -> Case {
+    let case: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+    let brief = &case["brief"];
+    let text = |name: &str| brief[name].as_str().unwrap_or_default().to_owned();
+    Case {
+        name: path.file_stem().unwrap().to_str().unwrap().to_owned(),
+        brief: Brief {
+            session: text("session"),
+            script: text("script"),
+            title: brief["title"].as_str().map(str::to_owned),
+            shows_title: brief["shows_title"] == true,
+            kernel: text("kernel"),
+            language: Language::parse(&text("language")).unwrap(),
+        },
+        cells: serde_json::from_value(case["cells"].clone()).unwrap(),
+    }
+}
+
+fn written(form: Form, brief: &Brief, cells: &[Cell]) -> String {
+    let mut writer = Writer::new(form, brief.clone());
+    let mut file = writer.head();
+    for cell in cells {
+        file.push_str(&writer.cell(cell));
+    }
+    file.push_str(&writer.tail());
+    file
+}
+
+#[test]
+fn every_form_holds_the_notebook() {
+    let mut settings = insta::Settings::clone_current();
+    settings.set_snapshot_path("../notebooks/snapshots");
+    settings.set_prepend_module_to_snapshot(false);
+    settings.set_omit_expression(true);
+    for case in cases() {
+        for (form, ending) in FORMS {
+            let file = written(form, &case.brief, &case.cells);
+            // How the page looks is seen with eyes, not in a snapshot.
+            let shown = match (file.split_once("<style>"), file.split_once("</style>\n</head>")) {
+                (Some((before, _)), Some((_, after))) if form == Form::Html => format!("{before}…{after}"),
+                _ => file,
+            };
+            settings.bind(|| insta::assert_snapshot!(format!("{}.{ending}", case.name), shown));
+        }
+    }
+}
+
+/// What Python says of notebooks: they are valid, and written again by nbformat they are the same bytes.
+const EXAMINE: &str = r#"
+import sys, warnings, nbformat
+warnings.simplefilter("error", DeprecationWarning)
+warnings.simplefilter("error", nbformat.warnings.MissingIDFieldWarning)
+for path in sys.argv[1:]:
+    text = open(path, "rb").read().decode("utf-8")
+    notebook = nbformat.reads(text, as_version=4)
+    nbformat.validate(notebook)
+    ids = [cell.id for cell in notebook.cells]
+    assert len(ids) == len(set(ids)), "ids"
+    assert (notebook.nbformat, notebook.nbformat_minor) == (4, 5)
+    again = nbformat.writes(notebook) + "\n"
+    assert again == text, path + " is written otherwise by nbformat"
+    print(len(notebook.cells))
+"#;
+
+#[test]
+fn python_finds_every_notebook_valid_and_would_write_the_same_bytes() {
+    let Some(python) = kernel::kernel_python() else { return };
+    let home = Home::new();
+    let (mut paths, mut expected) = (Vec::new(), String::new());
+    for case in cases() {
+        let file = written(Form::Ipynb, &case.brief, &case.cells);
+        paths.push(home.file(&format!("{}.ipynb", case.name), &file));
+        expected += &format!("{}\n", case.cells.len());
+    }
+    let found = Command::new(python).args(["-c", EXAMINE]).args(paths).output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&found.stdout), expected, "{}", String::from_utf8_lossy(&found.stderr));
+}
+
+#[test]
+fn nothing_that_a_notebook_holds_becomes_part_of_the_page() {
+    for case in cases() {
+        let page = written(Form::Html, &case.brief, &case.cells);
+        // What is between quotes of attributes holds no quote and no `<`, so the tags of the page can be read off simply.
+        let body = page.split_once("</style>\n</head>").unwrap().1;
+        for tag in body.split('<').skip(1).map(|tag| tag.split_once('>').unwrap().0) {
+            let name = tag.trim_start_matches('/').split([' ', '\n']).next().unwrap();
+            assert!(!matches!(name, "script" | "object" | "embed" | "form" | "base" | "link" | "style"), "{name}");
+            let mut outside = String::new();
+            tag.split('"').step_by(2).for_each(|part| outside.push_str(part));
+            assert!(!outside.contains(" on"), "{}: a handler in <{tag}>", case.name);
+            let attribute =
+                |name: &str| tag.split_once(&format!(" {name}=\"")).map(|(_, rest)| rest.split('"').next().unwrap());
+            if let Some(link) = attribute("href") {
+                assert!(
+                    ["http://", "https://", "mailto:", "#c"].iter().any(|scheme| link.starts_with(scheme)),
+                    "{link}"
+                );
+            }
+            if let Some(source) = attribute("src") {
+                assert!(source.starts_with("data:image/"), "{source}");
+            }
+            assert!(name != "iframe" || tag.starts_with('/') || tag.contains("sandbox=\"\""), "{tag}");
+        }
+        assert!(!body.contains(|c: char| c.is_control() && !matches!(c, '\n' | '\t')), "{}", case.name);
+    }
+}
+
+/// Writes cells into the store of `home`, as a commit of its session does.
+fn put(home: &Home, id: &str, cells: &[Cell], state: &Value, sensitive: &[Value]) {
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    runtime.block_on(async {
+        let archive = open(&home.store()).unwrap();
+        let row = archive.session(id).await.unwrap().unwrap();
+        let secret = |(at, value): (usize, &Value)| VariableRow {
+            scope: "session".into(),
+            name: format!("secret_{at}"),
+            value: value.to_string(),
+            sensitive: true,
+            ..VariableRow::default()
+        };
+        let state = VariableRow {
+            scope: "notebook".into(),
+            name: "state".into(),
+            value: state.to_string(),
+            ..VariableRow::default()
+        };
+        let commit = Commit {
+            revision: row.revision,
+            status: row.status,
+            updated_at: row.updated_at,
+            location: row.location,
+            head: row.head,
+            answers: row.answers,
+            variables_put: sensitive.iter().enumerate().map(secret).chain([state]).collect(),
+            cells_put: cells
+                .iter()
+                .map(|cell| CellRow {
+                    number: cell.number,
+                    id: cell.id.clone(),
+                    body: serde_json::to_string(cell).unwrap(),
+                })
+                .collect(),
+            ..Commit::default()
+        };
+        archive.commit(id, &commit).await.unwrap();
+    });
+}
+
+/// A session that waits for its first answer, under the id `t`.
+fn talk() -> Home {
+    let home = Home::new();
+    home.script("two_phases.yaml");
+    let begun = home.finish(["run", "two_phases.yaml", "--session", "t"], "");
+    assert_eq!(begun.code, Some(3), "{}", begun.err);
+    home
+}
+
+fn exported(home: &Home, more: &[&str]) -> String {
+    let finished = home.finish(["sessions", "export", "t"].iter().chain(more), "");
+    assert_eq!(finished.code, Some(0), "{}", finished.err);
+    finished.out
+}
+
+fn read(home: &Home, name: &str) -> String {
+    std::fs::read_to_string(home.path().join(name)).unwrap()
+}
+
+#[test]
+fn a_kept_session_is_exported_in_every_form_and_its_sensitive_values_in_none() {
+    let home = talk();
+    let cells: Vec<Cell> = serde_json::from_value(json!([
+        { "number": 1, "id": "a", "type": "markdown", "content": "## 关于芝麻", "metadata": { "is_chapter": true } },
+        { "number": 2, "id": "b", "type": "thinking", "content": "芝麻？", "metadata": { "thinking_text": "芝麻？" } },
+        { "number": 3, "id": "c", "type": "code", "content": "print('芝麻')", "ended": "ok", "execution_count": 1,
+          "outputs": [{ "output_type": "stream", "name": "stdout", "text": ["芝", "麻\n"] },
+                      { "output_type": "display_data", "metadata": {}, "data": { "text/html": "<b>芝麻</b>", "image/png": "iVBORw==" } }] },
+    ]))
+    .unwrap();
+    put(&home, "t", &cells, &json!({ "title": "芝麻 report" }), &[json!("芝麻"), json!("VBO")]);
+    for (_, ending) in FORMS {
+        let by_format = exported(&home, &["--format", ending]);
+        assert!(!by_format.contains("芝麻") && by_format.contains("***"), "{ending}: {by_format}");
+        assert!(by_format.contains("iVBORw=="), "{ending}: a picture is no text: {by_format}");
+        assert_eq!(exported(&home, &["-o", &format!("out.{ending}")]), "", "{ending}");
+        assert_eq!(read(&home, &format!("out.{ending}")), format!("{}\n", by_format.trim_end()), "{ending}");
+    }
+    let shown = home.finish(["sessions", "show", "t"], "").out;
+    let counts = "- notebook “*** report”: 3 cells, 1 of them code; 1 ran, 0 of these failed\n";
+    assert!(shown.contains(counts) && shown.contains("## Notebook\n\n- 关于***"), "{shown}");
+    assert_eq!(shown.matches("3 cells").count(), 1, "{shown}");
+    assert!(exported(&home, &[]).starts_with("{\n  \"version\": 1"), "json is still what is written without a format");
+}
+
+#[test]
+fn a_session_without_cells_is_exported_as_what_was_said() {
+    let home = talk();
+    let page = exported(&home, &["--format", "html"]);
+    assert!(page.contains("<h1>") && page.contains("怎么称呼你？"), "{page}");
+    assert!(exported(&home, &["--format", "md"]).contains("- **ai** 怎么称呼你？"));
+    let finished = home.finish(["sessions", "export", "t", "--format", "ipynb"], "");
+    assert_eq!((finished.code, finished.err.as_str()), (Some(0), "session t has no cells: its notebook is empty\n"));
+    let notebook: Value = serde_json::from_str(&finished.out).unwrap();
+    assert_eq!((&notebook["cells"], &notebook["nbformat_minor"]), (&json!([]), &json!(5)));
+}
+
+#[test]
+fn what_cannot_be_exported_is_told_and_leaves_nothing() {
+    let home = talk();
+    std::fs::create_dir(home.path().join("folder")).unwrap();
+    for (arguments, code, why) in [
+        (["sessions", "export", "u", "-o", "u.ipynb"], 2, "there is no session `u` in this store"),
+        (["sessions", "export", "t", "-o", "folder"], 2, "folder is a directory, and the document is one file"),
+        (["sessions", "export", "t", "-o", ".bcc/sessions.db/x.md"], 1, "cannot be written"),
+    ] {
+        let finished = home.finish(arguments, "");
+        assert_eq!(finished.code, Some(code), "{}", finished.err);
+        assert!(finished.err.contains(why), "{}", finished.err);
+    }
+    assert!(!home.path().join("u.ipynb").exists());
+}
+
+#[test]
+fn ten_thousand_cells_with_outputs_are_written_piece_by_piece() {
+    let output = json!({ "output_type": "stream", "name": "stdout", "text": "x".repeat(2_000) });
+    let mut cell = Cell { id: "c".into(), content: "print()".into(), outputs: vec![output], ..Cell::default() };
+    for (form, ending) in FORMS {
+        let mut writer = Writer::new(form, Brief::default());
+        let (mut largest, mut whole) = (writer.head().len(), 0);
+        for number in 1..=10_000 {
+            (cell.number, cell.id) = (number, format!("c{number}"));
+            cell.kind = bcc_runtime::notebook::cell::CellKind::Code;
+            let piece = writer.cell(&cell).len();
+            largest = largest.max(piece);
+            whole += piece;
+        }
+        let tail = writer.tail().len();
+        assert!(whole > 20_000_000, "{ending}: {whole}");
+        assert!(largest < 20_000 && tail < 2_000, "{ending}: a piece of {largest}, a tail of {tail}");
+    }
+}
+
+#[test]
+fn a_file_is_kept_as_the_notebook_of_the_session() {
+    let home = Home::new();
+    home.script("two_phases.yaml");
+    for (_, ending) in FORMS {
+        let (id, name) = (format!("s-{ending}"), format!("deep/{ending}.{ending}"));
+        let begun = home.finish(["run", "two_phases.yaml", "--session", &id, "--notebook", &name], "");
+        assert_eq!(begun.code, Some(3), "{}", begun.err);
+        assert!(begun.err.contains(&format!("--notebook {name}")), "the way back keeps it: {}", begun.err);
+        let empty = read(&home, &name);
+        let cells: Vec<Cell> =
+            serde_json::from_value(json!([{ "number": 1, "id": "a", "type": "markdown", "content": "第一格" }]))
+                .unwrap();
+        put(&home, &id, &cells, &json!({}), &[]);
+        let resumed = home.finish(["sessions", "resume", &id, "--notebook", &name], "小林\n");
+        assert_eq!(resumed.code, Some(3), "{}", resumed.err);
+        let full = read(&home, &name);
+        assert!(!empty.contains("第一格") && full.contains("第一格"), "{empty}\n{full}");
+        // What it holds says whose it is, so it is written again by no other session.
+        let other = home.finish(["run", "two_phases.yaml", "--session", "other", "--notebook", &name], "");
+        assert_eq!(other.code, Some(2), "{}", other.err);
+        assert!(other.err.contains(&format!("is the notebook of session `{id}`")), "{}", other.err);
+        assert_eq!(read(&home, &name), full);
+    }
+    let sessions = home.finish(["sessions", "list"], "").out;
+    assert!(!sessions.contains("other"), "it was refused before its session began: {sessions}");
+}
+
+#[test]
+fn a_file_of_somebody_else_is_never_written_over() {
+    let home = Home::new();
+    home.script("two_phases.yaml");
+    std::fs::create_dir(home.path().join("folder.md")).unwrap();
+    home.file("empty.md", "");
+    home.file("mine.md", "# My own\n");
+    home.file("mine.ipynb", "{\"cells\": [], \"metadata\": {}, \"nbformat\": 4, \"nbformat_minor\": 5}");
+    home.file("mine.html", "<p>mine <!-- bcc-script notebook of session: s -->");
+    home.file("broken.ipynb", "{");
+    let table = [
+        ("mine.md", 2, "mine.md is there already, and no notebook of this session"),
+        ("mine.ipynb", 2, "is there already"),
+        ("mine.html", 2, "is there already"),
+        ("broken.ipynb", 2, "is there already"),
+        ("folder.md", 2, "is no file"),
+        ("notes.txt", 2, "its ending says no form"),
+        ("notebook", 2, "its ending says no form"),
+        ("empty.md", 3, ""),
+    ];
+    for (name, code, why) in table {
+        let before = std::fs::read(home.path().join(name)).ok();
+        let ran = home.finish(["run", "two_phases.yaml", "--session", "s", "--notebook", name], "");
+        assert_eq!(ran.code, Some(code), "{name}: {}", ran.err);
+        assert!(ran.err.contains(why), "{name}: {}", ran.err);
+        assert!(code == 3 || std::fs::read(home.path().join(name)).ok() == before, "{name}");
+    }
+}
+
+#[test]
+fn a_notebook_that_cannot_be_written_is_told_once_and_stops_nothing() {
+    let home = Home::new();
+    home.script("two_phases.yaml");
+    // Where nothing can ever be made, though nothing is there.
+    let name = "/proc/none/of/this/x.ipynb";
+    let ran = home.finish(["run", "two_phases.yaml", "--notebook", name], "小林\n35\n芝麻开门\n从前\n");
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    assert!(ran.out.contains("再见，小林。"), "{}", ran.out);
+    assert_eq!(ran.err.matches("cannot be written").count(), 1, "{}", ran.err);
+    home.file("file", "");
+    let ran = home.finish(["run", "two_phases.yaml", "--notebook", "file/x.ipynb"], "");
+    assert_eq!(ran.code, Some(2), "{}", ran.err);
+}
+
+const KINDS: &str = r#"
+session:
+  session_id: nb
+  phases:
+    - phase_id: p
+      topics:
+        - topic_id: t
+          actions:
+            - { action_type: update_title, action_id: title, config: { title: 销售报告 } }
+            - { action_type: new_chapter, action_id: chapter, config: { content: 读取数据 } }
+            - { action_type: is_thinking, action_id: think, config: { thinking_text: "先看\u001b[31m列名\u0007", agent_name: Analyst } }
+            - { action_type: finish_thinking, action_id: thought }
+            - { action_type: add, action_id: code, config: { shot_type: action, content: "print('一')" } }
+            - { action_type: ai_ask, action_id: ask, config: { content: 继续吗？, output: [{ get: 回答 }] } }
+            - { action_type: add, action_id: end, config: { content: 这是结论 } }
+"#;
+
+#[test]
+fn a_script_with_notebook_kinds_is_shown_as_it_goes_and_its_file_goes_along() {
+    let home = Home::new();
+    home.file("nb.yaml", KINDS);
+    let begun = home.finish(["run", "nb.yaml", "--session", "s", "--notebook", "s.ipynb"], "");
+    assert_eq!(begun.code, Some(3), "{}", begun.err);
+    for shown in ["## 读取数据\n", "Analyst is thinking: 先看列名␇\n", "│ print('一')\n", "继续吗？\n"]
+    {
+        assert_eq!(begun.out.matches(shown).count(), 1, "{shown} in {}", begun.out);
+    }
+    assert!(!begun.out.contains('\u{1b}'), "{}", begun.out);
+    let sources = |text: &str| {
+        let notebook: Value = serde_json::from_str(text).unwrap();
+        assert_eq!(notebook["metadata"]["title"], "销售报告");
+        notebook["cells"].as_array().unwrap().iter().map(|cell| cell["source"].to_string()).collect::<String>()
+    };
+    let waiting = sources(&read(&home, "s.ipynb"));
+    assert!(
+        waiting.contains("读取数据") && !waiting.contains("结论"),
+        "it is written before the person answers: {waiting}"
+    );
+    let resumed = home.finish(["sessions", "resume", "s", "--notebook", "s.ipynb"], "好\n");
+    assert_eq!(resumed.code, Some(0), "{}", resumed.err);
+    assert!(sources(&read(&home, "s.ipynb")).contains("这是结论"));
+    assert!(resumed.out.contains("这是结论\n"), "{}", resumed.out);
+    let asked = home.finish(["sessions", "export", "s", "--format", "ipynb"], "");
+    assert_eq!(asked.out, read(&home, "s.ipynb"), "what is kept up to date is what is exported");
+}

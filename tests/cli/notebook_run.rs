@@ -1,0 +1,325 @@
+//! Scripts that write notebooks and run code, through the program itself and a real kernel: to their end, killed in the middle of
+//! a cell and taken up again, refused where the project does not allow it. Where there is no kernel, those that need one say
+//! so and pass.
+
+use crate::process;
+use crate::test_kernel as kernel;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Instant;
+
+use kernel::{kernel_python, kernel_variables};
+use process::{Finished, GLANCE, Home, PATIENCE, Running};
+use serde_json::Value;
+
+const ALLOWED: &str = "[project]\nscheme = \"english\"\nallow = [\"exec\"]\n";
+
+/// A cell that notes that it ran, then one that does so too and waits until the test lets it go.
+const WAITS: &str = r#"
+session:
+  session_id: waits
+  kernel: { on_resume: ON_RESUME }
+  phases:
+    - phase_id: p
+      topics:
+        - topic_id: t
+          actions:
+            - action_type: add
+              action_id: add_first
+              config:
+                shot_type: action
+                store_id: first
+                content: |
+                  x = 41
+                  with open("ran.txt", "a") as file: file.write("first\n")
+            - { action_type: exec, action_id: run_first, config: { codecell_id: first } }
+            - action_type: add
+              action_id: add_second
+              config:
+                shot_type: action
+                store_id: second
+                content: |
+                  import os, time
+                  with open("ran.txt", "a") as file: file.write("second\n")
+                  while not os.path.exists("go"): time.sleep(0.01)
+                  print(globals().get("x", 0) + 1)
+            - { action_type: exec, action_id: run_second, on_interrupted: ON_INTERRUPTED, config: { codecell_id: second } }
+            - { action_type: ai_say, action_id: bye, config: { delivery: verbatim, content: It is over. } }
+"#;
+
+fn command(home: &Home, python: &Path, arguments: &[&str]) -> Command {
+    let mut command = home.command(arguments);
+    command.envs(kernel_variables(python));
+    command
+}
+
+fn start(home: &Home, python: &Path, arguments: &[&str]) -> Running {
+    Running::start(command(home, python, arguments))
+}
+
+fn finish(home: &Home, python: &Path, arguments: &[&str]) -> Finished {
+    start(home, python, arguments).finish()
+}
+
+fn of<'e>(events: &'e [Value], kind: &str) -> Vec<&'e Value> {
+    events.iter().filter(|event| event["type"] == kind).collect()
+}
+
+fn ran(home: &Home) -> Vec<String> {
+    let text = std::fs::read_to_string(home.path().join("ran.txt")).unwrap_or_default();
+    text.lines().map(str::to_owned).collect()
+}
+
+/// Waits until the code has written so many lines.
+fn wait_for(home: &Home, lines: usize) {
+    let deadline = Instant::now() + PATIENCE;
+    while ran(home).len() < lines {
+        assert!(Instant::now() < deadline, "the code does not come so far");
+        std::thread::sleep(GLANCE);
+    }
+}
+
+/// A session that was killed in the middle of its second cell.
+fn killed(python: &Path, on_resume: &str, on_interrupted: &str) -> Home {
+    let home = Home::new();
+    home.file("bcc-script.toml", ALLOWED);
+    home.file("waits.yaml", &WAITS.replace("ON_RESUME", on_resume).replace("ON_INTERRUPTED", on_interrupted));
+    let mut running = start(&home, python, &["run", "waits.yaml", "--session", "s", "--json", "--trust"]);
+    wait_for(&home, 2);
+    running.kill();
+    home.file("go", "");
+    home
+}
+
+/// The notebook of the session, which Python's nbformat takes for one.
+fn exported(home: &Home, python: &Path) -> Value {
+    let file = home.path().join("out.ipynb");
+    let told = finish(home, python, &["sessions", "export", "s", "--format", "ipynb"]);
+    assert_eq!(told.code, Some(0), "{}", told.err);
+    std::fs::write(&file, &told.out).unwrap();
+    let check = "import sys, nbformat; nbformat.validate(nbformat.read(sys.argv[1], as_version=nbformat.NO_CONVERT))";
+    let judged = Command::new(python).args(["-c", check]).arg(&file).output().unwrap();
+    assert!(judged.status.success(), "{}", String::from_utf8_lossy(&judged.stderr));
+    serde_json::from_str(&told.out).unwrap()
+}
+
+fn printed(notebook: &Value) -> String {
+    let outputs = notebook["cells"].as_array().unwrap().iter().flat_map(|cell| cell["outputs"].as_array());
+    let texts = outputs.flatten().map(|output| match &output["text"] {
+        Value::Array(lines) => lines.iter().map(|line| line.as_str().unwrap()).collect(),
+        text => text.as_str().unwrap_or_default().to_owned(),
+    });
+    texts.collect()
+}
+
+fn example(home: &Home) {
+    let folder = PathBuf::from(crate::ROOT).join("scripts/data_analysis");
+    for name in ["bcc-script.toml", "data_analysis.yaml", "sleep.csv"] {
+        home.file(name, &std::fs::read_to_string(folder.join(name)).unwrap());
+    }
+}
+
+#[test]
+fn the_example_analyses_its_data_and_its_notebook_opens_elsewhere() {
+    let Some(python) = kernel_python() else { return };
+    let home = Home::new();
+    example(&home);
+    let told = finish(&home, &python, &["run", "data_analysis.yaml", "--session", "s", "--json", "--trust"]);
+    assert_eq!(told.code, Some(0), "{}\n{}", told.err, told.out);
+    let events = told.events();
+    assert_eq!(of(&events, "effect_started").len(), 3);
+    assert_eq!(of(&events, "effect_finished").len(), 3);
+    assert!(of(&events, "warning").is_empty(), "{:?}", of(&events, "warning"));
+    assert!(of(&events, "notebook_action").iter().all(|event| event["success"] == true && event["by"] == "script"));
+    let notebook = exported(&home, &python);
+    let printed = printed(&notebook);
+    assert!(printed.contains("60 people, 2 without hours"), "{printed}");
+    assert!(printed.contains("night"), "{printed}");
+}
+
+#[test]
+fn code_that_was_cut_off_waits_for_a_word_and_never_runs_twice_without_one() {
+    let Some(python) = kernel_python() else { return };
+    let table = [
+        ("again", vec!["first", "second", "second"], Some(0), "ok"),
+        ("跳过", vec!["first", "second"], Some(0), "interrupted"),
+        ("fail", vec!["first", "second"], Some(1), "interrupted"),
+    ];
+    for (word, lines, code, ended) in table {
+        let home = killed(&python, "fresh", "ask");
+        let mut running = start(&home, &python, &["sessions", "resume", "s", "--json", "--trust"]);
+        let waiting = running.event_of("waiting");
+        assert_eq!(waiting["for"], "interrupted_effect", "{word}");
+        assert_eq!(ran(&home), ["first", "second"], "{word}: nothing runs before somebody says so");
+        running.send("hm, what?");
+        assert_eq!(running.event_of("waiting")["for"], "interrupted_effect", "{word}");
+        running.send(word);
+        let told = running.finish();
+        assert_eq!(told.code, code, "{word}: {}\n{}", told.err, told.out);
+        assert_eq!(ran(&home), lines, "{word}");
+        if word != "fail" {
+            let events = told.events();
+            let outcome = of(&events, "outcome").into_iter().find(|event| event["action_type"] == "exec").unwrap();
+            assert_eq!(outcome["metadata"]["ended"], ended, "{word}");
+        }
+        // With an empty memory, the second cell finds nothing of the first.
+        if word == "again" {
+            assert!(told.out.contains("kernel-memory-gone"), "{}", told.out);
+            assert_eq!(printed(&exported(&home, &python)), "1\n");
+        }
+    }
+}
+
+#[test]
+fn what_the_author_says_of_an_interruption_needs_no_word() {
+    let Some(python) = kernel_python() else { return };
+    let home = killed(&python, "rerun", "retry");
+    let told = finish(&home, &python, &["sessions", "resume", "s", "--json", "--trust"]);
+    assert_eq!(told.code, Some(0), "{}\n{}", told.err, told.out);
+    // The first cell ran again for its memory, the second because it was cut off.
+    assert_eq!(ran(&home), ["first", "second", "first", "second"]);
+    assert_eq!(printed(&exported(&home, &python)), "42\n");
+    let events = told.events();
+    let run = of(&events, "notebook_action").into_iter().find(|event| event["action"] == "exec").unwrap();
+    assert_eq!(run["effects"][0], "Ran earlier cells again: 1", "{run}");
+
+    let home = killed(&python, "rerun", "skip");
+    let told = finish(&home, &python, &["sessions", "resume", "s", "--json", "--trust"]);
+    assert_eq!(told.code, Some(0), "{}\n{}", told.err, told.out);
+    assert_eq!(ran(&home), ["first", "second"]);
+}
+
+#[test]
+fn a_script_that_runs_code_is_refused_before_anything_begins_unless_it_is_allowed() {
+    let table = [
+        (None, true, "the project does not allow `exec`"),
+        (Some("[project]\nallow = [\"command\"]\n"), true, "the project does not allow `exec`"),
+        (Some(ALLOWED), false, "you have not said that you trust this project"),
+    ];
+    for (configuration, trust, why) in table {
+        let home = Home::new();
+        if let Some(configuration) = configuration {
+            home.file("bcc-script.toml", configuration);
+        }
+        home.file("waits.yaml", &WAITS.replace("ON_RESUME", "fresh").replace("ON_INTERRUPTED", "ask"));
+        let trust: &[&str] = if trust { &["--trust"] } else { &[] };
+        let arguments = [&["run", "waits.yaml", "--session", "s", "--json"], trust].concat();
+        let told = home.finish(&arguments, "");
+        assert_eq!(told.code, Some(2), "{}\n{}", told.err, told.out);
+        assert!(told.err.contains(why) && told.err.contains("run_first"), "{}", told.err);
+        assert!(told.out.is_empty(), "{}", told.out);
+        assert!(!home.store().exists() && ran(&home).is_empty());
+    }
+}
+
+/// A script with one cell that fails, and how it runs.
+fn failing(code: &str, config: &str) -> String {
+    format!(
+        "session:\n  session_id: f\n  phases:\n    - phase_id: p\n      topics:\n        - topic_id: t\n          actions:\n\
+         \x20           - {{ action_type: add, action_id: a, config: {{ shot_type: action, store_id: c, content: {code:?} }} }}\n\
+         \x20           - {{ action_type: exec, action_id: e, config: {{ codecell_id: c{config} }} }}\n"
+    )
+}
+
+#[test]
+fn code_that_fails_is_no_failure_of_the_session_unless_the_author_says_so() {
+    let Some(python) = kernel_python() else { return };
+    let table = [
+        ("nothing_of_this_name", "", Some(0), "exit_criteria_met", "error", "Code execution failed: NameError"),
+        ("nothing_of_this_name", ", on_error: fail", Some(1), "failed", "error", "Code execution failed: NameError"),
+        ("import os; os._exit(3)", "", Some(0), "exit_criteria_met", "died", "Code execution failed: the kernel died"),
+        (
+            "import time\nwhile True: time.sleep(0.01)",
+            ", timeout: 1s",
+            Some(0),
+            "exit_criteria_met",
+            "timed_out",
+            "Code execution took longer than 1 seconds",
+        ),
+    ];
+    for (code, config, exit, reason, ended, error) in table {
+        let home = Home::new();
+        home.file("bcc-script.toml", ALLOWED);
+        home.file("f.yaml", &failing(code, config));
+        let told = finish(&home, &python, &["run", "f.yaml", "--json", "--trust"]);
+        assert_eq!(told.code, exit, "{code}: {}\n{}", told.err, told.out);
+        let events = told.events();
+        let outcome = of(&events, "outcome").into_iter().find(|event| event["action_type"] == "exec").unwrap();
+        assert_eq!(outcome["exit_reason"], reason, "{code}");
+        let metadata = &outcome["metadata"];
+        assert_eq!(metadata["ended"], ended, "{code}");
+        assert_eq!((&metadata["success"], &metadata["error"]), (&false.into(), &error.into()), "{code}");
+        assert_eq!(metadata["action_id"], "e", "{code}");
+        assert_eq!(told.out.contains("kernel-died"), ended == "died", "{code}");
+    }
+}
+
+#[test]
+fn a_model_mends_code_that_fails_and_each_run_is_announced() {
+    let Some(python) = kernel_python() else { return };
+    let replies = "replies:\n  e:\n    - { explanation: a name, code: print(still_unknown) }\n    - { explanation: a name, code: print(6 * 7) }\n";
+    let home = Home::new();
+    home.file("bcc-script.toml", ALLOWED);
+    home.file("f.yaml", &failing("print(unknown)", ", auto_debug: true"));
+    home.file("replies.yaml", replies);
+    let arguments = ["run", "f.yaml", "--session", "s", "--json", "--trust", "--model", "replay:replies.yaml"];
+    let told = finish(&home, &python, &arguments);
+    assert_eq!(told.code, Some(0), "{}\n{}", told.err, told.out);
+    let events = told.events();
+    assert_eq!(of(&events, "effect_started").len(), 3);
+    assert_eq!(of(&events, "model_call").len(), 2);
+    let kinds: Vec<&str> = events.iter().map(|event| event["type"].as_str().unwrap()).collect();
+    let at = |kind: &str| kinds.iter().position(|other| *other == kind).unwrap();
+    assert!(
+        at("effect_finished") < at("model_call"),
+        "what the code gave is committed before the model is asked: {kinds:?}"
+    );
+    let mended = of(&events, "notebook_action").into_iter().filter(|event| event["action"] == "auto_debug");
+    assert_eq!(mended.map(|event| event["by"].clone()).collect::<Vec<_>>(), ["model", "model"]);
+    let notebook = exported(&home, &python);
+    assert_eq!(printed(&notebook), "42\n");
+    assert!(notebook.to_string().contains("print(unknown)"), "the author's code is kept: {notebook}");
+}
+
+/// Actions in the wrapped form in which servers stream them: a title, a section, a step, words, code, and its running.
+const SENT: &str = r#"
+replies:
+  work:
+    - actions:
+        - { action: { type: update_title, content: Houses } }
+        - { action: { type: new_section, content: What there is } }
+        - { action: { type: new_step, content: Look at the file } }
+        - { action: { type: add, shot_type: markdown, content: The file is read and **counted**. } }
+        - action:
+            type: add
+            shot_type: action
+            content: |
+              import csv, os
+              path = "./assets/houses.csv"
+              rows = list(csv.DictReader(open(path)))
+              print(f"File exists: {os.path.exists(path)}, rows: {len(rows)}, columns: {len(rows[0])}")
+        - { action: { type: exec, codecell_id: lastAddedCellId, need_output: true } }
+      transition: { continue_behaviors: false, target_achieved: true }
+"#;
+
+#[test]
+fn wrapped_actions_of_a_model_run_against_a_real_kernel() {
+    let Some(python) = kernel_python() else { return };
+    let home = Home::new();
+    home.file("bcc-script.toml", ALLOWED);
+    std::fs::create_dir(home.path().join("assets")).unwrap();
+    home.file("assets/houses.csv", "id,area,price\n1,80,200\n2,95,240\n3,60,150\n");
+    home.file("replies.yaml", SENT);
+    let script = "session:\n  session_id: w\n  phases:\n    - phase_id: p\n      topics:\n        - topic_id: t\n          actions:\n\
+                  \x20           - { action_type: behavior_loop, action_id: work, config: { target: Read it, reflection: off } }\n";
+    home.file("w.yaml", script);
+    let arguments = ["run", "w.yaml", "--session", "s", "--json", "--trust", "--model", "replay:replies.yaml"];
+    let told = finish(&home, &python, &arguments);
+    assert_eq!(told.code, Some(0), "{}\n{}", told.err, told.out);
+    let events = told.events();
+    let actions = of(&events, "notebook_action");
+    let names: Vec<&str> = actions.iter().map(|event| event["action"].as_str().unwrap()).collect();
+    assert_eq!(names, ["update_title", "new_section", "new_step", "add", "add", "exec"]);
+    assert!(actions.iter().all(|event| event["success"] == true && event["by"] == "model"), "{actions:?}");
+    assert_eq!(printed(&exported(&home, &python)), "File exists: True, rows: 3, columns: 3\n");
+}

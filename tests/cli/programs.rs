@@ -1,0 +1,48 @@
+//! `run` for programs: through pipes and with `--json` (INTERFACES.md).
+
+use crate::process;
+mod budgets;
+mod detours;
+mod exit_codes;
+mod json_lines;
+mod kept_sessions;
+mod piped;
+mod variables;
+mod words_are_data;
+
+use serde_json::{Value, json};
+
+use process::{Finished, Home};
+
+/// Answers that bring `two_phases.yaml` to its end.
+const ANSWERS: &str = "小林\n35\n芝麻开门\n从前\n";
+
+/// Runs `two_phases.yaml` under the id `t` with these arguments and this input.
+fn talk(home: &Home, arguments: &[&str], input: impl AsRef<[u8]>) -> Finished {
+    run(home, "two_phases.yaml", arguments, input)
+}
+
+fn run(home: &Home, script: &str, arguments: &[&str], input: impl AsRef<[u8]>) -> Finished {
+    let script = home.script(script).display().to_string();
+    let fixed = ["run", &script, "--session", "t"];
+    home.finish(fixed.iter().chain(arguments), input)
+}
+
+fn sessions(home: &Home, arguments: &[&str]) -> Finished {
+    home.finish(["sessions"].iter().chain(arguments), "")
+}
+
+/// What the person said in the session `t`.
+fn said(home: &Home) -> Vec<String> {
+    let transcript = home.export("t")["transcript"].clone();
+    let said = transcript.as_array().unwrap().iter().filter(|said| said["role"] == "user");
+    said.map(|said| said["text"].as_str().unwrap().to_owned()).collect()
+}
+
+fn of_type<'e>(events: &'e [Value], kind: &str) -> Vec<&'e Value> {
+    events.iter().filter(|event| event["type"] == kind).collect()
+}
+
+fn answer(text: &str, id: &str) -> String {
+    json!({ "user": text, "answer_id": id }).to_string()
+}

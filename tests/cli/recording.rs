@@ -1,0 +1,381 @@
+//! `--record` and `--replay` through the program: what is recorded is repeated without any model, word for word, and what is
+//! sensitive stands nowhere.
+
+use crate::process;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use crate::process::{Finished, Home};
+
+/// A script whose three turns depend on each other: what was answered stands in later prompts.
+const SCRIPT: &str = r#"
+session:
+  session_id: talk
+  declare:
+    - { var: name, type: string }
+    - { var: pin, type: string, sensitive: true }
+  phases:
+    - phase_id: p
+      topics:
+        - topic_id: t
+          actions:
+            - action_type: ai_ask
+              action_id: ask_name
+              config: { content: 怎么称呼您？, reask: 1, output: [{ get: name }] }
+            - action_type: ai_ask
+              action_id: ask_pin
+              config: { content: "{{ name }}，请说暗号。", max_rounds: 2, output: [{ get: pin }] }
+            - action_type: ai_say
+              action_id: bye
+              config: { content: "再见，{{ name }}。" }
+"#;
+
+const REPLIES: &str = r#"
+replies:
+  ask_name:
+    - { content: 怎么称呼您？, EXIT: "NO", safety_risk: { detected: false } }
+    - 这不是 JSON
+    - { content: 记下了, EXIT: "YES", name: 小林, BRIEF: "", progress_suggestion: completed, safety_risk: { detected: false }, metadata: { emotional_tone: 平, crisis_signal: false }, metrics: { information_completeness: 全, user_engagement: 好, emotional_intensity: 静, reply_relevance: 切 } }
+  ask_pin:
+    - { content: 请说暗号, EXIT: "NO" }
+    - { content: "是芝麻开门对吧？", EXIT: "NO", pin: 芝麻开门 }
+    - { content: 好, EXIT: "YES", pin: 芝麻开门吧 }
+  bye: [ { content: 再见小林, EXIT: "YES" } ]
+"#;
+
+const ANSWERS: &str = "小林\n芝麻开门\n对\n";
+
+struct Talk {
+    home: Home,
+    script: PathBuf,
+    replies: String,
+}
+
+impl Talk {
+    fn new() -> Self {
+        let home = Home::new();
+        let script = home.file("script.yaml", SCRIPT);
+        let replies = format!("replay:{}", home.file("replies.yaml", REPLIES).display());
+        Self { home, script, replies }
+    }
+
+    fn run(&self, id: &str, arguments: &[&str], input: &str) -> Finished {
+        let script = self.script.display().to_string();
+        self.home.finish(["run", &script, "--session", id].iter().chain(arguments), input)
+    }
+
+    fn recorded(&self, id: &str, file: &str) -> Finished {
+        self.run(id, &["--model", &self.replies, "--record", file], ANSWERS)
+    }
+
+    fn lines(&self, file: &str) -> Vec<Value> {
+        let text = fs::read_to_string(self.home.path().join(file)).unwrap();
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+
+    fn sessions(&self, arguments: &[&str], input: &str) -> Finished {
+        self.home.finish(["sessions"].iter().chain(arguments), input)
+    }
+}
+
+#[test]
+fn what_was_recorded_is_repeated_without_the_model() {
+    let talk = Talk::new();
+    // An empty file that anybody may read becomes the owner's alone.
+    let empty = talk.home.file("talk.jsonl", "");
+    fs::set_permissions(&empty, fs::Permissions::from_mode(0o644)).unwrap();
+    let first = talk.recorded("first", "talk.jsonl");
+    assert_eq!(first.code, Some(0), "{}", first.err);
+    let lines = talk.lines("talk.jsonl");
+    let header = &lines[0];
+    assert_eq!(
+        (&header["session_id"], &header["script"], &header["model"]),
+        (&"first".into(), &"talk".into(), &"replay".into())
+    );
+    assert_eq!(header["script_sha256"].as_str().unwrap().len(), 64);
+    let keys: Vec<String> = lines[1..]
+        .iter()
+        .map(|line| format!("{} {} {} {}", line["purpose"], line["path"], line["round"], line["call"]).replace('"', ""))
+        .collect();
+    let expected = [
+        "action t/ask_name 1 0",
+        "action t/ask_name 1 1",
+        "action t/ask_name 1 2",
+        "action t/ask_pin 1 0",
+        "action t/ask_pin 1 1",
+        "action t/ask_pin 2 2",
+        "action t/bye 1 0",
+    ];
+    assert_eq!(keys, expected);
+    let mode = fs::metadata(talk.home.path().join("talk.jsonl")).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    // Nothing of where it was recorded, and no file that it came from.
+    let text = fs::read_to_string(talk.home.path().join("talk.jsonl")).unwrap();
+    assert!(!text.contains(&talk.home.path().display().to_string()) && !text.contains("replies.yaml"), "{text}");
+
+    fs::remove_file(talk.home.path().join("replies.yaml")).unwrap();
+    let again = talk.run("again", &["--replay", "talk.jsonl"], ANSWERS);
+    assert_eq!(again.code, Some(0), "{}", again.err);
+    assert_eq!(again.out, first.out.replace("芝麻开门", "***"));
+    // The session keeps what it repeats, and goes on with it when it is resumed.
+    let half = talk.run("half", &["--replay", "talk.jsonl"], "小林\n");
+    assert_eq!(half.code, Some(3), "{}", half.err);
+    let rest = talk.sessions(&["resume", "half"], "芝麻开门\n对\n");
+    assert_eq!(rest.code, Some(0), "{}", rest.err);
+    assert_eq!(format!("{}{}", half.out, rest.out), again.out);
+}
+
+#[test]
+fn a_prompt_that_differs_stops_the_session_and_is_shown_line_by_line() {
+    let talk = Talk::new();
+    assert_eq!(talk.recorded("first", "talk.jsonl").code, Some(0));
+    fs::write(&talk.script, SCRIPT.replace("请说暗号。", "请告诉我暗号。")).unwrap();
+    let stopped = talk.run("other", &["--replay", "talk.jsonl"], ANSWERS);
+    assert_eq!(stopped.code, Some(3), "{}", stopped.err);
+    for part in ["`ask_pin`, call 1", "- ", "+ ", "小林，请说暗号。", "小林，请告诉我暗号。", "--replay-by order"]
+    {
+        assert!(stopped.err.contains(part), "{part}: {}", stopped.err);
+    }
+    let by_order = talk.run("by_order", &["--replay", "talk.jsonl", "--replay-by", "order"], ANSWERS);
+    assert_eq!(by_order.code, Some(0), "{}", by_order.err);
+    assert!(by_order.out.contains("再见小林"), "{}", by_order.out);
+    // What stopped can be resumed, in another way.
+    let resumed =
+        talk.sessions(&["resume", "other", "--replay", "talk.jsonl", "--replay-by", "order"], "芝麻开门\n对\n");
+    assert_eq!(resumed.code, Some(0), "{}", resumed.err);
+}
+
+#[test]
+fn what_is_sensitive_stands_in_no_recording_no_export_and_no_log() {
+    let talk = Talk::new();
+    let script = talk.script.display().to_string();
+    let mut command =
+        talk.home.command(["run", &script, "--session", "s", "--model", &talk.replies, "--record", "r.jsonl"]);
+    command.env("BCC_LOG", "bcc_script=trace");
+    let mut running = process::Running::start(command);
+    running.feed(ANSWERS.as_bytes().to_vec());
+    let finished = running.finish();
+    assert_eq!(finished.code, Some(0), "{}", finished.err);
+    assert!(finished.err.contains("a strategy could not read the reply"), "the log is on: {}", finished.err);
+    let recording = fs::read_to_string(talk.home.path().join("r.jsonl")).unwrap();
+    let export = talk.home.export("s").to_string();
+    let events = talk.run("json", &["--model", &talk.replies, "--json"], "").out;
+    for (name, text) in [("log", &finished.err), ("recording", &recording), ("export", &export), ("events", &events)] {
+        assert!(!text.contains("芝麻开门"), "{name}: {text}");
+        assert!(name == "log" || text.contains("小林") || name == "events", "{name}");
+    }
+    // It was said before anybody knew that it is sensitive.
+    assert!(recording.contains("***"), "{recording}");
+}
+
+#[test]
+fn a_session_that_was_killed_while_it_was_recorded_is_repeated_whole() {
+    let talk = Talk::new();
+    let script = talk.script.display().to_string();
+    let arguments = ["run", &script, "--session", "k", "--model", &talk.replies, "--record", "k.jsonl", "--json"];
+    let mut running = talk.home.start(arguments);
+    running.event_of("waiting");
+    assert!(running.send("小林"));
+    running.event_of("waiting");
+    running.kill();
+    // As if it had died in the middle of a line, between the recording of a turn and its commit.
+    let path = talk.home.path().join("k.jsonl");
+    let mut text = fs::read_to_string(&path).unwrap();
+    let last: Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
+    let mut lost = last.clone();
+    (lost["seq"], lost["at"], lost["text"]) = (9999.into(), "later".into(), "never committed".into());
+    text.push_str(&format!("{lost}\n{{\"purpose\": \"act"));
+    fs::write(&path, &text).unwrap();
+
+    let resumed = talk.sessions(&["resume", "k", "--record", "k.jsonl"], "芝麻开门\n对\n");
+    assert_eq!(resumed.code, Some(0), "{}", resumed.err);
+    assert!(!resumed.err.contains("lacks"), "{}", resumed.err);
+    let text = fs::read_to_string(&path).unwrap();
+    assert!(!text.contains("never committed") && !text.contains("芝麻开门"), "{text}");
+    let again = talk.run("again", &["--replay", "k.jsonl"], ANSWERS);
+    assert_eq!(again.code, Some(0), "{}", again.err);
+    let undisturbed = talk.recorded("u", "u.jsonl");
+    assert_eq!(again.out, undisturbed.out.replace("芝麻开门", "***"));
+    // Whoever goes on without recording leaves a gap, and is told so.
+    talk.run("gap", &["--model", &talk.replies, "--record", "g.jsonl"], "小林\n");
+    talk.sessions(&["resume", "gap"], "芝麻开门\n");
+    let told = talk.sessions(&["resume", "gap", "--record", "g.jsonl"], "对\n");
+    assert!(told.err.contains("lacks 1 calls"), "{}", told.err);
+}
+
+#[test]
+fn a_session_that_stopped_because_a_call_failed_is_repeated_to_its_end() {
+    let talk = Talk::new();
+    let (some, rest) = REPLIES.split_once("  ask_pin:").unwrap();
+    talk.home.file("replies.yaml", some);
+    let stopped = talk.recorded("f", "f.jsonl");
+    assert_eq!(stopped.code, Some(3), "{}", stopped.err);
+    talk.home.file("replies.yaml", &format!("{some}  ask_pin:{rest}"));
+    let resumed = talk.sessions(&["resume", "f", "--record", "f.jsonl"], "芝麻开门\n对\n");
+    assert_eq!(resumed.code, Some(0), "{}", resumed.err);
+    // Neither where the model was nor what it is called by.
+    assert!(talk.lines("f.jsonl").iter().any(|line| line["error"] == "no_reply" && line.get("text").is_none()));
+    for how in [&["--replay", "f.jsonl"][..], &["--replay", "f.jsonl", "--replay-by", "order"]] {
+        let again = talk.run(if how.len() == 2 { "strict" } else { "order" }, how, ANSWERS);
+        assert_eq!(again.code, Some(0), "{}", again.err);
+        assert_eq!(again.out, format!("{}{}", stopped.out, resumed.out).replace("芝麻开门", "***"));
+    }
+}
+
+#[test]
+fn what_the_calls_of_a_session_cost_is_shown_by_call_and_by_action() {
+    let talk = Talk::new();
+    assert_eq!(talk.run("c", &["--model", &talk.replies], ANSWERS).code, Some(0));
+    let shown = talk.sessions(&["show", "c", "--calls"], "");
+    assert_eq!(shown.code, Some(0), "{}", shown.err);
+    let rows: Vec<Vec<&str>> = shown.out.lines().map(|line| line.split_whitespace().collect()).collect();
+    assert_eq!(rows[0][..4], ["seq", "action", "round", "for"]);
+    let again: Vec<_> = rows.iter().filter(|row| row.contains(&"again")).collect();
+    assert_eq!(again[0][1..5], ["ask_name", "1", "action,", "again"], "{}", shown.out);
+    assert!(rows.iter().any(|row| row.starts_with(&["ask_name", "action", "3", "1", "3", "0", "0"])), "{}", shown.out);
+    assert!(rows.iter().any(|row| row.starts_with(&["all", "7"])), "{}", shown.out);
+    let usage = talk.home.export("c")["usage"].clone();
+    assert_eq!((&usage["session"]["calls"], &usage["session"]["reasks"]), (&7.into(), &1.into()));
+    assert_eq!(usage["actions"][0]["action_id"], "ask_name");
+    assert_eq!(talk.sessions(&["show", "nobody", "--calls"], "").code, Some(2));
+}
+
+#[test]
+fn a_file_that_is_no_recording_of_the_session_is_left_alone() {
+    let talk = Talk::new();
+    talk.home.file("diary.txt", "mine");
+    let refused = talk.recorded("a", "diary.txt");
+    assert_eq!((refused.code, refused.err.contains("is there already")), (Some(2), true), "{}", refused.err);
+    assert_eq!(fs::read_to_string(talk.home.path().join("diary.txt")).unwrap(), "mine");
+    talk.run("b", &["--model", &talk.replies, "--record", "b.jsonl"], "小林\n");
+    talk.run("c", &["--model", &talk.replies], "小林\n");
+    for file in ["diary.txt", "b.jsonl"] {
+        let before = fs::read_to_string(talk.home.path().join(file)).unwrap();
+        let refused = talk.sessions(&["resume", "c", "--record", file], "");
+        assert_eq!(
+            (refused.code, refused.err.contains("no recording of session `c`")),
+            (Some(2), true),
+            "{}",
+            refused.err
+        );
+        assert_eq!(fs::read_to_string(talk.home.path().join(file)).unwrap(), before);
+    }
+    let nowhere = talk.recorded("d", "nowhere/d.jsonl");
+    assert_eq!(nowhere.code, Some(1), "{}", nowhere.err);
+    assert!(!Path::new(&talk.home.path().join("nowhere")).exists());
+    for wrong in [
+        &["--replay", "b.jsonl", "--model", "offline"][..],
+        &["--replay", "b.jsonl", "--record", "e.jsonl"],
+        &["--replay-by", "order"],
+        &["--replay", "script.yaml"],
+        &["--replay", "nothing.jsonl"],
+    ] {
+        let refused = talk.run("e", wrong, "");
+        assert_eq!(refused.code, Some(2), "{wrong:?}: {}", refused.err);
+    }
+}
+
+#[test]
+fn a_recording_that_cannot_be_written_any_more_ends_the_run_and_loses_nothing_of_the_session() {
+    let talk = Talk::new();
+    let script = talk.script.display().to_string();
+    let arguments = ["run", &script, "--session", "full", "--model", &talk.replies, "--record", "f.jsonl", "--json"];
+    let mut running = talk.home.start(arguments);
+    running.event_of("waiting");
+    // Where the file was, nothing can be written now.
+    let path = talk.home.path().join("f.jsonl");
+    fs::rename(&path, talk.home.path().join("kept.jsonl")).unwrap();
+    fs::create_dir(&path).unwrap();
+    assert!(running.send("小林"));
+    running.end_input();
+    let finished = running.finish();
+    assert_eq!(finished.code, Some(1), "{}", finished.err);
+    assert!(finished.out.contains("cannot be written"), "{}", finished.out);
+    let resumed = talk.sessions(&["resume", "full", "--record", "kept.jsonl"], "芝麻开门\n对\n");
+    assert_eq!(resumed.code, Some(0), "{}", resumed.err);
+    assert!(!resumed.err.contains("lacks"), "{}", resumed.err);
+    let again = talk.run("again", &["--replay", "kept.jsonl"], ANSWERS);
+    assert_eq!(again.code, Some(0), "{}", again.err);
+}
+
+#[test]
+fn the_demonstration_with_its_monitors_and_its_plan_is_repeated_from_its_recording() {
+    let root = Path::new(crate::ROOT);
+    let home = Home::new();
+    let script = home.file("demo.yaml", &fs::read_to_string(root.join("scripts/cbt_anxiety.yaml")).unwrap());
+    let script = script.display().to_string();
+    let replies = format!("replay:{}", root.join("examples/cbt_anxiety.replies.yaml").display());
+    let answers = fs::read_to_string(root.join("examples/cbt_anxiety.answers.txt")).unwrap();
+    let first = home.finish(["run", &script, "--session", "a", "--model", &replies, "--record", "d.jsonl"], &answers);
+    assert_eq!(first.code, Some(0), "{}", first.err);
+    let again = home.finish(["run", &script, "--session", "b", "--replay", "d.jsonl"], &answers);
+    assert_eq!(again.code, Some(0), "{}", again.err);
+    // What is sensitive was not recorded; every other word is the same.
+    for (then, now) in first.out.lines().zip(again.out.lines()) {
+        let pieces: Vec<&str> = now.split("***").collect();
+        assert!(pieces.iter().all(|piece| then.contains(piece)), "{then}\n{now}");
+    }
+    assert_eq!(first.out.lines().count(), again.out.lines().count());
+    let of = |id: &str, part: &str| home.export(id)[part].as_array().unwrap().len();
+    for part in ["monitor_feedback", "plans", "model_calls", "outcomes"] {
+        assert_eq!(of("a", part), of("b", part), "{part}");
+    }
+}
+
+#[test]
+fn a_conversation_that_turns_on_sensitive_replies_is_repeated_with_every_second_asking() {
+    let home = Home::new();
+    let script = home.file(
+        "s.yaml",
+        r#"
+session:
+  session_id: s
+  declare:
+    - { var: age, type: integer, sensitive: true }
+    - { var: agreed, type: string, sensitive: true }
+  phases:
+    - phase_id: p
+      topics:
+        - topic_id: t
+          actions:
+            - { action_type: ai_ask, action_id: ask_age, config: { content: 您多大？, reask: 3, output: [{ get: age }] } }
+            - action_type: ai_ask
+              action_id: ask_ok
+              config: { content: "您 {{ age }} 岁，愿意吗？", output: [{ get: agreed, enum: [YES, NOT YET] }] }
+            - { action_type: ai_say, action_id: bye, config: { content: "再见，{{ age }}。" } }
+"#,
+    );
+    let whole = r#"safety_risk: { detected: false }, BRIEF: "", progress_suggestion: completed, metadata: { emotional_tone: 平, crisis_signal: false }, metrics: { information_completeness: 全, user_engagement: 好, emotional_intensity: 静, reply_relevance: 切 }"#;
+    let replies = format!(
+        r#"
+replies:
+  ask_age:
+    - {{ content: 您多大？, EXIT: "NO", safety_risk: {{ detected: false }} }}
+    - {{ content: 好, EXIT: "YES", age: 34 }}
+    - "我不会写 JSON，可是您 34 岁。"
+    - {{ content: 好, EXIT: "YES", age: 三十四, {whole} }}
+    - {{ content: 好, EXIT: "YES", age: "34", {whole} }}
+  ask_ok:
+    - {{ content: 愿意吗？, EXIT: "NO" }}
+    - {{ content: 好, EXIT: "YES", agreed: "YES" }}
+  bye: [ {{ content: 再见, EXIT: "YES" }} ]
+"#
+    );
+    let replies = format!("replay:{}", home.file("r.yaml", &replies).display());
+    let script = script.display().to_string();
+    let answers = "34\n愿意\n";
+    let first = home.finish(["run", &script, "--session", "a", "--model", &replies, "--record", "r.jsonl"], answers);
+    assert_eq!(first.code, Some(0), "{}", first.err);
+    let recording = fs::read_to_string(home.path().join("r.jsonl")).unwrap();
+    for said in ["三十四", "可是您", r#"\"agreed\":\"NOT"#] {
+        assert!(!recording.contains(said), "{said}: {recording}");
+    }
+    let again = home.finish(["run", &script, "--session", "b", "--replay", "r.jsonl"], answers);
+    assert_eq!(again.code, Some(0), "{}", again.err);
+    assert_eq!(again.out, first.out);
+    let calls = |id: &str| home.export(id)["model_calls"].as_array().unwrap().len();
+    assert_eq!((calls("a"), calls("b")), (8, 8));
+}

@@ -1,0 +1,383 @@
+//! `run` at a real terminal: what a person sees, types and interrupts.
+
+use crate::process;
+use crate::pseudo_terminal as terminal;
+use crate::server;
+use std::time::Instant;
+
+use rustix::process::Signal;
+use serde_json::Value;
+
+use process::{GLANCE, Home, PATIENCE, fixture};
+use server::{Behaviour, Server};
+use terminal::{BACKSPACE, CTRL_C, CTRL_D, HOME, LEFT, Terminal, UP};
+
+/// A terminal with the conversation of `two_phases.yaml`, under the id `t`.
+fn talk(home: &Home) -> Terminal {
+    let script = home.script("two_phases.yaml");
+    Terminal::start(home, &["run", script.to_str().unwrap(), "--session", "t"], false)
+}
+
+fn resumed(home: &Home, command: &[String]) -> Terminal {
+    Terminal::start(home, &command.iter().map(String::as_str).collect::<Vec<_>>(), false)
+}
+
+fn variable(home: &Home, name: &str) -> Value {
+    home.export("t")["variables"]["session"][name]["value"].clone()
+}
+
+#[test]
+fn a_person_talks_to_the_end_and_sees_where_the_conversation_has_got_to() {
+    let home = Home::new();
+    let mut terminal = talk(&home);
+    terminal.until("no model is configured");
+    terminal.until("── 第一段 › 打招呼 ──");
+    terminal.until("你好。");
+    terminal.until("怎么称呼你？");
+    terminal.answers("小林");
+    terminal.until("── 第一段 › 数字 ──");
+    terminal.until("小林，你几岁？");
+    terminal.answers("不说");
+    terminal.until("小林，你几岁？");
+    terminal.answers("35");
+    terminal.answers("芝麻开门");
+    terminal.until("── 第二段 › 故事 ──");
+    terminal.until("讲个故事吧。");
+    terminal.answers("从前");
+    terminal.until("再见，小林。");
+    terminal.until("── session t is complete ──");
+    assert_eq!(terminal.end(), Some(0));
+    let shown = terminal.everything();
+    for once in ["第一段 › 打招呼", "第一段 › 数字", "第二段 › 故事", "你好。", "怎么称呼你？"]
+    {
+        assert_eq!(shown.matches(once).count(), 1, "{once} in {shown}");
+    }
+}
+
+#[test]
+fn words_of_a_reply_that_is_asked_for_again_are_taken_back_before_others_are_shown() {
+    let home = Home::new();
+    let action = "{ action_type: ai_ask, action_id: ask, config: { content: 问, reask: 1 } }";
+    let text = format!(
+        "session:\n  session_id: again\n  phases: [{{ phase_id: p, topics: [{{ topic_id: t, actions: [{action}] }}] }}]\n"
+    );
+    let script = home.file("again.yaml", &text);
+    let broken = "{\"safety_risk\":{\"detected\":false},\"content\":\"先这样说。\",\"EXIT\":";
+    let good = "{ safety_risk: { detected: false }, content: 那就这样问。, EXIT: NO }";
+    let replies = home.file("replies.yaml", &format!("replies:\n  ask:\n    - '{broken}'\n    - {good}\n"));
+    let model = format!("replay:{}", replies.display());
+    let mut terminal = Terminal::start(&home, &["run", script.to_str().unwrap(), "--model", &model], false);
+    terminal.until("先这样说。");
+    terminal.until("(the words above do not count)");
+    terminal.until("那就这样问。");
+    terminal.prompt();
+    let shown = terminal.everything();
+    assert_eq!(shown.matches("(the words above do not count)").count(), 1, "{shown}");
+    assert_eq!(shown.matches("那就这样问。").count(), 1, "{shown}");
+    terminal.types(CTRL_D);
+    assert_eq!(terminal.end(), Some(3));
+}
+
+#[test]
+fn chinese_text_is_edited_by_whole_characters() {
+    let home = Home::new();
+    let mut terminal = talk(&home);
+    terminal.prompt();
+    terminal.types("小林木");
+    terminal.until("小林木");
+    terminal.types(BACKSPACE);
+    terminal.types(LEFT);
+    // The cursor stands on a character that is two columns wide.
+    terminal.until("\u{1b}[2D");
+    terminal.types("森");
+    terminal.types(HOME);
+    terminal.types("大\r");
+    terminal.until("大小森林，你几岁？");
+    terminal.prompt();
+    // What was said before comes back with the arrow up, and is edited too.
+    terminal.types(&format!("{UP}{BACKSPACE}木35\r"));
+    terminal.until("你的密码？");
+    terminal.answers(CTRL_D);
+    assert_eq!(terminal.end(), Some(3));
+    assert_eq!(variable(&home, "name"), "大小森林");
+    assert_eq!(variable(&home, "age"), 35);
+    let transcript = home.export("t")["transcript"].clone();
+    assert_eq!(transcript[4]["text"], "大小森木35", "{transcript}");
+}
+
+#[test]
+fn a_backslash_at_the_end_continues_the_line_and_an_empty_line_says_nothing() {
+    let home = Home::new();
+    let mut terminal = talk(&home);
+    terminal.answers("");
+    terminal.answers("   ");
+    terminal.answers("第一行\\");
+    terminal.until("… ");
+    terminal.types("第二行\\\r");
+    terminal.until("… ");
+    terminal.types("第三行\r");
+    terminal.until("你几岁？");
+    terminal.answers("//quit is what I said");
+    terminal.until("你几岁？");
+    terminal.answers("/quit");
+    assert_eq!(terminal.end(), Some(3));
+    assert_eq!(variable(&home, "name"), "第一行\n第二行\n第三行");
+    let transcript = home.export("t")["transcript"].clone();
+    assert_eq!(transcript[4]["text"], "/quit is what I said", "{transcript}");
+    assert_eq!(transcript.as_array().unwrap().len(), 6, "{transcript}");
+}
+
+#[test]
+fn commands_tell_what_the_author_wants_to_know_and_say_nothing_to_the_ai() {
+    let home = Home::new();
+    let mut terminal = talk(&home);
+    terminal.answers("/vars");
+    terminal.until("no variable has a value yet");
+    terminal.answers("/help");
+    for command in ["/vars", "/where", "/why", "/why raw", "/plan", "/prompt", "/quit"] {
+        terminal.until(command);
+    }
+    terminal.answers("/nothing");
+    terminal.until("there is no command /nothing; /help lists them");
+    terminal.answers("小林");
+    terminal.answers("35");
+    terminal.answers("芝麻开门");
+    terminal.answers("/vars");
+    terminal.until("name = \"小林\"   (ask_name, round 1)");
+    terminal.until("age = 35   (ask_age, round 1)");
+    terminal.until("code = ***");
+    terminal.answers("/where");
+    terminal.until("second › stories › ask_story, round 1");
+    terminal.answers("从前\\");
+    terminal.until("… ");
+    terminal.types(CTRL_C);
+    assert_eq!(terminal.end(), Some(130));
+    assert!(!terminal.everything().contains("芝麻开门\""), "a sensitive value is shown");
+    assert_eq!(home.export("t")["transcript"].as_array().unwrap().len(), 8);
+}
+
+#[test]
+fn why_tells_how_a_reply_was_read_and_prompt_what_was_sent() {
+    let home = Home::new();
+    let script = home.script("two_phases.yaml");
+    let replies = serde_json::json!({ "replies": {
+        "hello": [{ "content": "你好。" }],
+        "ask_name": [
+            { "content": "怎么称呼你？", "EXIT": "NO" },
+            "<<not what was asked for>>",
+            { "content": "", "EXIT": "YES", "name": 7, "progress_suggestion": "completed",
+              "metrics": { "user_engagement": "很投入" } },
+        ],
+        "ask_age": [{ "content": "几岁？", "EXIT": "NO" }],
+    }});
+    let model = format!("replay:{}", home.file("replies.json", &replies.to_string()).display());
+    let arguments = ["run", script.to_str().unwrap(), "--session", "t", "--model", &model];
+    let mut terminal = Terminal::start(&home, &arguments, false);
+    terminal.answers("小林");
+    terminal.until("the model's reply could not be read; /why tells more");
+    terminal.answers("/why");
+    terminal.until("ask_name (round 1 of 3)");
+    terminal.until("direct_parse → trim_and_parse → extract_json_block");
+    terminal.until("final error");
+    assert!(!terminal.everything().contains("<<not"), "the raw reply is shown unasked");
+    terminal.answers("/why raw");
+    terminal.until("<<not what was asked for>>");
+    terminal.answers("小林");
+    terminal.until("几岁？");
+    terminal.answers("/prompt");
+    terminal.until("[system]");
+    terminal.until("怎么称呼你？");
+    terminal.answers("/quit");
+    assert_eq!(terminal.end(), Some(3));
+}
+
+/// A terminal with the conversation of `detours.yaml`, which takes a route into a skill, a trigger and a list.
+fn detours(home: &Home) -> Terminal {
+    let script = home.script("detours.yaml");
+    let replies = std::fs::read_to_string(fixture("detours.replies.json")).unwrap();
+    let model = format!("replay:{}", home.file("replies.json", &replies).display());
+    Terminal::start(home, &["run", script.to_str().unwrap(), "--session", "t", "--model", &model], false)
+}
+
+#[test]
+fn why_where_and_plan_tell_the_author_what_was_decided_and_notices_only_what_leads_elsewhere() {
+    let home = Home::new();
+    let mut terminal = detours(&home);
+    terminal.answers("芝麻开门");
+    terminal.until("今天怎么样？");
+    let straight = terminal.everything();
+    assert!(!straight.contains("/why"), "a plain next is no news: {straight}");
+    terminal.answers("说不出来");
+    terminal.until("(user_blocked at ask_mood: insert: comfort, then: resume; /why tells more)");
+    terminal.until("先深呼吸一下，好吗？");
+    terminal.answers("/why");
+    terminal.until("── your answer at start/ask_mood, round 1: \"说不出来\" ──");
+    terminal.until("completed    no, exit reason user_blocked");
+    terminal.until("user_engagement: 很低，提到***");
+    terminal.until("set          father_info = \"未完成\"");
+    terminal.until("route        user_blocked → insert: comfort, then: resume   (on_exit of the action `ask_mood`)");
+    terminal.until("begins       start/ask_mood/comfort/breathe (ai_ask)");
+    terminal.answers("/where");
+    terminal.until("family › start › breathe, round 1 of 1   (path start/ask_mood/comfort/breathe, session t)");
+    terminal.until("outside    ask_mood (ai_ask), round 1 of 3; waits for what is inside");
+    terminal.until("skill        comfort, inserted for user_blocked of ask_mood, then: resume");
+    terminal.until("routes       1 of at most 100 since your last answer");
+    terminal.answers("嗯");
+    terminal.until("还能多说一点吗？");
+    terminal.answers("我不想活了");
+    terminal.until("(trigger crisis: insert: safety, then: resume; /why tells more)");
+    terminal.until("你现在安全吗？");
+    terminal.answers("/where");
+    terminal.until("ask_mood (ai_ask), round 2 of 3, your answer is kept for it");
+    terminal.until("inserted by the trigger crisis, then: resume");
+    terminal.answers("/why 2");
+    terminal.until("── your answer at start/ask_mood/comfort/breathe, round 1: \"嗯\" ──");
+    terminal.until("trigger      crisis → insert: safety, then: resume   (`when` holds: last_user_message is regex");
+    terminal.answers("安全");
+    terminal.until("── 家庭 › 照料者 (母亲) ──");
+    terminal.answers("她做饭");
+    terminal.until("── 家庭 › 照料者 (外婆) ──");
+    terminal.answers("/why");
+    terminal.until("skipped      rest: its condition does not hold: tired");
+    terminal.answers("/where");
+    terminal.until("topic        people (照料者), element 2: 外婆");
+    terminal.answers("/plan");
+    terminal.until("the topic people@外婆:");
+    terminal.until("▸ ask_story (ai_ask)");
+    terminal.until("no plan was made for it");
+    terminal.answers("/why all");
+    terminal.until("enters       the phase 家庭 [family]");
+    terminal.until("── your answer at start/ask_secret, round 1: \"***\" ──");
+    terminal.answers("/why nonsense");
+    terminal.until("/why knows no `nonsense`");
+    terminal.answers("她种花");
+    terminal.until("is complete");
+    assert_eq!(terminal.end(), Some(0));
+}
+
+/// How a person leaves, and with which exit code.
+const WAYS_OUT: [(&str, i32); 3] = [(CTRL_C, 130), (CTRL_D, 3), ("/quit\r", 3)];
+
+#[test]
+fn who_leaves_is_told_how_to_come_back_and_then_asked_the_last_question_again() {
+    for (keys, code) in WAYS_OUT {
+        let home = Home::new();
+        let mut terminal = talk(&home);
+        terminal.answers("小林");
+        terminal.until("你几岁？");
+        terminal.prompt();
+        assert!(!terminal.is_cooked(), "the prompt does not edit");
+        terminal.types(keys);
+        let command = terminal.resume_command();
+        assert_eq!(terminal.end(), Some(code), "{keys:?}");
+        assert_eq!(command, ["sessions", "resume", "t"]);
+
+        let mut terminal = resumed(&home, &command);
+        terminal.until("── ");
+        let shown = terminal.until("小林，你几岁？");
+        assert!(!shown.contains("你好"), "what was said before is told again: {shown}");
+        terminal.answers("35");
+        terminal.answers("芝麻开门");
+        terminal.answers("从前");
+        terminal.until("is complete");
+        assert_eq!(terminal.end(), Some(0));
+    }
+}
+
+#[test]
+fn the_resume_command_names_the_store_when_it_would_not_be_found() {
+    let home = Home::new();
+    let script = home.script("two_phases.yaml");
+    let store = home.path().join("another place.db");
+    let arguments = ["run", script.to_str().unwrap(), "--session", "t", "--store", store.to_str().unwrap()];
+    let mut terminal = Terminal::start(&home, &arguments, false);
+    terminal.answers("/quit");
+    terminal.until(&format!("sessions resume t --store '{}'", store.display()));
+    assert_eq!(terminal.end(), Some(3));
+}
+
+#[test]
+fn a_signal_at_the_prompt_saves_and_leaves_the_terminal_as_it_was() {
+    for signal in [Signal::TERM, Signal::HUP, Signal::INT] {
+        let home = Home::new();
+        let mut terminal = talk(&home);
+        terminal.prompt();
+        terminal.types("a line that is not finish");
+        terminal.until("not finish");
+        assert!(!terminal.is_cooked());
+        terminal.signal(signal);
+        let command = terminal.resume_command();
+        assert_eq!(terminal.end(), Some(130), "{signal:?}");
+        let mut terminal = resumed(&home, &command);
+        terminal.until("怎么称呼你？");
+        terminal.prompt();
+    }
+}
+
+#[test]
+fn ctrl_c_ends_a_turn_that_waits_for_the_model_and_the_answer_is_kept() {
+    let home = Home::new();
+    let script = home.script("two_phases.yaml");
+    let opening = Behaviour::Answers(r#"{"content": "怎么称呼你？", "EXIT": "NO"}"#.into());
+    let server = Server::start(vec![opening.clone(), opening, Behaviour::Hangs]);
+    let config =
+        format!("[models.default]\nprovider = \"openai\"\nbase_url = \"{}\"\nmodel = \"m\"\n", server.base_url);
+    home.file("bcc-script.toml", &config);
+    let arguments = ["run", script.to_str().unwrap(), "--session", "t", "--trust"];
+    let mut terminal = Terminal::start(&home, &arguments, false);
+    terminal.until("怎么称呼你？");
+    terminal.answers("小林");
+    let deadline = Instant::now() + PATIENCE;
+    while server.requests().len() < 3 {
+        assert!(Instant::now() < deadline, "the model is not asked: {}", terminal.everything());
+        std::thread::sleep(GLANCE);
+    }
+    assert!(terminal.is_cooked(), "a turn runs with the terminal as it was");
+    terminal.types(CTRL_C);
+    let mut command = terminal.resume_command();
+    assert_eq!(terminal.end(), Some(130));
+
+    // The same answer is judged, without being asked for again.
+    command.extend(["--model", "offline"].map(str::to_owned));
+    let mut terminal = resumed(&home, &command);
+    terminal.until("小林，你几岁？");
+    terminal.prompt();
+}
+
+#[test]
+fn nothing_is_coloured_under_no_color_and_no_reply_can_colour_the_screen() {
+    let colored = "\u{1b}[2m── 第一段 › 打招呼 ──\u{1b}[0m";
+    let home = Home::new();
+    let script = home.script("two_phases.yaml");
+    let arguments = ["run", script.to_str().unwrap()];
+    let mut terminal = Terminal::start(&home, &arguments, true);
+    terminal.until(colored);
+    terminal.prompt();
+
+    let replies = serde_json::json!({ "replies": {
+        "hello": [{ "content": "\u{1b}[31mred\u{7}\r\u{9b}2J你好。" }], "ask_name": [{ "content": "怎么称呼你？" }],
+    }});
+    let replies = replies.to_string().replace('\u{9b}', "\\u009b");
+    let model = format!("replay:{}", home.file("replies.json", &replies).display());
+    let mut terminal = Terminal::start(&home, &["run", script.to_str().unwrap(), "--model", &model], false);
+    terminal.until("[31mred2J你好。");
+    terminal.prompt();
+    let shown = terminal.everything();
+    let sets_colors = shown
+        .split("\u{1b}[")
+        .skip(1)
+        .any(|rest| rest.trim_start_matches(|c: char| c.is_ascii_digit() || c == ';').starts_with('m'));
+    assert!(!sets_colors, "{shown:?}");
+    assert!(!shown.contains(['\u{7}', '\u{9b}']), "{shown:?}");
+}
+
+#[test]
+fn a_session_is_shown_at_a_terminal_without_what_would_move_the_cursor() {
+    let home = Home::new();
+    let script = home.script("two_phases.yaml");
+    home.finish(["run", script.to_str().unwrap(), "--session", "t"], "\u{1b}[31m小\u{7}\u{9b}2J林\n");
+    let mut terminal = Terminal::start(&home, &["sessions", "show", "t"], false);
+    terminal.until("- **user** [31m小2J林");
+    assert_eq!(terminal.end(), Some(0));
+    assert!(!terminal.everything().contains(['\u{1b}', '\u{7}', '\u{9b}']), "{:?}", terminal.everything());
+}

@@ -1,0 +1,177 @@
+//! `validate`, called as a program: what of a folder is taken for documents of the language, and what is not there at all.
+
+use std::fs;
+
+use serde_json::Value;
+
+use crate::process::Home;
+
+const SCRIPT: &str = "\
+session:
+  session_id: visit
+  phases:
+    - phase_id: opening
+      topics:
+        - topic_id: greeting
+          actions:
+            - action_type: ai_say
+              action_id: greet
+              config: { content: 您好 }
+";
+
+/// Puts a file into a folder of the home.
+fn put(home: &Home, name: &str, text: &str) {
+    let path = home.path().join(name);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, text).unwrap();
+}
+
+/// File and rule of each finding.
+fn findings(home: &Home, arguments: &[&str]) -> Vec<(String, String)> {
+    let finished = home.finish(["validate", "--format", "json"].iter().chain(arguments), "");
+    let document: Value = serde_json::from_str(&finished.out).unwrap_or_else(|_| panic!("{}", finished.err));
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    let found = document["diagnostics"].as_array().unwrap();
+    found.iter().map(|found| (text(&found["file"]), text(&found["rule"]))).collect()
+}
+
+fn files(home: &Home, arguments: &[&str]) -> Vec<String> {
+    let mut files: Vec<String> = findings(home, arguments).into_iter().map(|(file, _)| file).collect();
+    files.dedup();
+    files
+}
+
+#[test]
+fn in_the_folders_of_scripts_and_skills_no_file_is_passed_over() {
+    let home = Home::new();
+    put(&home, "scripts/deep/empty.yaml", "");
+    put(&home, "scripts/full.yaml", "session：\n  session_id：visit\n");
+    put(&home, "scripts/other.yaml", "services: {}\n");
+    put(&home, "scripts/mistyped.yaml", "sesion:\n  sesion_id: x\n  phase:\n    - phaseid: p\n");
+    put(&home, "skills/empty.yml", "# nothing yet\n");
+    // Not of the project, but of something in it.
+    put(&home, "deploy/scripts/other.yaml", "services: {}\n");
+    put(&home, "tests/fixture.yaml", "services: {}\n");
+    let expected = [
+        "scripts/deep/empty.yaml",
+        "scripts/full.yaml",
+        "scripts/mistyped.yaml",
+        "scripts/other.yaml",
+        "skills/empty.yml",
+    ];
+    assert_eq!(files(&home, &[]), expected);
+    assert_eq!(files(&home, &["."]), expected);
+    assert_eq!(files(&home, &["scripts", "skills"]), expected);
+}
+
+#[test]
+fn a_test_is_known_by_its_script_when_its_dialogue_is_mistyped() {
+    let home = Home::new();
+    put(&home, "tests/t.yaml", "test: greets\nscript: ../a.yaml\ndialog:\n  - user: hi\n");
+    let rules: Vec<String> = findings(&home, &[]).into_iter().map(|(_, rule)| rule).collect();
+    assert!(rules.contains(&"unknown-key".to_owned()), "{rules:?}");
+}
+
+#[test]
+fn where_there_is_no_file_to_check_the_call_is_wrong() {
+    let home = Home::new();
+    fs::create_dir_all(home.path().join("empty/deep")).unwrap();
+    put(&home, "others/compose.yaml", "services: {}\n");
+    let call = |arguments: &[&str]| home.finish(["validate"].iter().chain(arguments), "");
+    for (arguments, part) in [
+        (&["empty"][..], "there is nothing to check: no file below empty is"),
+        (&["empty", "others"], "no file below empty, others is"),
+        (&["--format", "json", "others"], "1 YAML file"),
+    ] {
+        let finished = call(arguments);
+        assert_eq!((finished.code, finished.out.as_str()), (Some(2), ""), "{arguments:?}");
+        assert!(finished.err.contains(part) && finished.err.contains("help: "), "{}", finished.err);
+    }
+    fs::create_dir(home.path().join("scripts")).unwrap();
+    let finished = call(&[]);
+    assert_eq!(finished.code, Some(2), "{}", finished.err);
+    assert!(finished.err.contains("no file below scripts is"), "{}", finished.err);
+}
+
+#[test]
+fn of_a_folder_of_templates_nothing_is_said_about_files_beside_a_named_one() {
+    let home = Home::new();
+    put(&home, "_system/config/default/ai_ask_v1.md", "{{ content");
+    put(&home, "_system/config/default/ai-say_v1.md", "x");
+    put(&home, "_system/elsewhere/ai_say_v1.md", "x");
+    let strays = [
+        ("_system/config/default/ai-say_v1.md", "unused-template"),
+        ("_system/elsewhere/ai_say_v1.md", "unused-template"),
+    ];
+    let own = ("_system/config/default/ai_ask_v1.md", "template-syntax");
+    let pairs = |found: &[(&str, &str)]| found.iter().map(|(a, b)| ((*a).into(), (*b).into())).collect::<Vec<_>>();
+    assert_eq!(findings(&home, &["_system/config/default/ai_ask_v1.md"]), pairs(&[own]));
+    assert_eq!(findings(&home, &["_system/config"]), pairs(&[strays[0], own]));
+    assert_eq!(findings(&home, &[]), pairs(&[strays[0], own, strays[1]]));
+}
+
+#[test]
+fn a_name_that_is_only_suspected_in_a_template_is_told_there_alone_once_a_script_confirms_it() {
+    let home = Home::new();
+    put(&home, "_system/config/default/ai_say_v1.md", "{{ contnet }} {{ outputs }}");
+    for name in ["a", "b"] {
+        put(&home, &format!("scripts/{name}.yaml"), SCRIPT);
+    }
+    let at_template = [("_system/config/default/ai_say_v1.md".to_owned(), "unknown-template-name".to_owned())];
+    let own = |found: Vec<(String, String)>| -> Vec<(String, String)> {
+        found.into_iter().filter(|(_, rule)| rule == "unknown-template-name").collect()
+    };
+    // A few named files: what the others set is not known, and the template alone is suspected only.
+    assert_eq!(own(findings(&home, &["_system", "scripts/a.yaml", "scripts/b.yaml"])), at_template);
+    let finished = home.finish(["validate", "_system", "scripts/a.yaml", "scripts/b.yaml"], "");
+    assert!(finished.out.contains("error[unknown-template-name]"), "{}", finished.out);
+    assert!(finished.out.contains("scripts/a.yaml"), "{}", finished.out);
+    let finished = home.finish(["validate", "_system"], "");
+    assert!(finished.out.contains("warning[unknown-template-name]"), "{}", finished.out);
+    assert_eq!(own(findings(&home, &["scripts/a.yaml"])).len(), 1);
+}
+
+#[test]
+fn every_mistake_of_a_configuration_is_told_at_once_and_no_key_in_it_is_shown() {
+    let home = Home::new();
+    put(&home, "scripts/a.yaml", SCRIPT);
+    let configuration = "\
+[project]
+schem = \"english\"
+
+[models.default]
+provider = \"openai\"
+api_key = \"geheim\"
+temperature = \"warm\"
+base_url = \"https://llm.example/v1?token=sk-Vb3kQ9xT2mL7wR4nZ8pYc6Jd\"
+";
+    put(&home, "bcc-script.toml", configuration);
+    let finished = home.finish(["validate"], "");
+    assert!(!finished.out.contains("geheim") && !finished.out.contains("Vb3kQ9"), "{}", finished.out);
+    insta::assert_snapshot!(finished.out);
+    let run = home.finish(["run", "scripts/a.yaml"], "");
+    assert!(run.code == Some(2) && !run.err.contains("geheim"), "{}", run.err);
+    put(&home, "bcc-script.toml", &configuration.replace("schem ", "scheme ").replace("\"warm\"", "0.4"));
+    let run = home.finish(["run", "scripts/a.yaml"], "");
+    assert!(run.code == Some(2) && !run.err.contains("geheim"), "{}", run.err);
+    assert!(run.err.contains("help: a key never stands in this file"), "{}", run.err);
+}
+
+#[test]
+fn the_default_templates_are_a_scheme_that_can_be_named() {
+    let home = Home::new();
+    put(&home, "scripts/a.yaml", &SCRIPT.replace("  phases:", "  template_scheme: default\n  phases:"));
+    for arguments in [&["validate"][..], &["validate", "--scheme", "default"]] {
+        let finished = home.finish(arguments, "");
+        assert_eq!((finished.code, finished.out.as_str()), (Some(0), ""));
+    }
+}
+
+#[test]
+fn a_test_of_a_script_that_is_not_there_is_told_the_near_one() {
+    let home = Home::new();
+    put(&home, "scripts/intake.yaml", SCRIPT);
+    put(&home, "tests/t.yaml", "test: greets\nscript: ../scripts/intak.yaml\nmodel: {}\ndialogue:\n  - user: hi\n");
+    let finished = home.finish(["validate"], "");
+    assert!(finished.out.contains("help: did you mean `../scripts/intake.yaml`?"), "{}", finished.out);
+}

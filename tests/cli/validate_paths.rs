@@ -1,0 +1,143 @@
+//! `validate` and the paths by which documents name others: the script of a test, the skills of a script.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::process::Home;
+
+const SKILL: &str = "\
+skill:
+  skill_id: comfort
+  actions:
+    - { action_type: ai_say, action_id: comforting, config: { content: 慢慢来。 } }
+";
+
+/// A script that names a skill by this path, as YAML has it.
+fn script(skill: &str) -> String {
+    format!(
+        "\
+session:
+  session_id: visit
+  skills: [{skill}]
+  phases:
+    - phase_id: opening
+      topics:
+        - topic_id: greeting
+          actions:
+            - {{ action_type: ai_say, action_id: greet, config: {{ content: 您好 }} }}
+"
+    )
+}
+
+/// A test of the script with this path.
+fn test(script: &str) -> String {
+    format!("test: greets\nscript: {script}\ndialogue:\n  - ai: {{ contains: 您好 }}\n")
+}
+
+fn put(home: &Home, name: &str, text: &str) {
+    let path = home.path().join(name);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, text).unwrap();
+}
+
+/// Rule and message of each finding of one file.
+fn found(home: &Home, file: &str) -> Vec<(String, String)> {
+    let finished = home.finish(["validate", "--format", "json", file], "");
+    let document: Value = serde_json::from_str(&finished.out).unwrap_or_else(|_| panic!("{}", finished.err));
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    let diagnostics = document["diagnostics"].as_array().unwrap();
+    diagnostics.iter().map(|found| (text(&found["rule"]), text(&found["message"]))).collect()
+}
+
+/// A project with something odd of each sort in `lib/`.
+fn odd() -> Home {
+    let home = Home::new();
+    fs::create_dir_all(home.path().join("lib/folder.yaml")).unwrap();
+    assert!(Command::new("mkfifo").arg(home.path().join("lib/pipe.yaml")).status().unwrap().success());
+    symlink("/dev/zero", home.path().join("lib/device.yaml")).unwrap();
+    symlink("nowhere", home.path().join("lib/dangling.yaml")).unwrap();
+    put(&home, "lib/notes.txt", "买菜，做饭\n");
+    fs::write(home.path().join("lib/photo.jpg"), b"\xff\xd8\xff\xe0").unwrap();
+    home
+}
+
+/// Paths in [`odd`] with what is said about them. A device is outside, where its link leads.
+const ODD: [(&str, &str); 7] = [
+    ("../lib/folder.yaml", "is a folder"),
+    ("../lib", "is a folder"),
+    ("../lib/pipe.yaml", "it is not a regular file"),
+    ("../lib/device.yaml", "outside of the project"),
+    ("../lib/dangling.yaml", "there is no"),
+    ("../lib/nowhere.yaml", "there is no"),
+    ("../../../../../../../../etc/hostname", "outside of the project"),
+];
+
+#[test]
+fn a_test_whose_script_cannot_be_used_says_why() {
+    let home = odd();
+    let no_script = [
+        ("''", "is empty"),
+        ("/etc/passwd", "begins at the root"),
+        ("/dev/zero", "begins at the root"),
+        ("../lib/notes.txt", "is no script"),
+        ("../lib/photo.jpg", "is no script"),
+    ];
+    for (path, part) in ODD.into_iter().chain(no_script) {
+        put(&home, "tests/a.yaml", &test(path));
+        let found = found(&home, "tests/a.yaml");
+        let [(rule, message)] = found.as_slice() else { panic!("{path}: {found:?}") };
+        assert!(rule == "missing-script" && message.contains(part), "{path}: {message}");
+    }
+}
+
+#[test]
+fn a_script_whose_skills_cannot_be_used_says_why() {
+    let home = odd();
+    let no_skill = [
+        ("''", "cannot be the path"),
+        ("/etc/passwd", "cannot be the path"),
+        ("../lib/notes.txt", "holds no skill"),
+        ("../scripts/a.yaml", "holds no skill"),
+    ];
+    for (path, part) in ODD.into_iter().chain(no_skill) {
+        put(&home, "scripts/a.yaml", &script(path));
+        let found = found(&home, "scripts/a.yaml");
+        let [(rule, message)] = found.as_slice() else { panic!("{path}: {found:?}") };
+        assert!(
+            ["unknown-skill-file", "invalid-name"].contains(&rule.as_str()) && message.contains(part),
+            "{path}: {message}"
+        );
+    }
+}
+
+#[test]
+fn paths_to_scripts_and_skills_of_the_project_are_clean() {
+    let home = Home::new();
+    put(&home, "lib/comfort.yaml", SKILL);
+    put(&home, "scripts/a.yaml", &script("./../scripts/../lib/comfort.yaml"));
+    put(&home, "tests/deep/a.yaml", &test("../../scripts/a.yaml"));
+    symlink("../scripts/a.yaml", home.path().join("lib/linked.yaml")).unwrap();
+    put(&home, "tests/b.yaml", &test("../lib/linked.yaml"));
+    // What is broken is told there, not again at each test of it.
+    put(&home, "scripts/broken.yaml", "session:\n  session_id: [\n");
+    put(&home, "tests/c.yaml", &test("../scripts/broken.yaml"));
+    for file in ["scripts/a.yaml", "tests/deep/a.yaml", "tests/b.yaml", "tests/c.yaml"] {
+        assert_eq!(found(&home, file), [], "{file}");
+    }
+}
+
+#[test]
+fn folders_that_nothing_marks_as_a_project_belong_together_all_the_same() {
+    let home = Home::new();
+    fs::remove_dir(home.path().join(".bcc")).unwrap();
+    put(&home, "skills/comfort.yaml", SKILL);
+    put(&home, "scripts/a.yaml", &script("../skills/comfort.yaml"));
+    put(&home, "tests/a.yaml", &test("../scripts/a.yaml"));
+    put(&home, "conversations/a.yaml", &test("../scripts/a.yaml"));
+    for file in ["scripts/a.yaml", "tests/a.yaml", "conversations/a.yaml"] {
+        assert_eq!(found(&home, file), [], "{file}");
+    }
+}

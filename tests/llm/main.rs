@@ -1,0 +1,10 @@
+//! What a model's text becomes, whatever it is.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
+#![allow(clippy::print_stderr, clippy::print_stdout, unreachable_pub)]
+
+mod malformed;
+mod replies;
+
+/// The root of the repository.
+const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");

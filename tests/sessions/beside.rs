@@ -1,0 +1,122 @@
+//! A monitor holds up nothing: with one that takes five seconds, turns of the loop are as fast as with none (004, unit test 7 and
+//! "验证监控线程与主线程并行执行,性能无阻塞"). Time is virtual, so that as fast means exactly as fast.
+
+use crate::stage;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bcc_llm::model::error::ModelError;
+use bcc_llm::model::provider::{Live, Provider};
+use bcc_llm::model::reply::ModelReply;
+use bcc_llm::model::request::{ModelRequest, Purpose};
+use bcc_runtime::program::services::Models;
+use bcc_runtime::run::session::{Pause, Taken};
+use bcc_store::contract::Archive;
+use bcc_store::memory::MemoryArchive;
+use serde_json::Value;
+use tokio::time::{Instant, sleep};
+
+/// How long the person thinks, when they think.
+const THINKS: Duration = Duration::from_secs(7);
+
+/// How long the model of the conversation takes.
+const TALKS: Duration = Duration::from_secs(1);
+
+const SCRIPT: &str = "
+session:
+  session_id: beside
+  phases:
+    - phase_id: p
+      topics:
+        - topic_id: t
+          actions:
+            - { action_type: ai_ask, action_id: ask, config: { content: 问, max_rounds: 6 } }
+            - { action_type: ai_say, action_id: tell, config: { content: 说, max_rounds: 4 } }
+";
+
+/// A model that talks at its pace, and thinks beside at another; without one, there are no monitors.
+struct Paced {
+    thinks: Option<Duration>,
+    turns: AtomicU32,
+}
+
+#[async_trait]
+impl Provider for Paced {
+    fn name(&self) -> &str {
+        "paced"
+    }
+
+    async fn complete(&self, request: &ModelRequest, _live: &mut dyn Live) -> Result<ModelReply, ModelError> {
+        let text = if request.task.purpose == Purpose::Action {
+            sleep(TALKS).await;
+            let mood = format!("mood {}", self.turns.fetch_add(1, Ordering::Relaxed));
+            stage::reply(&request.task.kind, &mood, false, "continue_needed")
+        } else {
+            sleep(self.thinks.unwrap()).await;
+            r#"{"feedback_for_action": "慢一点"}"#.to_owned()
+        };
+        Ok(ModelReply { text, model: "paced".to_owned(), attempts: 1, ..ModelReply::default() })
+    }
+}
+
+struct Only(Arc<Paced>);
+
+impl Models for Only {
+    fn provider(&self, _name: Option<&str>) -> Result<Arc<dyn Provider>, ModelError> {
+        Ok(self.0.clone())
+    }
+
+    fn monitor(&self, _action_id: &str) -> Option<Arc<dyn Provider>> {
+        self.0.thinks.map(|_| self.0.clone() as Arc<dyn Provider>)
+    }
+}
+
+/// How long each turn took, from the answer to the next question, and all that happened.
+async fn talk(monitors: Option<Duration>, person: Duration) -> (Vec<Duration>, Vec<Value>) {
+    let program = stage::program(SCRIPT);
+    let archive: Arc<dyn Archive> = Arc::new(MemoryArchive::default());
+    let models = Arc::new(Only(Arc::new(Paced { thinks: monitors, turns: AtomicU32::default() })));
+    let mut session = stage::begin(&program, Arc::clone(&archive), models).await;
+    let mut turns = Vec::new();
+    let mut began = Instant::now();
+    loop {
+        let pause = session.advance().await.unwrap();
+        turns.push(began.elapsed());
+        if pause == Pause::Completed {
+            drop(session);
+            return (turns, stage::journal(archive.as_ref()).await);
+        }
+        // As the drivers do it: what comes in while the person thinks is noted.
+        let until = Instant::now() + person;
+        while tokio::time::timeout_at(until, session.arrived()).await.is_ok() {
+            session.note_arrivals().await.unwrap();
+        }
+        began = Instant::now();
+        assert_eq!(session.answer("嗯", None).await.unwrap(), Taken::Yes);
+    }
+}
+
+fn feedback(journal: &[Value], used: bool) -> usize {
+    journal.iter().filter(|event| event["type"] == "monitor_feedback" && event["used"] == used).count()
+}
+
+#[tokio::test(start_paused = true)]
+async fn with_a_monitor_of_five_seconds_every_turn_is_as_fast_as_with_none() {
+    for person in [Duration::ZERO, THINKS] {
+        let (without, journal) = talk(None, person).await;
+        assert_eq!((feedback(&journal, false), feedback(&journal, true)), (0, 0));
+        // The opening, six rounds of which the last leads to the next opening, four rounds.
+        assert_eq!(without.len(), 11);
+        assert_eq!(without.iter().sum::<Duration>(), TALKS * 12, "{without:?}");
+        for monitor in [Duration::ZERO, Duration::from_secs(5), Duration::from_secs(86_400)] {
+            let (with, journal) = talk(Some(monitor), person).await;
+            assert_eq!(with, without, "a monitor that takes {monitor:?}, a person who takes {person:?}");
+            if (person, monitor) == (THINKS, Duration::from_secs(5)) {
+                // All but that of the last turn came in time, and all of these but that of the last ask reach a prompt.
+                assert_eq!((feedback(&journal, false), feedback(&journal, true)), (9, 9), "it really ran");
+            }
+        }
+    }
+}

@@ -1,0 +1,294 @@
+//! Conversations as data (`tests/conversations/`, see its README): raw replies as a model writes them go through the whole
+//! interpreter, and each is run three times: undisturbed, and with the process dying before and after every commit.
+
+use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use crate::conversation::{Case, Record, Refused, converse};
+use crate::mortal::Death;
+
+/// What must come of a case. What is not listed must not have happened, except where a field is left out altogether.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Expect {
+    /// Parts of the report, when the script is refused; then nothing else is looked at.
+    refused: Option<Vec<String>>,
+    /// How many errors that report has, if it matters.
+    faults: Option<usize>,
+    /// Status of the session.
+    #[serde(default)]
+    status: String,
+    /// Everything said.
+    #[serde(default)]
+    said: Vec<String>,
+    /// The number of model calls.
+    #[serde(default)]
+    calls: usize,
+    /// Every outcome: `at: action/round`, and parts of it by dotted path.
+    outcomes: Option<Vec<Map<String, Value>>>,
+    /// Every entry of the export's history of metrics: `at`, and some metrics, or the `action_type`.
+    metrics: Option<Vec<Map<String, Value>>>,
+    /// Every variable that has a value: as it is, or `{ is, by, round }`.
+    variables: Option<BTreeMap<String, Value>>,
+    /// The types of all events, in order.
+    events: Option<Vec<String>>,
+    /// Every decision that was not simply to go on: `action reason → route (why)`.
+    routes: Option<Vec<String>>,
+    /// `name: why` of everything skipped.
+    #[serde(default)]
+    skipped: Vec<String>,
+    /// `reason → route (from): why` of every decision about the budget and the time, each in part.
+    #[serde(default)]
+    budget: Vec<String>,
+    /// Codes of all warnings.
+    #[serde(default)]
+    warnings: Vec<String>,
+    /// `code: message` of all errors, each in part.
+    #[serde(default)]
+    errors: Vec<String>,
+    /// Every `monitor_feedback`: `at: action/round` of the turn that it is about, and parts of it by dotted path.
+    monitors: Option<Vec<Map<String, Value>>>,
+    /// Every plan: `from: route (why)`, then ` → ` and the ids of the topic's actions as they will run, or `refused`.
+    plans: Option<Vec<String>>,
+    /// What stands in no event, outcome or export.
+    #[serde(default)]
+    hidden: Vec<String>,
+}
+
+#[test]
+fn every_conversation_goes_as_its_file_says() {
+    each(|name, case| match (run(case, Death::Never), &case.expect.refused) {
+        (Ok(record), None) => check(name, &case.expect, &record),
+        (Err(Refused(report)), Some(parts)) => {
+            for part in parts {
+                assert!(report.contains(part), "{name}: not in the report: {part}\n{report}");
+            }
+            if let Some(faults) = case.expect.faults {
+                assert_eq!(faults, report.matches("error[").count(), "{name}\n{report}");
+            }
+        }
+        (Ok(_), Some(_)) => panic!("{name}: was not refused"),
+        (Err(Refused(report)), None) => panic!("{name}: refused\n{report}"),
+    });
+}
+
+#[test]
+fn every_conversation_is_the_same_when_the_process_dies_before_each_commit() {
+    each(|name, case| is_the_same(name, case, Death::Before));
+}
+
+#[test]
+fn every_conversation_is_the_same_when_the_process_dies_after_each_commit() {
+    each(|name, case| is_the_same(name, case, Death::After));
+}
+
+fn is_the_same(name: &str, case: &Case<Expect>, death: Death) {
+    let Ok(once) = run(case, Death::Never) else { return };
+    let Ok(again) = run(case, death) else { panic!("{name}: refused when run again") };
+    assert_eq!(once.said, again.said, "{name}: transcript");
+    assert_eq!(once.variables, again.variables, "{name}: variables");
+    assert_eq!(once.outcomes, again.outcomes, "{name}: outcomes");
+    assert_eq!(once.events, again.events, "{name}: events");
+    assert_eq!(once.status, again.status, "{name}: status");
+    check_hidden(name, &case.expect, &again);
+}
+
+fn run(case: &Case<Expect>, death: Death) -> Result<Record, Refused> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
+    runtime.block_on(converse(case, death))
+}
+
+/// Does something with every case (those whose names have `$CONVERSATION` in them); a failed one does not hide the others.
+fn each(look: impl Fn(&str, &Case<Expect>)) {
+    let folder = Path::new(crate::ROOT).join("tests/conversations");
+    let only = std::env::var("CONVERSATION").unwrap_or_default();
+    let mut files: Vec<PathBuf> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.retain(|path| path.extension().is_some_and(|extension| extension == "yaml"));
+    files.sort();
+    assert!(files.len() > 80, "only {} cases", files.len());
+    let mut failed = Vec::new();
+    for path in &files {
+        let name = path.file_stem().unwrap().to_string_lossy();
+        if !name.contains(&only) {
+            continue;
+        }
+        let text = std::fs::read_to_string(path).unwrap();
+        let looked = catch_unwind(AssertUnwindSafe(|| {
+            let case = serde_yaml::from_str(&text).unwrap_or_else(|error| panic!("{name}: {error}"));
+            look(&name, &case);
+        }));
+        if looked.is_err() {
+            failed.push(name.into_owned());
+        }
+    }
+    assert!(failed.is_empty(), "{} of {} failed:\n{}", failed.len(), files.len(), failed.join("\n"));
+}
+
+fn check(name: &str, expect: &Expect, record: &Record) {
+    let of = |kind: &'static str| record.events.iter().filter(move |event| event["type"] == kind);
+    let words = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let errors: Vec<String> =
+        of("error").map(|event| format!("{}: {}", words(&event["code"]), words(&event["message"]))).collect();
+    assert_eq!(expect.said, record.said, "{name}: what was said; errors: {errors:?}");
+    assert_eq!(expect.errors.len(), errors.len(), "{name}: {errors:?}");
+    for (part, error) in expect.errors.iter().zip(&errors) {
+        assert!(error.contains(part), "{name}: {part:?} is not in {error:?}");
+    }
+    assert_eq!(expect.status, record.status, "{name}: status");
+    assert_eq!(expect.calls, of("model_call").count(), "{name}: model calls");
+    let warnings: Vec<String> = of("warning").map(|event| words(&event["code"])).collect();
+    assert_eq!(expect.warnings, warnings, "{name}: {:#?}", of("warning").collect::<Vec<_>>());
+    let skipped: Vec<String> =
+        of("skipped").map(|event| format!("{}: {}", words(&event["name"]), words(&event["why"]))).collect();
+    assert_eq!(expect.skipped, skipped, "{name}: skipped");
+    let budget: Vec<String> = of("budget_reached")
+        .map(|event| {
+            let of = |field: &str| words(&event[field]);
+            format!("{} → {} ({}): {}", of("reason"), of("route"), of("from"), of("why"))
+        })
+        .collect();
+    assert_eq!(expect.budget.len(), budget.len(), "{name}: {budget:#?}");
+    for (part, told) in expect.budget.iter().zip(&budget) {
+        assert!(told.contains(part), "{name}: {part:?} is not in {told:?}");
+    }
+    if let Some(routes) = &expect.routes {
+        assert_eq!(*routes, decisions(&record.events), "{name}: routes");
+    }
+    if let Some(events) = &expect.events {
+        let kinds: Vec<String> = record.events.iter().map(|event| words(&event["type"])).collect();
+        assert_eq!(events, &kinds, "{name}: events");
+    }
+    if let Some(variables) = &expect.variables {
+        check_variables(name, variables, &record.variables);
+    }
+    if let Some(outcomes) = &expect.outcomes {
+        let places: Vec<String> = record.outcomes.iter().map(place).collect();
+        let expected: Vec<String> = outcomes.iter().map(|outcome| words(&outcome["at"])).collect();
+        assert_eq!(expected, places, "{name}: outcomes");
+        for (parts, outcome) in outcomes.iter().zip(&record.outcomes) {
+            check_outcome(&format!("{name}, outcome {}", place(outcome)), parts, outcome);
+        }
+    }
+    if let Some(metrics) = &expect.metrics {
+        assert_eq!(metrics.len(), record.metrics.len(), "{name}: history of metrics {:#?}", record.metrics);
+        for (expected, found) in metrics.iter().zip(&record.metrics) {
+            let at = format!("{}/{}", words(&found["action_id"]), found["round"]);
+            assert_eq!(expected["at"], at, "{name}: history of metrics");
+            for (metric, words) in expected.iter().filter(|(key, _)| *key != "at") {
+                let of = if metric == "action_type" { found } else { &found["metrics"] };
+                assert_eq!(words, &of[metric], "{name}: {metric} at {at}");
+            }
+        }
+    }
+    if let Some(monitors) = &expect.monitors {
+        let told: Vec<&Value> = of("monitor_feedback").collect();
+        let at = |event: &&Value| format!("{}/{}", words(&event["action_id"]), event["round"]);
+        let expected: Vec<String> = monitors.iter().map(|monitor| words(&monitor["at"])).collect();
+        assert_eq!(expected, told.iter().map(at).collect::<Vec<_>>(), "{name}: monitors {told:#?}");
+        for (parts, event) in monitors.iter().zip(&told) {
+            check_outcome(&format!("{name}, monitor of {}", at(event)), parts, event);
+        }
+    }
+    if let Some(plans) = &expect.plans {
+        let told: Vec<String> = of("orchestrated")
+            .map(|event| {
+                let now: Vec<String> = event["now"].as_array().unwrap().iter().map(words).collect();
+                let now = if event["accepted"] == true { now.join(" ") } else { "refused".to_owned() };
+                format!("{}: {} ({}) → {now}", words(&event["from"]), words(&event["route"]), words(&event["reason"]))
+            })
+            .collect();
+        assert_eq!(*plans, told, "{name}: plans");
+    }
+    check_hidden(name, expect, record);
+}
+
+/// What was decided and why, but for completed actions that go on because nobody wrote anything else.
+fn decisions(events: &[Value]) -> Vec<String> {
+    let words = |event: &Value, key: &str| event[key].as_str().unwrap_or_default().to_owned();
+    let decided = |event: &&Value| {
+        let usual = words(event, "why") == "no route is written for it, and a completed action goes on";
+        event["type"] == "triggered" || (event["type"] == "routed" && !usual)
+    };
+    let told = |event: &Value| {
+        let [from, reason, route, why] = ["from", "reason", "route", "why"].map(|key| words(event, key));
+        let from = if from.is_empty() { "session".to_owned() } else { from };
+        format!("{from} {reason} → {route} ({why})")
+    };
+    events.iter().filter(decided).map(told).collect()
+}
+
+fn check_hidden(name: &str, expect: &Expect, record: &Record) {
+    for hidden in &expect.hidden {
+        if let Some(at) = record.about.find(hidden.as_str()) {
+            let from = record.about.floor_char_boundary(at.saturating_sub(200));
+            panic!("{name}: {hidden} is not hidden: …{}", &record.about[from..at + hidden.len()]);
+        }
+    }
+}
+
+fn check_variables(name: &str, expected: &BTreeMap<String, Value>, found: &BTreeMap<String, Value>) {
+    let names = |variables: &BTreeMap<String, Value>| variables.keys().cloned().collect::<Vec<_>>();
+    assert_eq!(names(expected), names(found), "{name}: variables {found:#?}");
+    for (variable, expected) in expected {
+        let stored = &found[variable];
+        let (value, by, round) = match expected.get("by") {
+            Some(by) => (&expected["is"], Some(by), expected.get("round")),
+            None => (expected, None, None),
+        };
+        assert_eq!(value, &stored["value"], "{name}: {variable}");
+        if let Some(by) = by {
+            assert_eq!(by, &stored["source"], "{name}: who set {variable}");
+            assert_eq!(round.unwrap_or(&Value::Null), &stored["round"], "{name}: when {variable} was set");
+        }
+    }
+}
+
+fn place(outcome: &Value) -> String {
+    let location = &outcome["location"];
+    let action = location["action_id"].as_str().unwrap_or_default();
+    location["round"].as_u64().map_or_else(|| action.to_owned(), |round| format!("{action}/{round}"))
+}
+
+/// `metadata.parse_error: true`; `a.b has: words` for a part of a text; `prompt: { has, lacks, roles }`.
+fn check_outcome(name: &str, parts: &Map<String, Value>, outcome: &Value) {
+    for (key, expected) in parts.iter().filter(|(key, _)| *key != "at") {
+        if key == "prompt" {
+            check_prompt(name, expected, &outcome["debug_info"]["llm_prompt"]);
+            continue;
+        }
+        let path = key.strip_suffix(" has").unwrap_or(key);
+        let found = path.split('.').fold(outcome, |value, name| value.get(name).unwrap_or(&Value::Null));
+        if path == key {
+            assert_eq!(expected, found, "{name}: {path}");
+        } else {
+            let (part, text) = (expected.as_str().unwrap(), found.as_str().unwrap_or_default());
+            assert!(text.contains(part), "{name}: {path}: {part:?} is not in {text:?}");
+        }
+    }
+}
+
+fn check_prompt(name: &str, expected: &Value, prompt: &Value) {
+    let messages = prompt.as_array().unwrap_or_else(|| panic!("{name}: there is no prompt"));
+    let known = ["has", "lacks", "roles", "whole"];
+    assert!(expected.as_object().unwrap().keys().all(|key| known.contains(&key.as_str())), "{name}: {expected}");
+    let roles: Vec<&Value> = messages.iter().map(|message| &message["role"]).collect();
+    let text: String =
+        messages.iter().map(|message| message["content"].as_str().unwrap()).collect::<Vec<_>>().join("\n");
+    let list = |key: &str| expected[key].as_array().into_iter().flatten().map(|part| part.as_str().unwrap());
+    for part in list("has") {
+        assert!(text.contains(part), "{name}: not in the prompt: {part}\n{text}");
+    }
+    for part in list("lacks") {
+        assert!(!text.contains(part), "{name}: in the prompt: {part}\n{text}");
+    }
+    if let Some(expected) = expected["roles"].as_array() {
+        assert_eq!(expected.iter().collect::<Vec<_>>(), roles, "{name}: roles of the prompt");
+    }
+    if let Some(whole) = expected["whole"].as_str() {
+        assert_eq!(whole.trim_end(), text, "{name}: the whole prompt");
+    }
+}

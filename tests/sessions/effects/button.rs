@@ -1,0 +1,247 @@
+//! A kind with an outside effect: it presses a button that stands outside of every session, and can be seen from there.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::sync::{Arc, LazyLock, Mutex};
+
+use async_trait::async_trait;
+use bcc_check::check::{Against, check};
+use bcc_check::library::Library;
+use bcc_engine::pin::Pinned;
+use bcc_lang::script::fields::Fields;
+use bcc_lang::source::text::SourceFile;
+use bcc_lang::source::yaml::parse;
+use bcc_llm::model::error::ModelError;
+use bcc_llm::model::provider::Provider;
+use bcc_runtime::actions::KINDS;
+use bcc_runtime::notebook::cell::{Cell, CellKind};
+use bcc_runtime::program::action::{Action, ActionError, Announced, Flow};
+use bcc_runtime::program::interrupted::{Decision, decide, given_up};
+use bcc_runtime::program::kind::{Checking, Described, Kind};
+use bcc_runtime::program::outcome::{ExitReason, Outcome};
+use bcc_runtime::program::program::Program;
+use bcc_runtime::program::services::Models;
+use bcc_runtime::program::turn::Turn;
+use bcc_runtime::run::session::Session;
+use bcc_store::contract::Archive;
+use serde_json::{Value, json};
+use tokio::sync::Notify;
+
+use crate::stage;
+
+/// What stands outside.
+#[derive(Default)]
+pub(crate) struct Button {
+    /// How often it was pressed.
+    pub(crate) pressed: AtomicU32,
+    /// How many of the next presses never come back.
+    pub(crate) stuck: AtomicU32,
+    /// Told at every press.
+    pub(crate) press: Notify,
+    /// Turns that the action took.
+    pub(crate) turns: AtomicUsize,
+}
+
+impl Button {
+    pub(crate) fn presses(&self) -> u32 {
+        self.pressed.load(Ordering::SeqCst)
+    }
+}
+
+static BUTTONS: LazyLock<Mutex<HashMap<String, Arc<Button>>>> = LazyLock::new(Mutex::default);
+
+/// The button of this name. Tests that share a process use a name each.
+pub(crate) fn button(name: &str) -> Arc<Button> {
+    Arc::clone(BUTTONS.lock().unwrap().entry(name.to_owned()).or_default())
+}
+
+/// The kind `press`.
+struct Press;
+
+/// One action of it.
+struct PressIt {
+    button: String,
+    /// What goes wrong while it is pressed.
+    fault: Option<&'static str>,
+    /// A variable that is true from the announcement on.
+    raises: Option<String>,
+    /// What is written into the notebook by it.
+    cell: Option<String>,
+    /// How many turns follow each other at once before it.
+    onward: u32,
+}
+
+impl Kind for Press {
+    fn name(&self) -> &'static str {
+        "press"
+    }
+
+    fn schema(&self) -> &'static str {
+        "{}"
+    }
+
+    fn page(&self) -> &'static str {
+        ""
+    }
+
+    fn exits(&self) -> &'static [&'static str] {
+        &["exit_criteria_met"]
+    }
+
+    fn check(&self, fields: &Fields<'_>, checking: &mut dyn Checking) -> Option<Box<dyn Action>> {
+        checking.describe(Described { max_rounds: 1, ..Described::default() });
+        let text = |name| fields.words(name).map(|words| words.text);
+        Some(Box::new(PressIt {
+            button: text("button")?,
+            fault: fields.choice("fault", &["broken", "model", "unclosed", "flood"]),
+            raises: text("raises"),
+            cell: text("cell"),
+            onward: fields.integer("onward", 0..=100_000).unwrap_or(0),
+        }))
+    }
+}
+
+#[async_trait]
+impl Action for PressIt {
+    async fn turn(&self, turn: &Turn<'_>) -> Result<Flow, ActionError> {
+        let button = button(&self.button);
+        button.turns.fetch_add(1, Ordering::SeqCst);
+        let taken: u32 = turn.state()?;
+        if taken < self.onward {
+            turn.keep(&(taken + 1))?;
+            return Ok(Flow::Onward);
+        }
+        let pressed = match decide(turn, || Announced { kind: "press", summary: "the red button".into() }) {
+            Decision::First(flow) => {
+                if let Some(name) = self.raises.as_deref().filter(|_| matches!(flow, Flow::Effect(_))) {
+                    turn.set(name, json!(true), None)?;
+                }
+                return Ok(flow);
+            }
+            Decision::Skip => None,
+            Decision::Fail => return Err(given_up()),
+            Decision::Carry => Some(self.press(turn, &button).await?),
+        };
+        turn.set("pressed", json!(pressed), None)?;
+        Ok(Flow::done(Outcome::done(ExitReason::ExitCriteriaMet)))
+    }
+}
+
+impl PressIt {
+    async fn press(&self, turn: &Turn<'_>, button: &Button) -> Result<u32, ActionError> {
+        let pressed = button.pressed.fetch_add(1, Ordering::SeqCst) + 1;
+        button.press.notify_one();
+        if button.stuck.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1)).is_ok() {
+            std::future::pending::<()>().await;
+        }
+        match self.fault {
+            Some("broken") => return Err(ActionError::failed("button-broken", "the button is broken")),
+            Some("model") => {
+                let error = ModelError::Unreachable { host: "h".into(), reason: "gone".into(), attempts: 1 };
+                return Err(error.into());
+            }
+            Some("flood") => (1..=2_000).for_each(|number| turn.put_cell(cell(number, "x"))),
+            _ => {}
+        }
+        if let Some(content) = &self.cell {
+            let mut state = turn.notebook_state();
+            state.cell_count += 1;
+            turn.put_cell(cell(state.cell_count, content));
+            turn.set_notebook_state(state);
+        }
+        if self.fault != Some("unclosed") {
+            turn.close_effect("pressed");
+        }
+        Ok(pressed)
+    }
+}
+
+fn cell(number: u64, content: &str) -> Cell {
+    Cell { number, id: format!("c{number}"), kind: CellKind::Code, content: content.to_owned(), ..Cell::default() }
+}
+
+/// The fields of a session as a program that knows the kind `press`.
+pub(crate) fn program(session: &Value) -> Arc<Program> {
+    let mut session = session.clone();
+    session["session_id"] = json!("s");
+    let script = json!({ "session": session }).to_string();
+    // JSON is YAML.
+    let file = Arc::new(SourceFile::new("s.yaml", script));
+    let kinds: Vec<&dyn Kind> = KINDS.iter().copied().chain([&Press as &dyn Kind]).collect();
+    let templates = bcc_lang::template::layers::collect(
+        &bcc_engine::files::TemplateFolders::of(std::path::Path::new("/nowhere")),
+        None,
+    );
+    let pinned = Pinned::new(Arc::clone(&file), templates.unwrap(), BTreeMap::new());
+    let against = Against {
+        kinds: &kinds,
+        templates: Arc::new(pinned.compiled().unwrap()),
+        reply_schemas: &BTreeMap::new(),
+        library: &Library::of_files(&[]),
+        models: None,
+        custom: &BTreeMap::new(),
+    };
+    let (program, found) = check(&file, parse(&file), &against);
+    Arc::new(program.unwrap_or_else(|| {
+        panic!("{}", found.iter().map(|found| found.message.as_str()).collect::<Vec<_>>().join("\n"))
+    }))
+}
+
+/// A session of one topic with these actions.
+pub(crate) fn of_actions(actions: &Value) -> Value {
+    json!({ "declare": [{ "var": "raised", "value": false }, { "var": "pressed", "value": null }],
+        "phases": [{ "phase_id": "p", "topics": [{ "topic_id": "t", "actions": actions }] }] })
+}
+
+/// An action that presses this button.
+pub(crate) fn press(button: &str, more: &Value) -> Value {
+    let mut action = json!({ "action_type": "press", "action_id": "it", "config": { "button": button } });
+    for (name, value) in more.as_object().unwrap() {
+        if matches!(name.as_str(), "fault" | "raises" | "cell" | "onward") {
+            action["config"][name] = value.clone();
+        } else {
+            action[name] = value.clone();
+        }
+    }
+    action
+}
+
+/// No model is asked in these sessions.
+struct NoModels;
+
+impl Models for NoModels {
+    fn provider(&self, _name: Option<&str>) -> Result<Arc<dyn Provider>, ModelError> {
+        Err(ModelError::Unreachable { host: "none".into(), reason: "none".into(), attempts: 1 })
+    }
+
+    fn monitor(&self, _action_id: &str) -> Option<Arc<dyn Provider>> {
+        None
+    }
+}
+
+pub(crate) async fn begin(program: &Arc<Program>, archive: Arc<dyn Archive>) -> Session {
+    stage::begin(program, archive, Arc::new(NoModels)).await
+}
+
+pub(crate) async fn resume(program: &Arc<Program>, archive: Arc<dyn Archive>) -> Session {
+    stage::resume(program, archive, Arc::new(NoModels)).await
+}
+
+/// What happened, as `type` and what tells it apart.
+pub(crate) async fn told(archive: &dyn Archive) -> Vec<String> {
+    let tells = |event: &Value| {
+        let text = |name: &str| event[name].as_str().unwrap_or_default().to_owned();
+        match text("type").as_str() {
+            "effect_started" => Some(format!("started {}", text("effect_id"))),
+            "effect_finished" => Some(format!("finished {}: {}", text("effect_id"), text("summary"))),
+            "waiting" => Some(format!("waiting for {}", text("for"))),
+            "triggered" => Some(format!("triggered {}", text("reason"))),
+            "message" => Some(format!("{}: {}", text("role"), text("text"))),
+            "cell" => Some(format!("cell {}", event["number"])),
+            "error" => Some(format!("error {}", text("code"))),
+            "session_completed" | "session_failed" | "session_stopped" | "session_resumed" => Some(text("type")),
+            _ => None,
+        }
+    };
+    stage::journal(archive).await.iter().filter_map(tells).collect()
+}

@@ -1,0 +1,168 @@
+//! What the reading of replies leaves in the log: strategies, mends and bends as warnings, never a value, and the text
+//! itself at debug level only, where nothing in it can be sensitive (LANGUAGE.md sections 3 and 8).
+//!
+//! A file of its own: whether a place logs at all is kept for the whole process, so tests that read what is logged must not
+//! run beside others.
+
+use crate::stage;
+use std::io::{self, Write};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use async_trait::async_trait;
+use bcc_lang::schema::embedded;
+use bcc_llm::model::error::ModelError;
+use bcc_llm::model::provider::{Live, Provider};
+use bcc_llm::model::reply::ModelReply;
+use bcc_llm::model::request::{ModelRequest, Purpose};
+use bcc_llm::reply::read::read;
+use bcc_llm::reply::shape::ReplyShape;
+use bcc_runtime::program::messages::log_unreadable;
+use bcc_runtime::program::services::Models;
+use bcc_store::contract::Archive;
+use bcc_store::memory::MemoryArchive;
+use tracing::Level;
+
+/// Held while something is logged, so that the tests of this file take turns.
+static TURN: Mutex<()> = Mutex::new(());
+
+/// What is logged at `level` and above meanwhile.
+fn logged(level: Level, work: impl FnOnce()) -> String {
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let lines = Arc::new(Mutex::new(Vec::new()));
+    let writer = Lines(Arc::clone(&lines));
+    let subscriber = tracing_subscriber::fmt()
+        .with_max_level(level)
+        .with_ansi(false)
+        .without_time()
+        .with_writer(move || writer.clone())
+        .finish();
+    tracing::subscriber::with_default(subscriber, work);
+    let lines = lines.lock().unwrap();
+    String::from_utf8(lines.clone()).unwrap()
+}
+
+/// What is logged while `raw` is read as the reply of an `ai_think`.
+fn reading(level: Level, raw: &str, repair: bool) -> String {
+    let schema = serde_json::from_str(embedded::reply("ai_think").unwrap()).unwrap();
+    let shape = ReplyShape::new(&schema, &[]).unwrap();
+    logged(level, || drop(read(raw, &shape, repair)))
+}
+
+#[derive(Clone)]
+struct Lines(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Lines {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn failures_are_logged_by_strategy_and_reason_and_the_text_itself_at_no_level() {
+    let raw = "秘密4711 {\"秘密4711\": }";
+    let log = reading(Level::TRACE, raw, false);
+    let lines: Vec<&str> = log.lines().collect();
+    let warned = |line: &str, strategy: &str| line.contains("WARN") && line.contains(&format!("strategy={strategy}"));
+    assert!(warned(lines[0], "direct_parse"), "{log}");
+    assert!(warned(lines[1], "trim_and_parse"), "{log}");
+    assert!(warned(lines[2], "extract_json_block"), "{log}");
+    assert!(lines[3].contains("ERROR") && lines[3].contains("final_error"), "{log}");
+    assert_eq!(lines.len(), 4, "{log}");
+    assert!(!log.contains("4711"), "{log}");
+}
+
+#[test]
+fn a_text_that_cannot_be_read_is_logged_at_debug_level_and_not_where_the_script_has_sensitive_variables() {
+    let script = |sensitive: bool| {
+        let declared = format!("{{ var: phone, type: string, sensitive: {sensitive} }}");
+        stage::program(&format!(
+            "session:\n  session_id: s\n  declare: [{declared}]\n  phases:\n    - phase_id: p\n      topics:\n        - topic_id: t\n          actions: [{{ action_type: ai_ask, action_id: a, config: {{ content: 问, output: [{{ get: phone }}] }} }}]\n"
+        ))
+    };
+    let (open, secret) = (script(false), script(true));
+    assert!(logged(Level::DEBUG, || log_unreadable("4711", &open)).contains("4711"));
+    assert_eq!(logged(Level::INFO, || log_unreadable("4711", &open)), "");
+    let log = logged(Level::TRACE, || log_unreadable("4711", &secret));
+    assert!(log.contains("sensitive") && !log.contains("4711"), "{log}");
+}
+
+#[test]
+fn a_late_success_and_what_was_bent_are_logged_as_warnings_without_values_and_a_clean_reply_not_at_all() {
+    assert_eq!(reading(Level::TRACE, "{\"BRIEF\":\"\"}", false), "");
+    let log = reading(Level::TRACE, " {\"BRIEF\":4711}", false);
+    assert!(log.contains("strategy=trim_and_parse") && log.contains("parse_retry_count=2"), "{log}");
+    assert!(log.contains("/BRIEF coerced"), "{log}");
+    assert!(log.lines().all(|line| line.contains("WARN")) && !log.contains("4711"), "{log}");
+}
+
+#[test]
+fn all_that_was_bent_in_a_reply_stands_on_one_line() {
+    let schema = serde_json::from_str(embedded::reply("ai_ask").unwrap()).unwrap();
+    let shape = ReplyShape::new(&schema, &[]).unwrap();
+    let log = logged(Level::TRACE, || drop(read("{\"content\":\"您好\"}", &shape, false)));
+    assert_eq!(log.lines().count(), 1, "{log}");
+    assert!(log.contains("/EXIT missing") && log.contains("/metrics missing"), "{log}");
+}
+
+#[test]
+fn every_mend_is_logged_as_a_warning_without_the_text() {
+    let log = reading(Level::INFO, "{'BRIEF': '秘密4711',}", true);
+    assert!(log.contains("kind=other_quotes") && log.contains("kind=extra_comma at=22"), "{log}");
+    assert!(log.lines().all(|line| line.contains("WARN")) && !log.contains("4711"), "{log}");
+}
+
+/// Talks, and is refused, in words of the server's own, when it is to think beside.
+struct Refused;
+
+#[async_trait]
+impl Provider for Refused {
+    fn name(&self) -> &str {
+        "refused"
+    }
+
+    async fn complete(&self, request: &ModelRequest, _live: &mut dyn Live) -> Result<ModelReply, ModelError> {
+        if request.task.purpose == Purpose::Action {
+            let text = stage::reply(&request.task.kind, "好", false, "continue_needed");
+            return Ok(ModelReply { text, ..ModelReply::default() });
+        }
+        let (host, message) = ("h".to_owned(), "content filter: 4711".to_owned());
+        Err(ModelError::Http { host, status: 403, message, retry_after: None, attempts: 1 })
+    }
+}
+
+struct Only;
+
+impl Models for Only {
+    fn provider(&self, _name: Option<&str>) -> Result<Arc<dyn Provider>, ModelError> {
+        Ok(Arc::new(Refused))
+    }
+
+    fn monitor(&self, _action_id: &str) -> Option<Arc<dyn Provider>> {
+        Some(Arc::new(Refused))
+    }
+}
+
+#[test]
+fn of_a_monitor_that_gets_no_reply_the_kind_of_the_fault_is_logged_and_not_what_the_server_said() {
+    let program = stage::program(
+        "session:\n  session_id: s\n  phases:\n    - phase_id: p\n      topics:\n        - topic_id: t\n          actions: [{ action_type: ai_ask, action_id: a, config: { content: 问 } }]\n",
+    );
+    let log = logged(Level::TRACE, || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
+        runtime.block_on(async {
+            let archive: Arc<dyn Archive> = Arc::new(MemoryArchive::default());
+            let mut session = stage::begin(&program, archive, Arc::new(Only)).await;
+            session.advance().await.unwrap();
+            session.answer("嗯", None).await.unwrap();
+            session.advance().await.unwrap();
+            session.arrived().await;
+        });
+    });
+    assert!(log.contains("a monitor got no reply") && log.contains("http 403"), "{log}");
+    assert!(!log.contains("4711"), "{log}");
+}

@@ -1,0 +1,46 @@
+//! Whole sessions in process: what is said, kept, resumed and undone, with models, monitors and effects of every kind.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
+#![allow(clippy::print_stderr, clippy::print_stdout, unreachable_pub)]
+
+mod any_script;
+mod beside;
+mod conversations;
+mod effects;
+mod logs;
+mod mailbox;
+mod model_faults;
+mod monitors;
+mod notebook;
+mod orchestration;
+mod planning;
+mod races;
+mod routes;
+mod skill_files;
+
+#[allow(dead_code, reason = "what several test binaries share")]
+#[path = "../support/checking.rs"]
+mod checking;
+#[allow(dead_code, reason = "what several test binaries share")]
+#[path = "../support/conversation.rs"]
+mod conversation;
+#[allow(dead_code, reason = "what several test binaries share")]
+#[path = "../support/faulty.rs"]
+mod faulty;
+#[allow(dead_code, reason = "what several test binaries share")]
+#[path = "../support/mortal.rs"]
+mod mortal;
+#[allow(dead_code, reason = "what several test binaries share")]
+#[path = "../support/stage.rs"]
+mod stage;
+#[allow(dead_code, reason = "what several test binaries share")]
+#[path = "../support/watching.rs"]
+mod watching;
+
+/// The root of the repository.
+const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+
+/// Files of the repository are named from its root, wherever a runner starts this binary.
+fn at_root() {
+    std::env::set_current_dir(ROOT).unwrap();
+}

@@ -1,0 +1,450 @@
+//! Every fault of a model's server at every byte of its answer, on real sockets and in both protocols: nothing panics,
+//! what comes of it is a reply or an error of a known kind after a known number of attempts, what was heard is what came;
+//! and no session is lost.
+
+use crate::stage;
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bcc_llm::model::error::ModelError;
+use bcc_llm::model::message::{Message, Role};
+use bcc_llm::model::provider::{Live, Manners, Provider};
+use bcc_llm::model::reply::{ModelReply, PassedOver};
+use bcc_llm::model::request::{ModelRequest, Purpose, Task};
+use bcc_llm::providers::anthropic::Anthropic;
+use bcc_llm::providers::http::config::ServerConfig;
+use bcc_llm::providers::openai::OpenAi;
+use bcc_runtime::program::services::Models;
+use bcc_runtime::run::session::{Pause, Taken};
+use bcc_store::contract::Archive;
+use bcc_store::memory::MemoryArchive;
+use serde_json::Value;
+
+use crate::faulty::{Answer, Faulty, Good, PROTOCOLS, Protocol, http, streamed, whole};
+
+const TEXT: &str = "您好，😀 \"hi\"\n";
+
+/// Long enough that a busy machine does not reach it, where a test expects no timeout.
+const LONG: Duration = Duration::from_secs(30);
+
+/// Short, where a test expects the timeout.
+const SHORT: Duration = Duration::from_millis(50);
+
+fn provider(protocol: Protocol, server: &Faulty, limit: Duration, max_attempts: u32) -> Arc<dyn Provider> {
+    let config = ServerConfig {
+        timeout: LONG,
+        first_token_timeout: limit,
+        idle_timeout: limit,
+        max_attempts,
+        first_backoff: Duration::from_millis(1),
+        ..ServerConfig::new(format!("http://{}/v1", server.host), "m")
+    };
+    match protocol {
+        Protocol::Chat => Arc::new(OpenAi::new(config).unwrap()),
+        Protocol::Messages => Arc::new(Anthropic::new(config).unwrap()),
+    }
+}
+
+fn request() -> ModelRequest {
+    ModelRequest {
+        messages: vec![Message { role: Role::User, content: "你好".into() }],
+        schema: None,
+        temperature: None,
+        max_tokens: None,
+        task: Task {
+            purpose: Purpose::Action,
+            kind: "ai_ask".into(),
+            action_id: "a".into(),
+            path: "a".into(),
+            content: String::new(),
+            wanted: Vec::new(),
+            answer: None,
+            inputs: Vec::new(),
+            round: 1,
+            call: 0,
+            opening: true,
+        },
+    }
+}
+
+/// What was heard since the last restart.
+#[derive(Default)]
+struct Heard(String);
+
+impl Live for Heard {
+    fn text(&mut self, piece: &str) {
+        assert!(!piece.is_empty());
+        self.0.push_str(piece);
+    }
+
+    fn restart(&mut self) {
+        self.0.clear();
+    }
+}
+
+/// The text or the kind of the error, and the attempts.
+type Outcome = (Result<String, &'static str>, u32);
+
+async fn ask(provider: &Arc<dyn Provider>, server: &Faulty, answers: Vec<Answer>) -> Outcome {
+    server.answers(answers);
+    let mut heard = Heard::default();
+    let outcome = match provider.complete(&request(), &mut heard).await {
+        Ok(reply) => {
+            assert_eq!(heard.0, reply.text, "what was heard is not what came");
+            (Ok(reply.text), reply.attempts)
+        }
+        Err(error) => (Err(error.kind()), error.attempts()),
+    };
+    assert_eq!(server.requests(), outcome.1 as usize, "{outcome:?}");
+    outcome
+}
+
+fn good(attempts: u32) -> Outcome {
+    (Ok(TEXT.to_owned()), attempts)
+}
+
+fn samples(protocol: Protocol) -> [Good; 2] {
+    [streamed(protocol, TEXT), whole(protocol, TEXT)]
+}
+
+/// Makes a fault of each place in each good answer, and lets the next attempt succeed.
+async fn everywhere(
+    fault: impl Fn(&Good, usize) -> Option<Vec<u8>>,
+    expected: impl Fn(&Good, usize, &Outcome) -> bool,
+) {
+    for protocol in PROTOCOLS {
+        let server = Faulty::start().await;
+        let provider = provider(protocol, &server, LONG, 4);
+        for sample in samples(protocol) {
+            let mut places = 0;
+            for at in 0..=sample.raw.len() {
+                let Some(bytes) = fault(&sample, at) else { continue };
+                let then = Answer::Bytes(sample.raw.clone());
+                let outcome = ask(&provider, &server, vec![Answer::Bytes(bytes), then]).await;
+                assert!(expected(&sample, at, &outcome), "{protocol:?} {} at {at}: {outcome:?}", sample.streamed);
+                places += 1;
+            }
+            assert!(places > 10, "{places}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_answer_cut_at_any_byte_is_asked_for_again() {
+    let cut = |sample: &Good, at: usize| Some(sample.raw[..at].to_vec());
+    everywhere(cut, |sample, at, outcome| {
+        // Only the blank line after the last event that counts may be missing.
+        let slack = if sample.streamed { 2 } else { 0 };
+        *outcome == good(if at + slack >= sample.finished { 1 } else { 2 })
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn garbage_at_any_byte_never_passes_for_a_reply() {
+    let garbage = |sample: &Good, at: usize| Some([&sample.raw[..at], b"\xFF\x00", &sample.raw[at..]].concat());
+    everywhere(garbage, |sample, at, outcome| {
+        if at < sample.body || at >= sample.known {
+            let whole = if sample.streamed { at >= sample.finished } else { at == sample.raw.len() };
+            *outcome == good(if whole { 1 } else { 2 })
+        } else {
+            // What was never like a reply is no model's server, and not asked again.
+            *outcome == (Err("protocol"), 1) || *outcome == good(2)
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn half_a_character_never_passes_for_a_reply() {
+    let half = |sample: &Good, at: usize| {
+        let mut bytes = sample.raw.clone();
+        (bytes.get(at).is_some_and(|byte| *byte >= 0x80)).then(|| {
+            bytes.remove(at);
+            bytes
+        })
+    };
+    everywhere(half, |_, _, outcome| *outcome == good(2)).await;
+}
+
+#[tokio::test]
+async fn refusals_cut_at_any_byte_are_what_their_status_says_or_no_answer() {
+    let error = r#"{"error": {"message": "m", "type": "t"}}"#;
+    // The answer, and how often is asked when its head has arrived.
+    let table = [
+        (http(429, "retry-after: 0\r\n", error), 2),
+        (http(429, "retry-after: Wed, 21 Oct 2015 07:28:00 GMT\r\n", error), 2),
+        (http(503, "content-type: application/json\r\n", error), 2),
+        (http(302, "location: /v1/elsewhere\r\n", ""), 1),
+        (http(401, "", error), 1),
+    ];
+    for protocol in PROTOCOLS {
+        let server = Faulty::start().await;
+        let provider = provider(protocol, &server, LONG, 4);
+        let then = Answer::Bytes(streamed(protocol, TEXT).raw);
+        for (raw, attempts) in &table {
+            let body = raw.windows(4).position(|window| window == b"\r\n\r\n").unwrap() + 4;
+            for at in 0..=raw.len() {
+                let outcome = ask(&provider, &server, vec![Answer::Bytes(raw[..at].to_vec()), then.clone()]).await;
+                let expected = if at >= body && *attempts == 1 { (Err("http"), 1) } else { good(2) };
+                assert_eq!(outcome, expected, "{protocol:?} {} at {at}", String::from_utf8_lossy(&raw[..15]));
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn each_lasting_fault_has_its_kind_and_its_number_of_attempts() {
+    for protocol in PROTOCOLS {
+        let server = Faulty::start().await;
+        let provider = provider(protocol, &server, LONG, 4);
+        let stream = streamed(protocol, TEXT);
+        let head = &stream.raw[..stream.body];
+        let with = |body: &[u8]| [head, body].concat();
+        let typed = |kind: &str| {
+            let head = format!("HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\nconnection: close\r\n\r\n");
+            [head.as_bytes(), &stream.raw[stream.body..]].concat()
+        };
+        let middle = (stream.known + stream.finished) / 2;
+        let garbled = [&stream.raw[..stream.known], b"data: {\"\xE6\x82\"}\n\n"].concat();
+        let table: [(&str, Answer, Result<String, &str>, u32); 16] = [
+            ("nothing", Answer::Bytes(Vec::new()), Err("unreachable"), 4),
+            ("half a head", Answer::Bytes(stream.raw[..20].to_vec()), Err("unreachable"), 4),
+            ("no HTTP", Answer::Bytes(b"SSH-2.0-x\r\n".to_vec()), Err("unreachable"), 4),
+            ("an empty stream", Answer::Bytes(head.to_vec()), Err("cut_off"), 4),
+            ("cut", Answer::Bytes(stream.raw[..middle].to_vec()), Err("cut_off"), 4),
+            ("garbled", Answer::Bytes(garbled), Err("garbled"), 4),
+            ("429", Answer::Bytes(http(429, "retry-after: 0\r\n", "")), Err("http"), 4),
+            ("500", Answer::Bytes(http(500, "", "<html>")), Err("http"), 4),
+            ("429 for an hour", Answer::Bytes(http(429, "retry-after: 3600\r\n", "")), Err("http"), 1),
+            ("redirect", Answer::Bytes(http(307, "location: /v1/x\r\n", "")), Err("http"), 1),
+            ("a web page", Answer::Bytes(http(200, "content-type: text/html\r\n", "<html>")), Err("protocol"), 1),
+            ("something else", Answer::Bytes(with(b"data: hello\n\n")), Err("protocol"), 1),
+            ("oversized", Answer::Flood(head.to_vec(), vec![b':'; 60_000]), Err("too_large"), 1),
+            ("another type", Answer::Bytes(typed("text/html")), Ok(TEXT.to_owned()), 1),
+            ("a wrong type", Answer::Bytes(typed("application/json")), Ok(TEXT.to_owned()), 1),
+            ("a slow drip", Answer::Drip(stream.raw.clone()), Ok(TEXT.to_owned()), 1),
+        ];
+        for (name, answer, expected, attempts) in table {
+            assert_eq!(ask(&provider, &server, vec![answer]).await, (expected, attempts), "{protocol:?} {name}");
+        }
+        let body = String::from_utf8(stream.raw[stream.body..].to_vec()).unwrap();
+        let twice: String = body.split_inclusive("\n\n").map(|event| event.repeat(2)).collect();
+        let (text, attempts) = ask(&provider, &server, vec![Answer::Bytes(with(twice.as_bytes()))]).await;
+        assert_eq!((text.unwrap().chars().count(), attempts), (2 * TEXT.chars().count(), 1), "{protocol:?}");
+    }
+}
+
+#[tokio::test]
+async fn silence_in_any_part_of_an_answer_is_waited_out_and_asked_again() {
+    for protocol in PROTOCOLS {
+        let server = Faulty::start().await;
+        let provider = provider(protocol, &server, SHORT, 2);
+        for sample in samples(protocol) {
+            let then = Answer::Bytes(sample.raw.clone());
+            for at in [0, 20, sample.body, sample.known, (sample.known + sample.finished) / 2] {
+                let outcome =
+                    ask(&provider, &server, vec![Answer::Stall(sample.raw[..at].to_vec()), then.clone()]).await;
+                assert_eq!(outcome, good(2), "{protocol:?} at {at}");
+            }
+            let lasting = ask(&provider, &server, vec![Answer::Stall(sample.raw[..sample.known].to_vec())]).await;
+            assert_eq!(lasting, (Err("timeout"), 2), "{protocol:?}");
+        }
+        let streamed = streamed(protocol, TEXT);
+        let finished = Answer::Stall(streamed.raw[..streamed.finished].to_vec());
+        assert_eq!(ask(&provider, &server, vec![finished]).await, good(1), "{protocol:?}");
+    }
+}
+
+const SCRIPT: &str = "
+session:
+  session_id: talk
+  phases:
+    - phase_id: p
+      topics:
+        - topic_id: t
+          actions:
+            - { action_type: ai_ask, action_id: first, config: { content: 一, max_rounds: 2, monitor: 'off' } }
+            - { action_type: ai_say, action_id: second, config: { content: 二, max_rounds: 1, monitor: 'off' } }
+";
+
+struct Only(Arc<dyn Provider>);
+
+impl Models for Only {
+    fn provider(&self, _name: Option<&str>) -> Result<Arc<dyn Provider>, ModelError> {
+        Ok(Arc::clone(&self.0))
+    }
+
+    fn monitor(&self, _action_id: &str) -> Option<Arc<dyn Provider>> {
+        None
+    }
+}
+
+fn said(journal: &[Value], role: &str) -> Vec<String> {
+    let messages = journal.iter().filter(|event| event["type"] == "message" && event["role"] == role);
+    messages.map(|event| event["text"].as_str().unwrap().to_owned()).collect()
+}
+
+/// The session until it waits for nothing: every question is answered.
+async fn talk(session: &mut bcc_runtime::run::session::Session) -> Pause {
+    loop {
+        match session.advance().await.unwrap() {
+            Pause::Waiting => assert_eq!(session.answer("嗯", None).await.unwrap(), Taken::Yes),
+            pause => return pause,
+        }
+    }
+}
+
+#[tokio::test]
+async fn no_fault_loses_a_session() {
+    let program = stage::program(SCRIPT);
+    for protocol in PROTOCOLS {
+        let server = Faulty::start().await;
+        let models: Arc<dyn Models> = Arc::new(Only(provider(protocol, &server, SHORT * 4, 2)));
+        let ends = stage::reply("ai_ask", "好", true, "continue_needed");
+        let goes_on = stage::reply("ai_ask", "好", false, "continue_needed");
+        let good = |text: &str| streamed(protocol, text);
+        let at = |share: usize| good(&ends).raw[..good(&ends).raw.len() * share / 5].to_vec();
+        let faults = [
+            ("nothing", Answer::Bytes(Vec::new())),
+            ("cut in the head", Answer::Bytes(good(&ends).raw[..20].to_vec())),
+            ("cut early", Answer::Bytes(at(1))),
+            ("cut late", Answer::Bytes(at(3))),
+            ("silent", Answer::Stall(at(2))),
+            ("garbled", Answer::Bytes([&at(2)[..], b"\xFF\x00\n\n"].concat())),
+            ("busy", Answer::Bytes(http(503, "", "busy"))),
+            ("limited", Answer::Bytes(http(429, "retry-after: 0\r\n", ""))),
+            ("redirected", Answer::Bytes(http(302, "location: /x\r\n", ""))),
+            ("not allowed", Answer::Bytes(http(401, "", "no"))),
+            ("endless", Answer::Flood(at(1), vec![b':'; 60_000])),
+            ("another server", Answer::Bytes(http(200, "content-type: text/html\r\n", "<html>"))),
+        ];
+        let all = [&goes_on, &ends, &ends].map(|text| Answer::Bytes(good(text).raw));
+        server.answers(all.clone());
+        let archive: Arc<dyn Archive> = Arc::new(MemoryArchive::default());
+        let mut session = stage::begin(&program, Arc::clone(&archive), Arc::clone(&models)).await;
+        assert_eq!(talk(&mut session).await, Pause::Completed);
+        drop(session);
+        let undisturbed = stage::journal(archive.as_ref()).await;
+        let calls = server.requests();
+        for (name, fault) in faults {
+            // The fault meets each call of the session in turn.
+            for call in 0..calls {
+                let archive: Arc<dyn Archive> = Arc::new(MemoryArchive::default());
+                let before = all.iter().take(call).cloned();
+                server.answers(before.chain([fault.clone()]));
+                let mut session = stage::begin(&program, Arc::clone(&archive), Arc::clone(&models)).await;
+                assert_eq!(talk(&mut session).await, Pause::Stopped, "{protocol:?} {name} in call {call}");
+                drop(session);
+                let journal = stage::journal(archive.as_ref()).await;
+                let error = journal.iter().find(|event| event["type"] == "error").unwrap();
+                assert_eq!(error["code"], "model-failed", "{protocol:?} {name}");
+
+                server.answers(all.iter().skip(call).cloned());
+                let mut session = stage::resume(&program, Arc::clone(&archive), Arc::clone(&models)).await;
+                assert_eq!(talk(&mut session).await, Pause::Completed, "{protocol:?} {name} in call {call}");
+                drop(session);
+                let journal = stage::journal(archive.as_ref()).await;
+                for role in ["ai", "user"] {
+                    let told = said(&journal, role);
+                    assert_eq!(told, said(&undisturbed, role), "{protocol:?} {name} in call {call}");
+                }
+            }
+        }
+    }
+}
+
+/// Gives these in order; may be asked again once for each reply.
+struct Told(Mutex<VecDeque<Result<ModelReply, ModelError>>>);
+
+#[async_trait]
+impl Provider for Told {
+    fn name(&self) -> &str {
+        "told"
+    }
+
+    fn manners(&self) -> Manners {
+        Manners { repair: false, reask: 1 }
+    }
+
+    async fn complete(&self, _request: &ModelRequest, live: &mut dyn Live) -> Result<ModelReply, ModelError> {
+        let next = self.0.lock().unwrap().pop_front().unwrap();
+        if let Ok(reply) = &next {
+            live.text(&reply.text);
+        }
+        next
+    }
+}
+
+fn refused(status: u16, message: &str) -> ModelError {
+    ModelError::Http { host: "h".into(), status, message: message.into(), retry_after: None, attempts: 1 }
+}
+
+/// What one action comes to whose calls come out like this, and all that happened.
+async fn told(came: Vec<Result<ModelReply, ModelError>>) -> (Pause, Vec<Value>) {
+    let script = "
+session:
+  session_id: s
+  declare: [{ var: phone, type: string, sensitive: true }]
+  phases:
+    - phase_id: p
+      topics:
+        - topic_id: t
+          actions: [{ action_type: ai_ask, action_id: ask, config: { content: 问, output: [{ get: phone }] } }]
+";
+    let archive: Arc<dyn Archive> = Arc::new(MemoryArchive::default());
+    let models = Arc::new(Only(Arc::new(Told(Mutex::new(came.into())))));
+    let mut session = stage::begin(&stage::program(script), Arc::clone(&archive), models).await;
+    let pause = talk(&mut session).await;
+    drop(session);
+    (pause, stage::journal(archive.as_ref()).await)
+}
+
+fn phone(exit: bool, number: Option<&str>) -> ModelReply {
+    let mut reply: Value = serde_json::from_str(&stage::reply("ai_ask", "好", exit, "continue_needed")).unwrap();
+    reply["phone"] = number.into();
+    ModelReply { text: reply.to_string(), ..ModelReply::default() }
+}
+
+#[tokio::test]
+async fn a_sensitive_value_that_a_server_repeats_stands_in_no_event() {
+    let said = "content filter: 13800001111";
+    let passed = PassedOver { model: "first".into(), error: refused(403, said).to_string(), attempts: 1 };
+    let fallen = ModelReply { passed_over: vec![passed], ..phone(true, Some("13800001111")) };
+    let (pause, journal) = told(vec![Ok(phone(false, None)), Ok(fallen)]).await;
+    assert_eq!(pause, Pause::Completed);
+    let warned = journal.iter().find(|event| event["code"] == "model-fallback").unwrap();
+    assert!(warned["message"].as_str().unwrap().contains("content filter: ***"), "{warned}");
+    let call = journal.iter().find(|event| !event["passed_over"].is_null()).unwrap();
+    assert!(call["passed_over"][0]["error"].as_str().unwrap().contains("content filter: ***"), "{call}");
+    assert!(!Value::from(journal).to_string().contains("13800001111"));
+}
+
+#[tokio::test]
+async fn where_only_asking_again_fails_the_reply_that_was_there_counts() {
+    let half = || {
+        let mut reply: Value = serde_json::from_str(&phone(true, Some("5")).text).unwrap();
+        reply.as_object_mut().unwrap().remove("metrics");
+        ModelReply { text: reply.to_string(), ..ModelReply::default() }
+    };
+    let opening = || Ok(phone(false, None));
+    let (pause, journal) = told(vec![opening(), Ok(half()), Err(refused(401, "no"))]).await;
+    assert_eq!(pause, Pause::Completed);
+    let calls: Vec<_> = journal.iter().filter(|event| event["type"] == "model_call").collect();
+    assert_eq!(calls.len(), 3);
+    assert!(calls[2]["error"].as_str().unwrap().contains("401"), "{}", calls[2]);
+    assert_eq!(journal.iter().filter(|event| event["type"] == "variable_set").count(), 1);
+    // What was shown of it was taken back, so it is said under another id.
+    let ids = |kind: &str| -> Vec<&Value> {
+        journal.iter().filter(|event| event["type"] == kind).map(|event| &event["message_id"]).collect()
+    };
+    assert!(ids("message").iter().all(|id| !ids("message_discarded").contains(id)));
+    // Nothing that could be read, or nobody who failed but the written replies: then there is no reply.
+    let nothing = ModelReply { text: "不会".into(), ..ModelReply::default() };
+    let written = ModelError::NoReply { key: "ask".into(), help: "no more".into() };
+    for came in [vec![opening(), Ok(nothing), Err(refused(401, "no"))], vec![opening(), Ok(half()), Err(written)]] {
+        assert_eq!(told(came).await.0, Pause::Stopped);
+    }
+}

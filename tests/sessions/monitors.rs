@@ -1,0 +1,334 @@
+//! Monitors beside the conversation: 004's "监控处理器设计", its unit tests 8 and 9 and integration tests 4 to 6 as far as they
+//! concern what happens between a turn and the prompt of the next.
+
+use crate::checking;
+use crate::watching;
+use std::path::Path;
+use std::sync::Arc;
+
+use bcc_lang::value::mask::Masker;
+use bcc_lang::value::scopes::Scopes;
+use bcc_llm::model::message::Role;
+use bcc_llm::model::request::Purpose;
+use bcc_runtime::notebook::state::State;
+use bcc_runtime::program::monitor::{Analysed, InterventionReason, MonitorAnalysis, MonitorMetadata};
+use bcc_runtime::program::notebook::EmptyShelf;
+use bcc_runtime::program::outcome::Outcome;
+use bcc_runtime::program::place::Place;
+use bcc_runtime::program::recent::Recent;
+use bcc_runtime::program::services::Services;
+use bcc_runtime::program::turn::{Lent, Turn};
+use serde_json::{Map, Value, json};
+
+use watching::{BLOCKED, NEXT, Nobody, OneModel, SCRIPT, Seeded, Still, context, monitor_of, program, put, watched};
+
+async fn analysed(kind: &str, id: &str, action: usize, scheme: Option<&str>, reply: &str) -> (Analysed, Arc<Seeded>) {
+    let project = tempfile::tempdir().unwrap();
+    let program = program(project.path(), scheme);
+    let provider = Seeded::new(reply, 0);
+    let context = context(&program, action, &provider, 12);
+    (monitor_of(kind).analyze_with_llm(&watched(kind, id, "敷衍"), &context).await, provider)
+}
+
+fn outcome(metrics: Value, parse_error: bool) -> Outcome {
+    let mut metadata = Map::new();
+    metadata.insert("parse_error".into(), json!(parse_error));
+    Outcome { metrics: metrics.as_object().unwrap().clone(), metadata, ..Outcome::default() }
+}
+
+#[test]
+fn parse_metrics_takes_the_metrics_of_its_kind_and_fills_in_what_is_missing() {
+    let mixed = outcome(json!({ "user_engagement": "投入", "reply_relevance": 5, "other": "x" }), false);
+    let expected = json!({
+        "information_completeness": "信息不可用", "user_engagement": "投入", "emotional_intensity": "信息不可用",
+        "reply_relevance": "信息不可用",
+    });
+    assert_eq!(monitor_of("ai_ask").parse_metrics(&mixed), expected.as_object().cloned());
+    let expected =
+        json!({ "user_engagement": "投入", "emotional_intensity": "信息不可用", "understanding_level": "信息不可用" });
+    assert_eq!(monitor_of("ai_say").parse_metrics(&mixed), expected.as_object().cloned());
+    // An opening turn has none, and those of an unreadable reply say nothing about the person.
+    assert_eq!(monitor_of("ai_ask").parse_metrics(&outcome(json!({}), false)), None);
+    assert_eq!(monitor_of("ai_ask").parse_metrics(&outcome(json!({ "user_engagement": "x" }), true)), None);
+}
+
+#[tokio::test]
+async fn analyze_with_llm_shows_the_model_all_that_004_lists_and_reads_its_answer() {
+    let (analysed, provider) = analysed("ai_ask", "ask", 0, None, BLOCKED).await;
+    let prompt = provider.prompt(Role::User);
+    for shown in [
+        "ask（ai_ask）",
+        "第 2 轮，共 3 轮",
+        "job",
+        "还不知道职业",
+        "敷衍",
+        "语气变冷",
+        "没有偏题",
+        "continue_needed",
+        "至少知道大致行业",
+        "2 次",
+        "起初愿意谈",
+    ] {
+        assert!(prompt.contains(shown), "{shown}: {prompt}");
+    }
+    assert!(analysed.analysis.intervention_needed);
+    assert_eq!(analysed.analysis.intervention_reason, InterventionReason::Blocked);
+    assert_eq!(analysed.analysis.metadata, MonitorMetadata { parse_error: false, parse_retry_count: 1 });
+    let call = analysed.calls.into_iter().next().unwrap();
+    assert_eq!((call.call_id.as_str(), call.purpose, call.model.as_str()), ("c12.m", "monitor", "seeded"));
+    assert_eq!(
+        (call.tokens_in, call.tokens_out, call.parse_retry_count, &call.error),
+        (Some(7), Some(7), Some(1), &None)
+    );
+    assert_eq!(call.debug_info["llm_response"], json!(BLOCKED));
+    let asked = provider.asked.lock().unwrap();
+    assert_eq!((asked[0].task.purpose, asked[0].task.action_id.as_str()), (Purpose::Monitor, "ask"));
+}
+
+#[tokio::test]
+async fn the_monitor_of_ai_say_sees_what_the_person_answered_and_gives_an_example() {
+    let reply = r#"好的：```json
+{"understanding_issue": "true", "issue_type": "too_abstract", "feedback_for_action": "概念太抽象", "example_suggestion": "换个角度看问题"}
+```"#;
+    let (analysed, provider) = analysed("ai_say", "say", 1, None, reply).await;
+    let prompt = provider.prompt(Role::User);
+    assert!(prompt.contains("不太想说") && prompt.contains("只听懂了一半"), "{prompt}");
+    assert_eq!(analysed.analysis.understanding_issue, Some(true));
+    assert_eq!(analysed.analysis.metadata.parse_retry_count, 3);
+    let monitor = monitor_of("ai_say");
+    insta::assert_snapshot!(monitor.build_feedback_prompt(&analysed.analysis, &analysed.words.unwrap()).unwrap(), @r"
+    【表达优化建议】
+    概念太抽象
+
+    【具体例子】
+    换个角度看问题
+
+    请调整你的表达方式，确保用户能够理解。
+    ");
+}
+
+#[tokio::test]
+async fn integration_5_a_monitor_that_fails_in_any_way_gives_the_empty_analysis() {
+    for (reply, metadata, error) in [
+        ("not { json", MonitorMetadata { parse_error: true, parse_retry_count: 3 }, Some("could not be read")),
+        ("", MonitorMetadata { parse_error: true, parse_retry_count: 3 }, Some("could not be read")),
+        ("unreachable", MonitorMetadata::default(), Some("no such server")),
+        ("{}", MonitorMetadata { parse_error: false, parse_retry_count: 1 }, None),
+        (
+            r#"{"intervention_needed": [], "feedback_for_action": 5}"#,
+            MonitorMetadata { parse_error: false, parse_retry_count: 1 },
+            None,
+        ),
+    ] {
+        let (analysed, _) = analysed("ai_ask", "ask", 0, None, reply).await;
+        let text = analysed.analysis.feedback_for_action.clone();
+        assert!(text.is_none() || text.as_deref() == Some("5"), "{reply}: {text:?}");
+        assert!(!analysed.analysis.intervention_needed && !analysed.analysis.orchestration_needed, "{reply}");
+        assert_eq!(analysed.analysis.metadata, metadata, "{reply}");
+        let told = analysed.calls.into_iter().next().unwrap().error;
+        assert_eq!(told.is_some(), error.is_some(), "{reply}: {told:?}");
+        assert!(told.unwrap_or_default().contains(error.unwrap_or_default()), "{reply}");
+    }
+}
+
+#[tokio::test]
+async fn a_monitor_s_model_is_asked_again_as_its_manners_allow_and_the_last_reply_that_can_be_read_counts() {
+    let incomplete = r#"{"intervention_needed": true, "feedback_for_action": "先共情"}"#;
+    for (replies, calls, feedback, error) in [
+        (format!("不会{NEXT}{BLOCKED}"), 2, true, false),
+        (format!("{incomplete}{NEXT}不会"), 2, true, false),
+        (format!("不会{NEXT}不会{NEXT}不会"), 3, false, true),
+        (format!("{incomplete}{NEXT}unreachable"), 2, true, false),
+        (format!("{BLOCKED}{NEXT}不会"), 1, true, false),
+    ] {
+        let (analysed, provider) = analysed("ai_ask", "ask", 0, None, &replies).await;
+        assert_eq!((analysed.calls.len(), provider.count()), (calls, calls), "{replies}");
+        assert_eq!(analysed.analysis.feedback_for_action.is_some(), feedback, "{replies}");
+        assert_eq!(analysed.analysis.metadata.parse_error, error, "{replies}");
+        assert_eq!(analysed.worked(), !error, "{replies}");
+        for (number, call) in (0..).zip(&analysed.calls) {
+            let id = if number == 0 { "c12.m".to_owned() } else { format!("c12.m.{number}") };
+            assert_eq!((call.reask, call.call_id.as_str()), (number, id.as_str()), "{replies}");
+        }
+        if calls > 1 {
+            assert!(provider.prompt(Role::User).contains("The reply above cannot be used"), "{replies}");
+            assert_eq!(provider.prompt(Role::Assistant).split("\n---\n").count(), calls - 1, "{replies}");
+        }
+    }
+}
+
+#[test]
+fn unit_8_feedback_is_built_whenever_there_is_some_whether_or_not_an_intervention_is_needed() {
+    let monitor = monitor_of("ai_ask");
+    let analysis = |feedback: Option<&str>, approach: Option<&str>| MonitorAnalysis {
+        feedback_for_action: feedback.map(str::to_owned),
+        modified_approach: approach.map(str::to_owned),
+        ..MonitorAnalysis::default()
+    };
+    let built = monitor.build_feedback_prompt(&analysis(Some("少问一点"), Some("先问气氛")), &monitor.words()).unwrap();
+    insta::assert_snapshot!(built, @r"
+    【Topic层策略建议】
+    少问一点
+
+    【建议调整方式】
+    先问气氛
+
+    请根据以上建议调整你的提问方式。
+    ");
+    let built = monitor.build_feedback_prompt(&analysis(Some("少问一点"), None), &monitor.words()).unwrap();
+    assert!(!built.contains("【建议调整方式】"), "{built}");
+    for nothing in [None, Some(" \n")] {
+        assert_eq!(monitor.build_feedback_prompt(&analysis(nothing, Some("先问气氛")), &monitor.words()), None);
+    }
+    let long = monitor.build_feedback_prompt(&analysis(Some(&"长".repeat(50_000)), None), &monitor.words()).unwrap();
+    assert!(long.chars().count() < 3_000);
+}
+
+#[tokio::test]
+async fn under_the_english_scheme_advice_is_worded_in_english() {
+    let (analysed, provider) = analysed("ai_ask", "ask", 0, Some("english"), BLOCKED).await;
+    assert!(provider.prompt(Role::System).contains("You supervise"));
+    let built = monitor_of("ai_ask").build_feedback_prompt(&analysed.analysis, &analysed.words.unwrap()).unwrap();
+    assert!(built.starts_with("[Advice from the topic level]\n") && built.ends_with("Adjust how you ask accordingly."));
+}
+
+#[test]
+fn unit_9_only_a_need_of_orchestration_triggers_the_second_path() {
+    for kind in ["ai_ask", "ai_say"] {
+        for needed in [false, true] {
+            let analysis = MonitorAnalysis {
+                orchestration_needed: needed,
+                intervention_needed: true,
+                ..MonitorAnalysis::default()
+            };
+            assert_eq!(monitor_of(kind).should_trigger_orchestration(&analysis), needed);
+        }
+    }
+}
+
+#[tokio::test]
+async fn integration_6_the_scheme_s_monitor_template_stands_before_the_default_one() {
+    let project = tempfile::tempdir().unwrap();
+    put(project.path(), "default/ai_ask_monitor_v1.md", "默认层 {{ metrics.user_engagement }}");
+    put(project.path(), "custom/cbt/ai_ask_monitor_v1.md", "CBT层 {{ metrics.user_engagement }}");
+    put(project.path(), "custom/other/part.md", "x");
+    for (scheme, expected) in [(Some("cbt"), "CBT层 敷衍"), (Some("other"), "默认层 敷衍"), (None, "默认层 敷衍")]
+    {
+        let program = program(project.path(), scheme);
+        let provider = Seeded::new("{}", 0);
+        let context = context(&program, 0, &provider, 1);
+        let analysed = monitor_of("ai_ask").analyze_with_llm(&watched("ai_ask", "ask", "敷衍"), &context).await;
+        assert_eq!(provider.prompt(Role::User), expected);
+        assert_eq!(analysed.words, None, "a template without words leaves them to the monitor");
+    }
+}
+
+#[tokio::test]
+async fn a_prompt_that_cannot_be_rendered_asks_no_model() {
+    let project = tempfile::tempdir().unwrap();
+    put(project.path(), "default/ai_ask_monitor_v1.md", "{{ metrics.user_engagement + 1 }}");
+    let program = program(project.path(), None);
+    let provider = Seeded::new(BLOCKED, 0);
+    let analysed = monitor_of("ai_ask")
+        .analyze_with_llm(&watched("ai_ask", "ask", "敷衍"), &context(&program, 0, &provider, 1))
+        .await;
+    assert_eq!((provider.count(), analysed.calls.is_empty()), (0, true));
+    assert!(!analysed.prompt_error.unwrap().contains("敷衍"));
+    assert_eq!(analysed.analysis, MonitorAnalysis::default());
+}
+
+#[test]
+fn monitor_off_is_kept_and_targets_are_reachable() {
+    let project = tempfile::tempdir().unwrap();
+    let program = program(project.path(), None);
+    let steps = &program.phases[0].topics[0].steps;
+    let ask = steps[0].action.watched().unwrap();
+    assert_eq!((ask.max_rounds, ask.targets.as_slice()), (3, ["job".to_owned()].as_slice()));
+    assert_eq!(steps[1].action.watched().unwrap().max_rounds, 3);
+    assert!(steps[2].action.watched().is_none());
+}
+
+#[test]
+fn a_monitor_template_of_a_project_is_checked_like_any_other() {
+    let project = tempfile::tempdir().unwrap();
+    put(project.path(), "default/ai_ask_monitor_v1.md", "{{ metrics }} {{ engagment_trend }} {{ tone }}");
+    let script = SCRIPT.replace("  template_scheme: SCHEME\n", "");
+    let found = checking::findings(project.path(), &script, &[]);
+    let unknown: Vec<&str> = found
+        .iter()
+        .filter(|found| found.rule == "unknown-template-name")
+        .map(|found| found.message.as_str())
+        .collect();
+    assert_eq!(unknown.len(), 2, "{}", checking::told(&found));
+    assert!(unknown[0].contains("`engagment_trend`") && unknown[1].contains("`tone`"), "{unknown:?}");
+}
+
+// ── advice in the prompt ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+const ADVICE: &str = "【Topic层策略建议】\n别问得太直接";
+
+/// The prompt of an opening turn that is lent this advice, by role, and whether the advice was used.
+async fn advised(project: &Path, action: usize, advice: Option<&str>) -> (String, bool) {
+    let program = program(project, None);
+    let provider = Seeded::new(r#"{"content": "好", "EXIT": "NO"}"#, 0);
+    let (models, clock) = (Arc::new(OneModel(provider.clone())), Arc::new(Still));
+    let services = Services {
+        models,
+        clock,
+        observer: Arc::new(Nobody),
+        recheck: Arc::new(Nobody),
+        recorder: None,
+        outside: Default::default(),
+    };
+    let (recent, place) = (Recent::new(20, 8000), Place::default());
+    let topic = &program.phases[0].topics[0];
+    let notebook = State::default();
+    let lent = Lent {
+        program: &program,
+        phase: &program.phases[0],
+        topic,
+        place: &place,
+        session_id: "s",
+        kind: topic.steps[action].kind,
+        state: &Value::Null,
+        answer: None,
+        entered: None,
+        recent: &recent,
+        services: &services,
+        routed: &[],
+        resumed: false,
+        advice,
+        most_rounds: None,
+        calls_before: 0,
+        last_seq: 0,
+        notebook: &notebook,
+        shelf: &EmptyShelf,
+        masker: &Masker::default(),
+        effect: None,
+        effect_is_due: false,
+        on_interrupted: topic.steps[action].on_interrupted,
+    };
+    let turn = Turn::new(lent, Scopes::default());
+    topic.steps[action].action.turn(&turn).await.unwrap();
+    (provider.prompt(Role::User), turn.into_work().advice_used)
+}
+
+#[tokio::test]
+async fn unit_8_advice_stands_where_the_template_puts_it_or_else_at_the_end() {
+    let project = tempfile::tempdir().unwrap();
+    for action in [0, 1] {
+        let (prompt, used) = advised(project.path(), action, Some(ADVICE)).await;
+        assert_eq!((prompt.matches(ADVICE).count(), used), (1, true), "{prompt}");
+        assert!(!prompt.ends_with(ADVICE), "{prompt}");
+    }
+    put(project.path(), "default/ai_ask_v1.md", "<!-- system -->\n规则\n<!-- user -->\n{{ task }}");
+    let (prompt, used) = advised(project.path(), 0, Some(ADVICE)).await;
+    assert_eq!((prompt.as_str(), used), (format!("父亲做什么工作？\n\n{ADVICE}").as_str(), true));
+    // A part that the template includes may give it its place.
+    put(project.path(), "default/ai_ask_v1.md", "{% include 'part.md' %}\n{{ task }}");
+    put(project.path(), "default/part.md", "[{{ strategy_suggestion }}]");
+    let (prompt, _) = advised(project.path(), 0, Some(ADVICE)).await;
+    assert_eq!(prompt, format!("[{ADVICE}]\n父亲做什么工作？"));
+    let (prompt, used) = advised(project.path(), 0, None).await;
+    assert_eq!((prompt.as_str(), used), ("[]\n父亲做什么工作？", false));
+}

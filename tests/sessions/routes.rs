@@ -1,0 +1,119 @@
+//! Every word of a route, on each of the four levels (LANGUAGE.md section 6), and lists that are too long (section 5).
+
+use serde_json::{Value, json};
+
+use crate::conversation::{Case, Record, converse};
+use crate::mortal::Death;
+
+/// These conversations say themselves what must come of them.
+/// From the widest to the nearest.
+const LEVELS: [&str; 4] = ["session", "phase", "topic", "action"];
+
+fn run(case: &Value, death: Death) -> Record {
+    let case: Case = serde_json::from_value(case.clone()).unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
+    runtime.block_on(converse(&case, death)).unwrap_or_else(|refused| panic!("refused\n{}", refused.0))
+}
+
+fn say(id: &str, content: &str) -> Value {
+    json!({ "action_type": "ai_say", "action_id": id, "config": { "content": content, "delivery": "verbatim" } })
+}
+
+/// A person who is blocked in the first of three topics, with `route` on one level and `fail` on every wider one.
+fn blocked(level: usize, route: &Value, answers: &[&str]) -> Value {
+    let table = |at: usize| match at {
+        at if at < level => json!({ "user_blocked": "fail" }),
+        at if at == level => json!({ "user_blocked": route }),
+        _ => json!({ "off_topic": "fail" }),
+    };
+    let ask = json!({
+        "action_type": "ai_ask", "action_id": "ask", "on_exit": table(3),
+        "config": { "content": "问", "delivery": "verbatim" },
+    });
+    let never = json!({
+        "action_type": "ai_say", "action_id": "hug", "condition": "false", "config": { "content": "拥抱", "delivery": "verbatim" },
+    });
+    let first = json!({ "topic_id": "t1", "on_exit": table(2), "actions": [ask, say("below", "下"), never] });
+    let second = json!({ "topic_id": "t2", "actions": [say("other", "别的")] });
+    let third = json!({ "topic_id": "t3", "actions": [say("last", "二 {{ shy }}")] });
+    json!({
+        "session": {
+            "declare": [{ "var": "shy", "value": "不知" }],
+            "on_exit": table(0),
+            "skills": [{ "skill_id": "comfort", "actions": [say("soothe", "抱抱")] }],
+            "phases": [
+                { "phase_id": "p1", "on_exit": table(1), "topics": [first, second] },
+                { "phase_id": "p2", "topics": [third] },
+            ],
+        },
+        "replies": { "ask": [
+            { "$ask": { "content": "再问", "progress_suggestion": "blocked" } },
+            { "$ask": { "content": "完", "EXIT": "YES" } },
+        ] },
+        "answers": answers,
+        "expect": null,
+    })
+}
+
+#[test]
+fn every_word_of_a_route_does_the_same_on_the_action_the_topic_the_phase_and_the_session() {
+    let once: &[&str] = &["不"];
+    let twice: &[&str] = &["不", "好"];
+    let table: [(Value, &[&str], &str); 14] = [
+        (json!("next"), once, "下 | 别的 | 二 不知"),
+        (json!("resume"), twice, "再问 | 好 | 完 | 下 | 别的 | 二 不知"),
+        (json!("retry"), twice, "问 | 好 | 完 | 下 | 别的 | 二 不知"),
+        (json!("skip_topic"), once, "别的 | 二 不知"),
+        (json!("skip_phase"), once, "二 不知"),
+        (json!({ "goto": "t2" }), once, "别的 | 二 不知"),
+        (json!({ "goto": "p2" }), once, "二 不知"),
+        (json!({ "insert": "comfort" }), twice, "抱抱 | 再问 | 好 | 完 | 下 | 别的 | 二 不知"),
+        (json!({ "insert": "hug", "then": "next" }), once, "拥抱 | 下 | 别的 | 二 不知"),
+        (json!({ "insert": "comfort", "then": "retry" }), twice, "抱抱 | 问 | 好 | 完 | 下 | 别的 | 二 不知"),
+        (json!({ "set": { "shy": true }, "insert": "hug", "goto": "p2" }), once, "拥抱 | 二 true"),
+        (json!({ "set": { "shy": true }, "then": "skip_phase" }), once, "二 true"),
+        (json!("end"), once, ""),
+        (json!("fail"), once, ""),
+    ];
+    for (route, answers, expected) in &table {
+        for (level, name) in LEVELS.into_iter().enumerate() {
+            let case = blocked(level, route, answers);
+            let record = run(&case, Death::Never);
+            let what = format!("{route} on the {name}");
+            let said: Vec<&str> = record.said.iter().skip(2).map(|line| line.split_once(": ").unwrap().1).collect();
+            assert_eq!(said.join(" | "), *expected, "{what}");
+            let failed = *route == json!("fail");
+            assert_eq!(record.status, if failed { "failed" } else { "completed" }, "{what}");
+            let decision = record.events.iter().find(|event| event["type"] == "routed").unwrap();
+            assert!(decision["why"].as_str().unwrap().contains(&format!("of the {name} ")), "{decision}");
+            for death in [Death::Before, Death::After] {
+                let again = run(&case, death);
+                assert_eq!(again.said, record.said, "{what}, {death:?}");
+                assert_eq!(again.events, record.events, "{what}, {death:?}");
+                assert_eq!(again.variables, record.variables, "{what}, {death:?}");
+                assert_eq!(again.status, record.status, "{what}, {death:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_list_of_ten_thousand_elements_runs_for_a_thousand_and_says_that_the_others_are_left_out() {
+    let set =
+        |id: &str, values: Value| json!({ "action_type": "set", "action_id": id, "config": { "values": values } });
+    let topics = json!([
+        { "topic_id": "make", "actions": [set("list", json!({ "people": "{{ range(10000) | list }}" }))] },
+        { "topic_id": "each", "for_each": { "in": "people", "as": "person" },
+          "actions": [set("count", json!({ "count": "{{ count + 1 }}", "newest": "{{ person }}" }))] },
+        { "topic_id": "tell", "actions": [say("tell_it", "{{ count }} {{ newest }}")] },
+    ]);
+    let session = json!({
+        "declare": [{ "var": "people", "type": "list" }, { "var": "count", "value": 0 }, { "var": "newest" }],
+        "phases": [{ "phase_id": "phase", "topics": topics }],
+    });
+    let record = run(&json!({ "session": session, "expect": null }), Death::Never);
+    assert_eq!((record.status.as_str(), record.said), ("completed", vec!["ai: 1000 999".to_owned()]));
+    let warnings: Vec<&Value> = record.events.iter().filter(|event| event["type"] == "warning").collect();
+    assert_eq!(warnings.len(), 1, "{warnings:?}");
+    assert!(warnings[0]["message"].as_str().unwrap().contains("the list has 10000"), "{}", warnings[0]);
+}

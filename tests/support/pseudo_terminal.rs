@@ -1,0 +1,158 @@
+//! The program in a pseudo-terminal: what a person types and sees.
+
+use std::io::{Read, Write};
+use std::process::Child;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use pty_process::Size;
+use pty_process::blocking::{Command, Pts, Pty, open};
+use rustix::process::{Pid, Signal, kill_process};
+use rustix::termios::{LocalModes, Termios, tcgetattr};
+
+use crate::process::{GLANCE, Home, PATIENCE, wait};
+
+pub const CTRL_C: &str = "\u{3}";
+pub const CTRL_D: &str = "\u{4}";
+pub const BACKSPACE: &str = "\u{7f}";
+pub const LEFT: &str = "\u{1b}[D";
+pub const UP: &str = "\u{1b}[A";
+pub const HOME: &str = "\u{1b}[H";
+
+/// How long the last words of a program that has ended may take to be read, on a busy machine.
+const LAST_WORDS: Duration = Duration::from_secs(5);
+
+/// A terminal with the program in it.
+pub struct Terminal {
+    pty: Arc<Pty>,
+    /// The program's end. Held open, so that the kernel does not reset the terminal when the program lets go of it.
+    pts: Pts,
+    child: Child,
+    shown: Arc<Mutex<Vec<u8>>>,
+    /// How much of what was shown the test has looked at.
+    seen: usize,
+    before: Termios,
+}
+
+impl Terminal {
+    /// Starts the program with these arguments. Nothing is coloured unless `colors`.
+    pub fn start(home: &Home, arguments: &[&str], colors: bool) -> Self {
+        let (pty, pts) = open().unwrap();
+        pty.resize(Size::new(40, 100)).unwrap();
+        let before = tcgetattr(&pts).unwrap();
+        let mut variables = home.variables();
+        variables.push(("TERM".into(), "xterm-256color".into()));
+        if !colors {
+            variables.push(("NO_COLOR".into(), "1".into()));
+        }
+        let mut command = Command::new(env!("CARGO_BIN_EXE_bcc-script"))
+            .args(arguments)
+            .env_clear()
+            .envs(variables)
+            .current_dir(home.path());
+        let child = command.spawn_borrowed(&pts).unwrap();
+        let pty = Arc::new(pty);
+        let shown = Arc::new(Mutex::new(Vec::new()));
+        let (from, to) = (Arc::clone(&pty), Arc::clone(&shown));
+        std::thread::spawn(move || {
+            let mut buffer = [0; 4096];
+            while let Ok(read) = (&*from).read(&mut buffer) {
+                to.lock().unwrap().extend_from_slice(&buffer[..read]);
+            }
+        });
+        Self { pty, pts, child, shown, seen: 0, before }
+    }
+
+    /// Types, without an Enter.
+    pub fn types(&self, keys: &str) {
+        (&*self.pty).write_all(keys.as_bytes()).unwrap();
+    }
+
+    /// Waits for the prompt, then types a line and Enter.
+    pub fn answers(&mut self, line: &str) {
+        self.prompt();
+        self.types(&format!("{line}\r"));
+    }
+
+    /// Waits for the prompt. The editor listens by then.
+    pub fn prompt(&mut self) {
+        self.until("> ");
+    }
+
+    /// Waits until `text` is shown, after what was looked at before. Gives all from there to its end.
+    pub fn until(&mut self, text: &str) -> String {
+        let mut deadline = Instant::now() + PATIENCE;
+        let mut ended = false;
+        loop {
+            {
+                let shown = self.shown.lock().unwrap();
+                let new = &shown[self.seen..];
+                if let Some(at) = new.windows(text.len()).position(|part| part == text.as_bytes()) {
+                    let end = at + text.len();
+                    self.seen += end;
+                    return String::from_utf8_lossy(&new[..end]).into_owned();
+                }
+                assert!(
+                    Instant::now() < deadline,
+                    "`{text}` is not shown; after what was looked at: {:?}",
+                    String::from_utf8_lossy(new)
+                );
+            }
+            if !ended && self.child.try_wait().unwrap().is_some() {
+                // All that it wrote is in the terminal by now, but perhaps not read from it yet.
+                ended = true;
+                deadline = Instant::now() + LAST_WORDS;
+            }
+            std::thread::sleep(GLANCE);
+        }
+    }
+
+    /// Everything that was shown so far.
+    pub fn everything(&self) -> String {
+        String::from_utf8_lossy(&self.shown.lock().unwrap()).into_owned()
+    }
+
+    pub fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_raw(i32::try_from(self.child.id()).unwrap()).unwrap(), signal).unwrap();
+    }
+
+    /// Whether typed characters are shown and lines are edited by the terminal itself, as a shell wants it.
+    pub fn is_cooked(&self) -> bool {
+        let now = tcgetattr(&self.pts).unwrap();
+        now.local_modes.contains(LocalModes::ICANON | LocalModes::ECHO | LocalModes::ISIG)
+    }
+
+    /// Waits for the end of the program, which must leave the terminal as it found it. Gives the exit code.
+    pub fn end(&mut self) -> Option<i32> {
+        let status = wait(&mut self.child);
+        let now = tcgetattr(&self.pts).unwrap();
+        assert_eq!(now.local_modes, self.before.local_modes, "the terminal is not as it was: {now:?}");
+        assert_eq!(now.input_modes, self.before.input_modes);
+        assert_eq!(now.output_modes, self.before.output_modes);
+        // The marking of pastes is switched off again too; that may still be on its way to us.
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let shown = self.everything();
+            if shown.rfind("\u{1b}[?2004h") <= shown.rfind("\u{1b}[?2004l") {
+                break;
+            }
+            assert!(Instant::now() < deadline, "pastes stay marked: {shown:?}");
+            std::thread::sleep(GLANCE);
+        }
+        status.code()
+    }
+
+    /// The command that was told for resuming, without the name of the program.
+    pub fn resume_command(&mut self) -> Vec<String> {
+        self.until("Resume with: bcc-script ");
+        let line = self.until("\n");
+        line.split_whitespace().map(str::to_owned).collect()
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

@@ -1,0 +1,289 @@
+//! What a kind asks for, what its schema says and what its page says are the same: none of the three may drift.
+
+use crate::checking;
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use bcc_lang::schema::compiled::Compiled;
+use bcc_runtime::actions::KINDS;
+use checking::{findings, told};
+use serde_json::{Map, Value, json};
+
+/// Fields that a check asks for only to warn of an older spelling: no editor should offer them.
+const NOT_OFFERED: [&str; 2] = ["target_variable", "extraction_prompt"];
+
+/// A mapping inside a config that has fields of its own.
+struct Level {
+    kind: &'static str,
+    /// Where the schema describes it.
+    pointer: &'static str,
+    /// A config that is sound, with the mapping in it.
+    config: Value,
+    /// Where the mapping stands in the config.
+    place: &'static str,
+}
+
+fn levels() -> Vec<Level> {
+    let level = |kind, pointer, config, place| Level { kind, pointer, config, place };
+    let set = json!({ "a": 1 });
+    vec![
+        level("ai_say", "", json!({ "content": "x" }), ""),
+        level("ai_ask", "", json!({ "content": "x" }), ""),
+        level("ai_ask", "/$defs/output", json!({ "content": "x", "output": [{ "get": "y" }] }), "/output/0"),
+        level("ai_think", "", json!({ "content": "x" }), ""),
+        level("ai_think", "/$defs/output", json!({ "content": "x", "output": [{ "get": "y" }] }), "/output/0"),
+        level("set", "", json!({ "values": set }), ""),
+        level("condition", "", json!({ "cases": [{ "when": "true", "set": set }] }), ""),
+        level("condition", "/properties/cases/items", json!({ "cases": [{ "when": "true", "set": set }] }), "/cases/0"),
+        level("use_skill", "", json!({ "skill": "x" }), ""),
+        level("behavior_loop", "", json!({ "target": "x" }), ""),
+        level("add", "", json!({ "content": "x" }), ""),
+        level("add", "/$defs/metadata", json!({ "content": "x", "shot_type": "action", "metadata": {} }), "/metadata"),
+        level("exec", "", json!({ "codecell_id": "x" }), ""),
+        level("is_thinking", "", json!({}), ""),
+        level("finish_thinking", "", json!({}), ""),
+        level("new_chapter", "", json!({ "content": "x" }), ""),
+        level("new_chapter", "/$defs/metadata", json!({ "content": "x", "metadata": {} }), "/metadata"),
+        level("new_section", "", json!({ "content": "x" }), ""),
+        level("new_section", "/$defs/metadata", json!({ "content": "x", "metadata": {} }), "/metadata"),
+        level("update_title", "", json!({ "title": "x" }), ""),
+        level("update_workflow", "", plan(), ""),
+        level("update_workflow", "/$defs/workflow", plan(), "/updated_workflow"),
+        level("update_workflow", "/$defs/stage", plan(), "/updated_workflow/stages/0"),
+        level("update_workflow", "/$defs/step", plan(), "/updated_workflow/stages/0/steps/0"),
+        level("update_stage_steps", "", json!({ "stage_id": "x", "updated_steps": [{ "id": "y" }] }), ""),
+        level(
+            "update_stage_steps",
+            "/$defs/step",
+            json!({ "stage_id": "x", "updated_steps": [{ "id": "y" }] }),
+            "/updated_steps/0",
+        ),
+        level("end_phase", "", json!({}), ""),
+        level("next_event", "", json!({ "event_type": "x" }), ""),
+        level(
+            "condition",
+            "/properties/else",
+            json!({ "cases": [{ "when": "true", "set": set }], "else": { "set": set } }),
+            "/else",
+        ),
+    ]
+}
+
+/// The config of an `update_workflow`.
+fn plan() -> Value {
+    json!({ "updated_workflow": { "stages": [{ "id": "x", "steps": [{ "id": "y" }] }] } })
+}
+
+fn schema_of(kind: &str) -> Value {
+    let kind = KINDS.iter().find(|other| other.name() == kind).unwrap_or_else(|| panic!("there is no kind {kind}"));
+    serde_json::from_str(kind.schema()).unwrap()
+}
+
+/// What the check says of one action with this config.
+fn told_of(kind: &str, config: &Value) -> String {
+    let action = json!({ "action_type": kind, "action_id": "it", "config": config });
+    let script = json!({ "session": { "session_id": "s", "phases": [
+        { "phase_id": "p", "topics": [{ "topic_id": "t", "actions": [action] }] }
+    ] } });
+    // JSON is YAML.
+    let mut found = findings(Path::new(crate::ROOT), &script.to_string(), &[]);
+    // Whether a template of this version lies there, or a skill or a topic of this id, is no question of the field's value.
+    let elsewhere = ["unknown-template", "unknown-skill", "unknown-target", "not-supported-yet"];
+    found.retain(|found| !elsewhere.contains(&found.rule));
+    told(&found)
+}
+
+fn names(object: &Value) -> BTreeSet<String> {
+    object.as_object().unwrap().keys().cloned().collect()
+}
+
+/// The fields that the check asks for in a mapping, as its help for an unknown one lists them.
+fn asked(level: &Level) -> BTreeSet<String> {
+    let mut config = level.config.clone();
+    config.pointer_mut(level.place).unwrap()["zzzzzzzz"] = json!(1);
+    let told = told_of(level.kind, &config);
+    if told.contains("it has no fields at all") {
+        return BTreeSet::new();
+    }
+    let (_, list) = told.split_once("known here: ").unwrap_or_else(|| panic!("{} {}: {told}", level.kind, level.place));
+    let (list, _) = list.split_once(';').unwrap();
+    list.split(", ").map(str::to_owned).filter(|name| !NOT_OFFERED.contains(&name.as_str())).collect()
+}
+
+#[test]
+fn the_schema_offers_exactly_the_fields_that_the_check_asks_for() {
+    let mut seen = BTreeSet::new();
+    for level in levels() {
+        let schema = schema_of(level.kind);
+        let described = names(&schema.pointer(level.pointer).unwrap()["properties"]);
+        assert_eq!(described, asked(&level), "{} {}", level.kind, level.pointer);
+        seen.insert(level.kind);
+    }
+    assert_eq!(seen, KINDS.iter().map(|kind| kind.name()).collect(), "a kind has no level in this test");
+}
+
+#[test]
+fn the_schema_requires_what_the_check_misses() {
+    for level in levels() {
+        assert_eq!(told_of(level.kind, &level.config), "", "{}", level.kind);
+        let schema = schema_of(level.kind);
+        let described = schema.pointer(level.pointer).unwrap();
+        let required: BTreeSet<&str> =
+            described["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+        for name in names(&described["properties"]) {
+            let mut config = level.config.clone();
+            let Some(_) = config.pointer_mut(level.place).unwrap().as_object_mut().unwrap().remove(&name) else {
+                assert!(!required.contains(name.as_str()), "{}: `{name}` is not in the sample", level.kind);
+                continue;
+            };
+            let missed = told_of(level.kind, &config).contains(&format!("needs `{name}`"));
+            assert_eq!(missed, required.contains(name.as_str()), "{} {}: {name}", level.kind, level.place);
+            assert!(!missed || !Compiled::new(&schema).unwrap().is_valid(&config));
+        }
+    }
+}
+
+/// Values at and beyond the limits of a property: each with whether the schema takes it.
+fn samples(property: &Value) -> Vec<(Value, bool)> {
+    let mut samples = Vec::new();
+    if let (Some(least), Some(most)) = (property["minimum"].as_i64(), property["maximum"].as_i64()) {
+        samples.extend([
+            (json!(least), true),
+            (json!(most), true),
+            (json!(least - 1), false),
+            (json!(most + 1), false),
+        ]);
+        samples.push((json!("many"), false));
+    }
+    if let Some(choices) = property["enum"].as_array() {
+        samples.extend(choices.iter().map(|choice| (choice.clone(), true)));
+        samples.push((json!("none of them"), false));
+    }
+    if property["type"] == "boolean" {
+        samples.extend([(json!(true), true), (json!(false), true), (json!("perhaps"), false)]);
+    }
+    if property["type"] == "array" {
+        samples.extend([(json!("a text"), false), (json!({ "a": "mapping" }), false)]);
+    }
+    // A number is a text as it is written.
+    if property["type"] == json!(["string", "number", "boolean"]) {
+        samples.extend([(json!("x"), true), (json!(7), true), (json!(true), true), (json!(["a list"]), false)]);
+    }
+    samples
+}
+
+#[test]
+fn the_schema_and_the_check_take_the_same_values() {
+    let mut compared = 0;
+    for level in levels() {
+        let schema = schema_of(level.kind);
+        let compiled = Compiled::new(&schema).unwrap();
+        let properties = schema.pointer(level.pointer).unwrap()["properties"].as_object().unwrap().clone();
+        for (name, property) in properties {
+            for (value, taken) in samples(&property) {
+                let mut config = level.config.clone();
+                config.pointer_mut(level.place).unwrap()[&name] = value.clone();
+                if (level.kind, name.as_str(), &value) == ("behavior_loop", "source", &json!("server")) {
+                    // Which one is said beside it.
+                    assert!(!told_of(level.kind, &config).is_empty() && !compiled.is_valid(&config));
+                    config["server"] = json!("analysis");
+                }
+                let told = told_of(level.kind, &config);
+                assert_eq!(told.is_empty(), taken, "{} `{name}: {value}`: the check says {told:?}", level.kind);
+                assert_eq!(compiled.is_valid(&config), taken, "{} `{name}: {value}`: the schema", level.kind);
+                compared += 1;
+            }
+        }
+    }
+    assert!(compared > 80, "only {compared} values compared");
+}
+
+/// Calls `see` with every object in `schema` that has `examples`.
+fn each_with_examples<'s>(schema: &'s Value, see: &mut impl FnMut(&'s Value, &'s [Value])) {
+    match schema {
+        Value::Object(fields) => {
+            if let Some(examples) = fields.get("examples").and_then(Value::as_array) {
+                see(schema, examples);
+            }
+            fields.iter().filter(|(name, _)| *name != "examples").for_each(|(_, inner)| each_with_examples(inner, see));
+        }
+        Value::Array(items) => items.iter().for_each(|inner| each_with_examples(inner, see)),
+        _ => {}
+    }
+}
+
+#[test]
+fn every_schema_is_draft_2020_12_and_its_examples_are_valid() {
+    for kind in KINDS {
+        let name = kind.name();
+        let schema = schema_of(name);
+        assert_eq!(schema["$schema"], "https://json-schema.org/draft/2020-12/schema", "{name}");
+        if let Err(error) = jsonschema::draft202012::meta::validate(&schema) {
+            panic!("{name}: {error}");
+        }
+        let mut count = 0;
+        each_with_examples(&schema, &mut |described, examples| {
+            let mut own = described.as_object().unwrap().clone();
+            own.insert("$defs".into(), schema.get("$defs").cloned().unwrap_or_else(|| Map::new().into()));
+            let compiled = Compiled::new(&Value::Object(own)).unwrap();
+            for example in examples {
+                assert!(compiled.is_valid(example), "{name}: {example}: {:?}", compiled.violations(example));
+                count += 1;
+            }
+        });
+        assert!(count > 0, "{name} has no examples");
+        for example in schema["examples"].as_array().expect("an example of a whole config") {
+            // The check knows more than a schema: names must be declared, which an example cannot do.
+            let told = told_of(name, example);
+            assert!(told.lines().all(|line| line.starts_with("[unknown-name]")), "{name}: {example}: {told}");
+        }
+    }
+}
+
+/// The names in the first cells of the table under the heading `## Config`, and those with a star.
+fn fields_of_the_page(page: &str) -> (BTreeSet<String>, BTreeSet<String>) {
+    let (_, config) = page.split_once("## Config").expect("a heading `## Config`");
+    let rows =
+        config.lines().skip_while(|line| !line.starts_with("| field")).skip(2).take_while(|line| line.starts_with('|'));
+    let (mut all, mut required) = (BTreeSet::new(), BTreeSet::new());
+    for row in rows {
+        let cell = row.split('|').nth(1).unwrap().trim();
+        for name in cell.split('`').skip(1).step_by(2) {
+            all.insert(name.to_owned());
+            if cell.ends_with("\\*") {
+                required.insert(name.to_owned());
+            }
+        }
+    }
+    (all, required)
+}
+
+#[test]
+fn every_page_lists_the_fields_of_its_schema() {
+    for kind in KINDS {
+        let schema = schema_of(kind.name());
+        let (all, required) = fields_of_the_page(kind.page());
+        assert_eq!(all, names(&schema["properties"]), "{}", kind.name());
+        let expected =
+            schema["required"].as_array().into_iter().flatten().map(|name| name.as_str().unwrap().to_owned());
+        assert_eq!(required, expected.collect(), "{}", kind.name());
+        assert!(kind.page().starts_with(&format!("# {}\n", kind.name())), "{}", kind.name());
+    }
+}
+
+#[test]
+fn the_language_page_lists_every_kind_with_its_fields() {
+    let page = std::fs::read_to_string(Path::new(crate::ROOT).join("docs/language.md")).unwrap();
+    let (_, rows) = page.split_once("| kind | config |\n").unwrap();
+    let rows: Vec<Vec<&str>> =
+        rows.lines().skip(1).take_while(|line| line.starts_with('|')).map(|row| row.split('|').collect()).collect();
+    let kinds: BTreeSet<&str> = rows.iter().map(|row| row[1].trim().trim_matches('`')).collect();
+    assert_eq!(kinds, KINDS.iter().map(|kind| kind.name()).collect());
+    for row in rows {
+        let kind = row[1].trim().trim_matches('`');
+        let schema = schema_of(kind);
+        // What stands in brackets behind a name is its default, in which no field is named first.
+        let fields = row[2].split(", ").filter_map(|part| part.trim().strip_prefix('`')?.split('`').next());
+        assert_eq!(fields.map(str::to_owned).collect::<BTreeSet<_>>(), names(&schema["properties"]), "{kind}");
+    }
+}

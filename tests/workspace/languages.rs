@@ -1,0 +1,344 @@
+//! The languages of the terminal: nothing that people read is missing in the catalogue, and nothing stands in it that is not said.
+
+use crate::process;
+use crate::pseudo_terminal as terminal;
+use crate::rust_literals;
+use crate::rust_source;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use bcc_lang::message::chinese::{FILES, UNTRANSLATED, of_file};
+use bcc_lang::message::language::Language;
+use bcc_lang::message::pattern::{Piece, pieces};
+use bcc_script::cli::help::command;
+use clap::Command;
+use process::{Finished, Home};
+use rust_literals::{Literal, is_prose, literals};
+use terminal::Terminal;
+
+/// Where the catalogue stands.
+const CATALOGUE: &str = "crates/lang/src/message/chinese";
+
+/// Files of it whose messages are being translated: nothing is missed in them yet. Must be empty when a release is made.
+const OPEN: [&str; 0] = [];
+
+/// A literal as the catalogue knows it: how a place is formatted makes no difference.
+type Key = Vec<Piece>;
+
+fn root() -> PathBuf {
+    Path::new(crate::ROOT).to_path_buf()
+}
+
+/// The files of `src/` and `crates/` that are compiled for everybody, each with its literals.
+fn sources() -> BTreeMap<String, Vec<Literal>> {
+    let texts = rust_source::files(&root());
+    let only_tests = rust_source::only_tests(&texts);
+    texts
+        .iter()
+        .filter(|(name, _)| !only_tests.contains(*name))
+        .map(|(name, text)| (name.clone(), literals(text)))
+        .collect()
+}
+
+/// The file of the catalogue that has the messages of a source file.
+fn catalogue_of(name: &str) -> &str {
+    name.strip_prefix("crates/").and_then(|rest| rest.split('/').next()).unwrap_or("cli")
+}
+
+/// `files` and `literals` of untranslated.toml.
+fn untranslated() -> (BTreeSet<String>, BTreeSet<Key>) {
+    let table: toml::Table = toml::from_str(UNTRANSLATED).unwrap();
+    let texts = |name: &str| table[name].as_array().unwrap().iter().map(|text| text.as_str().unwrap().to_owned());
+    (texts("files").collect(), texts("literals").map(|text| pieces(&text)).collect())
+}
+
+fn known() -> BTreeSet<Key> {
+    FILES.iter().flat_map(|(_, text)| of_file(text)).map(|(english, _)| pieces(&english)).collect()
+}
+
+/// The texts of `--help`, each with the command that it belongs to.
+fn help_texts(command: &Command, of: &str, found: &mut Vec<(String, String)>) {
+    let of = format!("{of} {}", command.get_name());
+    let mut add = |text: Option<String>| found.extend(text.map(|text| (of.trim().to_owned(), text)));
+    for text in [command.get_about(), command.get_long_about(), command.get_after_help(), command.get_after_long_help()]
+    {
+        add(text.map(ToString::to_string));
+    }
+    for argument in command.get_arguments() {
+        add(argument.get_help().map(ToString::to_string));
+        add(argument.get_long_help().map(ToString::to_string));
+        for value in argument.get_possible_values() {
+            add(value.get_help().map(ToString::to_string));
+        }
+    }
+    command.get_subcommands().for_each(|inner| help_texts(inner, &of, found));
+}
+
+fn help() -> Vec<(String, String)> {
+    let mut command = command(Language::English);
+    command.build();
+    let mut found = Vec::new();
+    help_texts(&command, "", &mut found);
+    found
+}
+
+#[test]
+fn every_message_has_its_chinese() {
+    let (files, unread) = untranslated();
+    let known = known();
+    let mut missing = Vec::new();
+    let mut told = BTreeSet::new();
+    for (name, literals) in sources() {
+        let part = catalogue_of(&name);
+        if files.contains(&name) || OPEN.contains(&part) {
+            continue;
+        }
+        for literal in literals.iter().filter(|literal| is_prose(&literal.text)) {
+            let key = pieces(&literal.text);
+            let trimmed = known.contains(&pieces(literal.text.trim()));
+            if !trimmed && !known.contains(&key) && !unread.contains(&key) && told.insert(key) {
+                let (line, text) = (literal.line, serde_json::Value::from(literal.text.as_str()));
+                missing.push(format!("{name}:{line}: in {CATALOGUE}/{part}.toml\n    {text} = \"…\""));
+            }
+        }
+    }
+    for (of, text) in help() {
+        if is_prose(&text) && !OPEN.contains(&"help") && !known.contains(&pieces(&text)) && told.insert(pieces(&text)) {
+            let text = serde_json::Value::from(text);
+            missing.push(format!("help of `{of}`: in {CATALOGUE}/help.toml\n    {text} = \"…\""));
+        }
+    }
+    assert!(
+        missing.is_empty(),
+        "\n{} messages have no Chinese. Write it down, or put the literal into `literals` of untranslated.toml when no person \
+         reads it (docs/languages.md):\n{}\n",
+        missing.len(),
+        missing.join("\n")
+    );
+}
+
+#[test]
+fn nothing_stands_in_the_catalogue_that_is_not_said() {
+    let mut said: BTreeSet<Key> = help().iter().map(|(_, text)| pieces(text)).collect();
+    let sources = sources();
+    for literal in sources.values().flatten() {
+        said.insert(pieces(&literal.text));
+        said.insert(pieces(literal.text.trim()));
+    }
+    let mut stale = Vec::new();
+    for (part, text) in FILES {
+        let table: toml::Table = toml::from_str(text).unwrap();
+        let keys = table.keys().filter(|key| *key != "joined" && !said.contains(&pieces(key)));
+        stale.extend(keys.map(|key| format!("{CATALOGUE}/{part}.toml: {key}")));
+    }
+    let (files, unread) = untranslated();
+    stale.extend(
+        files.iter().filter(|file| !root().join(file).is_file()).map(|file| format!("untranslated.toml: {file}")),
+    );
+    stale.extend(unread.difference(&said).map(|key| format!("untranslated.toml: {key:?}")));
+    assert!(stale.is_empty(), "\nno literal of the source is this any more:\n{}\n", stale.join("\n"));
+}
+
+#[test]
+fn literals_are_read_as_rust_reads_them() {
+    let text = "#[error(\"an error {0}\")] #[doc = \"no\"] struct A; // \"no\"\nfn f() { debug!(\"no\"); g(\"a \\\n   \\u{4f60}\\n\", r#\"b \"c\"\"#, b\"no\", '\"'); }\n#[cfg(test)]\nmod tests { const A: &str = \"no\"; }";
+    let found: Vec<(usize, String)> = literals(text).into_iter().map(|literal| (literal.line, literal.text)).collect();
+    assert_eq!(found, [(1, "an error {0}".into()), (2, "a 你\n".into()), (3, "b \"c\"".into())]);
+    for prose in ["there is no file", "write `{x}`", "deleted {id}", "{n} times"] {
+        assert!(is_prose(prose), "{prose}");
+    }
+    for code in ["file", "a/b c_d", "{name} ({kind})", "`bcc-script run FILE`", "{ms} ms", "", "phase_id"] {
+        assert!(!is_prose(code), "{code}");
+    }
+}
+
+const BROKEN: &str = "session:
+  session_id: intake
+  phases:
+    - phase_id: opening
+      topics:
+        - topic_id: hello
+          actions:
+            - { action_type: ai_say, action_id: greet, config: { contnet: 你好 } }
+            - { action_type: ai_sya, action_id: greet, config: { content: no files, nothing to report } }
+";
+
+const TALK: &str = "session:
+  session_id: intake
+  phases:
+    - phase_id: opening
+      topics:
+        - topic_id: hello
+          actions:
+            - { action_type: ai_ask, action_id: ask_name, config: { content: remove it, max_rounds: 3 } }
+";
+
+/// Runs the program in Chinese.
+fn chinese(home: &Home, arguments: &[&str], input: &str) -> Finished {
+    home.finish([&["--lang", "zh"], arguments].concat(), input)
+}
+
+/// What was written, with the home and what a clock or chance made replaced.
+fn shown(home: &Home, finished: &Finished) -> String {
+    let text = format!("{}--\n{}--\n{:?}", finished.out, finished.err, finished.code);
+    let text = text.replace(&home.path().canonicalize().unwrap().display().to_string(), "HOME");
+    let text = text.replace(&home.path().display().to_string(), "HOME");
+    let moment = regex::Regex::new(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d").unwrap();
+    let minutes = regex::Regex::new(r"\d+(\.\d+)? 分钟").unwrap();
+    minutes.replace_all(&moment.replace_all(&text, "MOMENT"), "N 分钟").into_owned()
+}
+
+#[test]
+fn the_help_is_in_chinese() {
+    let home = Home::new();
+    insta::assert_snapshot!("help", shown(&home, &chinese(&home, &["--help"], "")));
+    insta::assert_snapshot!("help_of_validate", shown(&home, &chinese(&home, &["validate", "--help"], "")));
+    let mut command = home.command(["sessions", "-h"]);
+    command.env("LANG", "zh_CN.UTF-8");
+    let out = String::from_utf8(command.output().unwrap().stdout).unwrap();
+    assert!(out.contains("列出存储库中的会话") && !out.contains("List"), "{out}");
+}
+
+#[test]
+fn what_is_wrong_with_arguments_is_told_in_chinese() {
+    let home = Home::new();
+    let wrong: [&[&str]; 8] = [
+        &["runn"],
+        &["validate", "--al"],
+        &["validate", "--format", "xml"],
+        &["run"],
+        &["run", "a.yaml", "--seed"],
+        &["run", "a.yaml", "--seed", "x"],
+        &["run", "a.yaml", "--record", "a", "--replay", "b"],
+        &["run", "a.yaml", "--seed", "1", "--seed", "2"],
+    ];
+    let mut told = String::new();
+    for arguments in wrong {
+        let finished = chinese(&home, arguments, "");
+        assert_eq!(finished.code, Some(2), "{arguments:?}");
+        told += &format!("$ {}\n{}\n", arguments.join(" "), finished.err);
+    }
+    insta::assert_snapshot!(told);
+}
+
+#[test]
+fn findings_are_told_in_chinese_and_lines_of_files_are_not() {
+    let home = Home::new();
+    home.file("broken.yaml", BROKEN);
+    let validated = chinese(&home, &["validate", "broken.yaml"], "");
+    insta::assert_snapshot!("validate", shown(&home, &validated));
+    assert!(validated.out.contains("content: no files, nothing to report"), "{}", validated.out);
+    insta::assert_snapshot!("run_with_errors", shown(&home, &chinese(&home, &["run", "broken.yaml"], "")));
+}
+
+/// A name that would be said in Chinese, were it a sentence of the program's.
+const FILE: &str = "no files; remove it.yaml";
+
+#[test]
+fn names_of_files_are_never_translated() {
+    let home = Home::new();
+    for folder in ["a", "n/tests"] {
+        fs::create_dir_all(home.path().join(folder)).unwrap();
+    }
+    home.file("a/broken.yaml", BROKEN);
+    home.file(&format!("n/{FILE}"), BROKEN);
+    home.file(&format!("n/tests/{FILE}"), "test: a talk\nscript: none.yaml\ndialogue: []\n");
+    let path = format!("n/{FILE}");
+    let (missing, below) = (format!("m/{FILE}"), format!("a/broken.yaml/{FILE}"));
+    let commands: [&[&str]; 16] = [
+        &["validate", &path],
+        &["validate", &missing],
+        &["validate", &below],
+        &["migrate", &missing],
+        &["run", &path],
+        &["run", &missing],
+        &["run", &path, "--project", &missing],
+        &["run", &path, "--store", &path],
+        &["sessions", "list", "--store", &missing],
+        &["sessions", "list", "--store", &path],
+        &["test", &missing],
+        &["test", "n/tests"],
+        &["trust", &missing],
+        &["graph", &missing],
+        &["run", &path, "--vars", &missing],
+        &["init", &path],
+    ];
+    for arguments in commands {
+        let finished = chinese(&home, arguments, "");
+        let told = format!("{}{}", finished.out, finished.err);
+        assert!(told.contains(FILE), "{arguments:?}\n{told}");
+        assert!(
+            !told.contains("没有文件；") && !told.contains("删除它.yaml") && !told.contains("；remove"),
+            "{arguments:?}\n{told}"
+        );
+        let chinese = |line: &str| line.chars().any(|c| matches!(c, '\u{4e00}'..='\u{9fff}'));
+        assert!(told.lines().any(chinese), "{arguments:?}\n{told}");
+    }
+}
+
+#[test]
+fn a_session_is_told_of_in_chinese_and_its_words_are_not() {
+    let home = Home::new();
+    let script = home.file("talk.yaml", TALK);
+    let talk =
+        chinese(&home, &["run", script.to_str().unwrap(), "--session", "s1", "--model", "offline"], "no files\n");
+    insta::assert_snapshot!("run", shown(&home, &talk));
+    insta::assert_snapshot!("sessions_list", shown(&home, &chinese(&home, &["sessions", "list"], "")));
+    let missing = chinese(&home, &["sessions", "show", "nobody"], "");
+    insta::assert_snapshot!("sessions_show_nobody", shown(&home, &missing));
+    let document = chinese(&home, &["sessions", "export", "s1"], "");
+    assert_eq!(
+        document.out,
+        home.finish(["sessions", "export", "s1"], "").out,
+        "a document for programs is in English"
+    );
+}
+
+#[test]
+fn the_commands_of_the_terminal_answer_in_chinese() {
+    let home = Home::new();
+    let more = "            - { action_type: ai_ask, action_id: ask_age, config: { content: 几岁, max_rounds: 3 } }\n";
+    home.file("talk.yaml", &format!("{TALK}{more}"));
+    let arguments = ["--lang", "zh", "run", "talk.yaml", "--session", "s1", "--model", "offline"];
+    let mut terminal = Terminal::start(&home, &arguments, false);
+    terminal.answers("no files");
+    terminal.answers("/help");
+    let help = terminal.until("会接到下一行");
+    assert!(help.contains("/vars     查看变量"), "{help}");
+    terminal.answers("/why");
+    let why = terminal.until("/why");
+    let why = why + &terminal.until("已完成");
+    assert!(why.contains("您在") && why.contains("\"no files\""), "{why}");
+    terminal.answers("/nothing");
+    terminal.until("没有命令 /nothing");
+    terminal.answers("/quit");
+    terminal.until("恢复请用：bcc-script sessions resume s1");
+    assert_eq!(terminal.end(), Some(3));
+}
+
+#[test]
+fn a_test_report_is_in_chinese_and_documents_for_programs_are_not() {
+    let home = Home::new();
+    home.file("talk.yaml", TALK);
+    home.file(
+        "test.yaml",
+        "test: a talk\nscript: talk.yaml\ndialogue:\n  - ai: { contains: \"remove it. Then warning\" }\n",
+    );
+    insta::assert_snapshot!("test", shown(&home, &chinese(&home, &["test", "test.yaml"], "")));
+    let more = "    - phase_id: warning
+      topics:
+        - topic_id: bye
+          actions:
+            - { action_type: ai_say, action_id: greet, config: { content: 再见 } }
+";
+    home.file("two.yaml", &format!("{TALK}{more}"));
+    let place = "test: a place\nscript: two.yaml\ndialogue:\n  - expect: { location: warning, status: completed }\n";
+    home.file("place.yaml", place);
+    insta::assert_snapshot!("test_of_a_place", shown(&home, &chinese(&home, &["test", "place.yaml"], "")));
+    for format in ["json", "sarif", "github"] {
+        home.file("broken.yaml", BROKEN);
+        let arguments = ["validate", "broken.yaml", "--format", format];
+        assert_eq!(chinese(&home, &arguments, "").out, home.finish(arguments, "").out, "{format}");
+    }
+}

@@ -1,0 +1,307 @@
+//! The schemas for editors: what lies in `schemas/` is what the program puts together, and what they say of themselves holds.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+use std::sync::Arc;
+
+use bcc_authoring::schemas::{document, list, text};
+use bcc_check::checker::LATER_KINDS;
+use bcc_lang::schema::assemble::{Document, subschemas};
+use bcc_lang::schema::compiled::Compiled;
+use bcc_lang::script::findings::Findings;
+use bcc_lang::script::older::todays_spelling;
+use bcc_lang::script::read::read;
+use bcc_lang::source::text::SourceFile;
+use bcc_lang::source::yaml::parse;
+use bcc_lang::template::front::{self, KEYS};
+use bcc_runtime::actions::KINDS;
+use serde_json::{Map, Value, json};
+
+fn root() -> &'static Path {
+    Path::new(crate::ROOT)
+}
+
+fn compiled(of: Document) -> Compiled {
+    Compiled::new(&document(of)).unwrap()
+}
+
+#[test]
+fn every_file_of_schemas_is_what_the_program_puts_together() {
+    let mut stale = String::new();
+    for document in Document::ALL {
+        let (name, file) = (document.name(), format!("schemas/{}.schema.json", document.name()));
+        if fs::read_to_string(root().join(&file)).unwrap_or_default() != text(name).unwrap() {
+            stale += &format!("  cargo run -- schema {name} > {file}\n");
+        }
+    }
+    assert!(stale.is_empty(), "schemas/ is not what schemas/parts/, schemas/actions/ and the kinds give; run\n{stale}");
+    let on_disk = fs::read_dir(root().join("schemas")).unwrap().map(|entry| entry.unwrap().file_name());
+    let on_disk: BTreeSet<String> = on_disk.map(|name| name.into_string().unwrap()).collect();
+    let files = Document::ALL.map(|document| format!("{}.schema.json", document.name()));
+    let folders = ["actions", "parts", "protocol", "replies"].map(str::to_owned);
+    // That of bcc-script.toml is written by hand; tests/authoring/configuration.rs holds it against the reader.
+    let by_hand = ["config.schema.json".to_owned()];
+    assert_eq!(on_disk, files.into_iter().chain(folders).chain(by_hand).collect());
+}
+
+/// Calls `see` with every subschema, with its path, and whether it stands where only a condition is tested or a choice made.
+fn each<'s>(path: &str, schema: &'s Value, aside: bool, see: &mut impl FnMut(&str, &'s Value, bool)) {
+    see(path, schema, aside);
+    for (below, inner) in subschemas(schema) {
+        let tests = ["if", "not", "then", "else", "allOf"].iter().any(|keyword| below.starts_with(keyword));
+        each(&format!("{path}/{below}"), inner, aside || tests, see);
+    }
+}
+
+#[test]
+fn every_schema_is_draft_2020_12_and_every_reference_leads_into_it() {
+    for of in Document::ALL {
+        let (name, schema) = (of.name(), document(of));
+        assert_eq!(schema["$schema"], "https://json-schema.org/draft/2020-12/schema", "{name}");
+        if let Err(error) = jsonschema::draft202012::meta::validate(&schema) {
+            panic!("{name}: {error}");
+        }
+        compiled(of);
+        let mut used = BTreeSet::new();
+        each("", &schema, false, &mut |path, inner, _| {
+            if let Some(reference) = inner.get("$ref").and_then(Value::as_str) {
+                let pointer = reference.strip_prefix('#').unwrap_or_else(|| panic!("{name}{path}: {reference}"));
+                assert!(schema.pointer(pointer).is_some(), "{name}{path}: {reference}");
+                used.insert(pointer.split('/').nth(2).unwrap().to_owned());
+            }
+        });
+        let defined = schema.get("$defs").and_then(Value::as_object).into_iter().flatten();
+        let defined: BTreeSet<String> = defined.map(|(name, _)| name.clone()).collect();
+        assert_eq!(defined, used, "{name}: nothing lies there unused");
+    }
+}
+
+#[test]
+fn every_property_says_what_it_is_and_its_default_stands_where_editors_show_it() {
+    for of in Document::ALL {
+        let (name, schema) = (of.name(), document(of));
+        let mut count = 0;
+        each("", &schema, false, &mut |path, inner, aside| {
+            for (property, said) in inner.get("properties").and_then(Value::as_object).into_iter().flatten() {
+                let referred = said.get("$ref").and_then(Value::as_str).and_then(|to| schema.pointer(&to[1..]));
+                let description = said.get("description").or_else(|| referred.and_then(|to| to.get("description")));
+                assert!(aside || description.is_some(), "{name}{path}: `{property}` has no description");
+                if let Some(default) = said.get("default") {
+                    let default = default.as_str().map_or_else(|| default.to_string(), str::to_owned);
+                    let shown = said["markdownDescription"].as_str().unwrap();
+                    assert!(shown.ends_with(&format!("Default: `{default}`")), "{name}{path}: {shown}");
+                }
+                count += 1;
+            }
+        });
+        assert!(count >= KEYS.len(), "{name}: only {count} properties");
+    }
+}
+
+#[test]
+fn every_example_and_every_default_is_valid_where_it_stands() {
+    for of in Document::ALL {
+        let (name, schema) = (of.name(), document(of));
+        // All of them under names of their own in one schema: compiling is what takes time.
+        let (mut properties, mut values) = (Map::new(), Vec::new());
+        each("", &schema, false, &mut |path, described, _| {
+            let examples = described.get("examples").and_then(Value::as_array).into_iter().flatten();
+            for value in examples.chain(described.get("default")) {
+                values.push((path.to_owned(), value));
+                let mut own = described.clone();
+                own.as_object_mut().unwrap().remove("$defs");
+                properties.insert(path.to_owned(), own);
+            }
+        });
+        let definitions = schema.get("$defs").cloned().unwrap_or_else(|| json!({}));
+        let compiled = Compiled::new(&json!({ "properties": properties, "$defs": definitions })).unwrap();
+        for (path, value) in &values {
+            let there = Value::Object(Map::from_iter([(path.clone(), (*value).clone())]));
+            assert!(compiled.is_valid(&there), "{name}{path}: {value}: {:?}", compiled.violations(&there));
+        }
+        assert!(values.len() > 4, "{name} has only {} examples", values.len());
+    }
+}
+
+#[test]
+fn every_default_that_the_reader_gives_is_the_one_of_the_schema() {
+    let script = json!({ "session": { "session_id": "s", "declare": [{ "var": "a" }], "phases": [
+        { "phase_id": "p", "topics": [{ "topic_id": "t", "actions": [{ "action_type": "set", "action_id": "a" }] }] }
+    ] } });
+    let findings = Findings::new();
+    let file = Arc::new(SourceFile::new("a.yaml", script.to_string()));
+    let script = read(&file, &parse(&file).root.unwrap(), &findings).unwrap();
+    let schema = document(Document::Script);
+    let default = |pointer: &str| schema.pointer(&format!("/$defs/{pointer}/default")).unwrap().clone();
+    assert_eq!(default("history/properties/messages"), script.history.messages);
+    assert_eq!(default("history/properties/chars"), script.history.chars);
+    assert_eq!(default("declaration/properties/sensitive"), script.declare[0].declaration.sensitive);
+}
+
+#[test]
+fn a_kind_of_action_takes_its_own_config_and_no_other() {
+    let script = compiled(Document::Script);
+    let around = |action: Value| {
+        json!({ "session": { "session_id": "s", "phases": [
+            { "phase_id": "p", "topics": [{ "topic_id": "t", "actions": [action] }] }
+        ] } })
+    };
+    for kind in KINDS {
+        let name = kind.name();
+        let schema: Value = serde_json::from_str(kind.schema()).unwrap();
+        for example in schema["examples"].as_array().unwrap() {
+            let action = json!({ "action_type": name, "action_id": "a", "config": example });
+            assert!(script.is_valid(&around(action.clone())), "{name}: {example}");
+            let mut wrong = action.clone();
+            wrong["config"]["zzzzzzzz"] = json!(1);
+            assert!(!script.is_valid(&around(wrong)), "{name}: an unknown key");
+        }
+        let without = json!({ "action_type": name, "action_id": "a" });
+        assert_eq!(script.is_valid(&around(without)), schema.get("required").is_none(), "{name} without a config");
+    }
+    for later in LATER_KINDS {
+        let action = json!({ "action_type": later, "action_id": "a", "config": { "anything": 1 } });
+        assert!(script.is_valid(&around(action)), "{later}");
+    }
+    assert!(!script.is_valid(&around(json!({ "action_type": "nope", "action_id": "a", "config": {} }))));
+    // Actions inside a config are actions like any other.
+    let inner = |config: Value| {
+        let actions = json!([{ "action_type": "ai_say", "action_id": "b", "config": config }]);
+        around(json!({ "action_type": "condition", "action_id": "a", "config": { "else": { "actions": actions },
+            "cases": [{ "when": "true", "set": { "a": 1 } }] } }))
+    };
+    assert!(script.is_valid(&inner(json!({ "content": "x" }))));
+    assert!(!script.is_valid(&inner(json!({ "content": "x", "toen": "y" }))));
+}
+
+#[test]
+fn every_older_spelling_in_the_schema_is_one_that_the_reader_takes() {
+    let mut count = 0;
+    for of in Document::ALL {
+        each("", &document(of), false, &mut |path, inner, _| {
+            let Some(properties) = inner.get("properties").and_then(Value::as_object) else { return };
+            for (name, _) in properties.iter().filter(|(_, property)| property["deprecated"] == true) {
+                let today = todays_spelling(name);
+                let today = today.as_deref().unwrap_or(name);
+                // These two together make one `output`, and `technique_id` a whole older form.
+                let known = match today {
+                    "target_variable" | "extraction_prompt" => properties.contains_key("output"),
+                    "technique_id" => properties.contains_key("topic"),
+                    _ => today != name && properties.contains_key(today),
+                };
+                assert!(known, "{path}: {name}");
+                count += 1;
+            }
+        });
+    }
+    assert!(count > 20, "only {count}");
+}
+
+#[test]
+fn each_document_is_told_apart_by_the_key_at_its_root() {
+    let actions = json!([{ "action_type": "ai_say", "action_id": "a", "config": { "content": "x" } }]);
+    let skill =
+        json!({ "skill": { "skill_id": "s", "inputs": [{ "var": "a" }], "outputs": ["b"], "actions": actions } });
+    let technique = json!({ "technique_id": "s", "topic": { "topic_id": "t", "actions": actions } });
+    let test = json!({ "test": "x", "script": "a.yaml", "dialogue": [{ "user": "y" }], "metadata": { "name": "n" } });
+    let workflow = json!({ "workflow_id": "w", "steps": [{ "anything": 1 }], "state": {} });
+    let session = json!({ "session": { "session_id": "s", "skills": ["../a.yaml", skill["skill"]], "phases": [
+        { "phase_id": "p", "topics": [{ "topic_id": "t", "actions": actions }] }
+    ] }, "x-mine": 1 });
+    let any = compiled(Document::Any);
+    let table = [
+        (&session, Some(Document::Script)),
+        (&skill, Some(Document::Skill)),
+        (&technique, Some(Document::Skill)),
+        (&test, Some(Document::Test)),
+        (&workflow, None),
+    ];
+    for (value, own) in table {
+        assert!(any.is_valid(value), "{value}: {:?}", any.violations(value));
+        for of in [Document::Script, Document::Skill, Document::Test] {
+            assert_eq!(compiled(of).is_valid(value), own == Some(of), "{} {value}", of.name());
+        }
+        let mut wrong = value.clone();
+        let at_root = wrong.as_object_mut().unwrap();
+        let key = at_root.keys().next().unwrap().clone();
+        at_root[&key] = json!([]);
+        at_root.insert("zzzzzzzz".into(), json!(1));
+        assert!(own.is_none() || !any.is_valid(&wrong), "{wrong}");
+    }
+    // What is missing is said of the script, which is what a file without any of the keys was probably meant to be.
+    let told = any.violations(&json!({ "metadata": {} }));
+    assert!(told.iter().any(|violation| violation.message.contains("session")), "{told:?}");
+}
+
+#[test]
+fn the_front_matter_of_a_template_has_the_keys_and_the_limits_of_its_reader() {
+    let schema = document(Document::Template);
+    let described: BTreeSet<&str> = schema["properties"].as_object().unwrap().keys().map(String::as_str).collect();
+    assert_eq!(described, KEYS.iter().copied().collect());
+    let compiled = compiled(Document::Template);
+    let table = [
+        json!({}),
+        json!({ "description": "x", "model": "m", "fallback": "f", "output_schema": "a.json" }),
+        json!({ "temperature": 0 }),
+        json!({ "temperature": 2 }),
+        json!({ "temperature": 2.1 }),
+        json!({ "temperature": "hot" }),
+        json!({ "temperature": null }),
+        json!({ "max_tokens": 1 }),
+        json!({ "max_tokens": 0 }),
+        json!({ "max_tokens": 1.5 }),
+        json!({ "history": "inline" }),
+        json!({ "history": "messages" }),
+        json!({ "history": "both" }),
+        json!({ "output_schema": "../a.json" }),
+        json!({ "output_schema": "a/b.json" }),
+        json!({ "output_schema": "" }),
+        json!({ "feedback": { "heading": "h", "details": "d", "closing": "c" } }),
+        json!({ "feedback": { "heading": "h", "details": "d" } }),
+        json!({ "feedback": { "heading": "h", "details": "d", "closing": "c", "more": "m" } }),
+        json!({ "feedback": "h" }),
+        json!({ "temprature": 1 }),
+        json!({ "maxTokens": 1 }),
+        json!({ "description": ["x"] }),
+        json!([]),
+    ];
+    for value in table {
+        let read = front::cut(&format!("---\n{value}\n---\nbody"));
+        assert_eq!(compiled.is_valid(&value), read.is_ok(), "{value}: {read:?}");
+    }
+}
+
+fn run(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_bcc-script")).env_clear().arg("schema").args(arguments).output().unwrap()
+}
+
+#[test]
+fn the_command_prints_every_schema_and_lists_their_names() {
+    let printed = |arguments: &[&str]| {
+        let output = run(arguments);
+        assert_eq!(output.status.code(), Some(0), "{arguments:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    assert_eq!(printed(&[]), text("script").unwrap(), "without a name, that of scripts");
+    let listed = printed(&["--list"]);
+    let names: Vec<&str> = listed.lines().map(|line| line.split_whitespace().next().unwrap()).collect();
+    assert_eq!(names, list().into_iter().map(|(name, _)| name).collect::<Vec<_>>());
+    for name in names {
+        assert_eq!(printed(&[name]), text(name).unwrap(), "{name}");
+    }
+    assert_eq!(printed(&["set"]), fs::read_to_string(root().join("schemas/actions/set.json")).unwrap());
+}
+
+#[test]
+fn a_name_that_there_is_not_is_wrong_usage_with_a_near_one() {
+    for (name, help) in
+        [("skil", "did you mean `skill`?"), ("ai-ask", "did you mean `ai_ask`?"), ("zzzz", "there are script, ")]
+    {
+        let output = run(&[name]);
+        assert_eq!((output.status.code(), output.stdout.len()), (Some(2), 0), "{name}");
+        let told = String::from_utf8(output.stderr).unwrap();
+        assert!(told.contains(&format!("there is no schema `{name}`")) && told.contains(help), "{told}");
+    }
+}
