@@ -13,6 +13,7 @@ mod desk_doctor;
 mod desk_graph;
 mod desk_render;
 mod desk_templates;
+mod earlier_release;
 mod explain;
 mod first_ten_minutes;
 #[cfg(feature = "jupyter")]
