@@ -1,3 +1,52 @@
-//! `bcc-script`: an interpreter for declarative YAML scripts of model-driven conversations and workflows.
+//! `bcc-script`: an interpreter for declarative YAML scripts of model-driven conversations and workflows, as a library.
+//!
+//! A [`Project`] is a folder with scripts, templates and a configuration. An [`Engine`] runs sessions of its scripts over a
+//! [`Store`]. [`Engine::start`] begins one in a task of its own and gives a [`SessionHandle`]: answers go in, [`SessionEvent`]s
+//! come out.
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use bcc_script::{Engine, Environment, Event, MemoryStore, Project, RunRequest, SessionEvent, Speaker};
+//!
+//! # async fn talk(file: &std::path::Path) -> Result<(), bcc_script::EngineError> {
+//! let environment = Environment::of_process();
+//! let project = Project::of(file, None, false, &environment)?;
+//! let engine = Engine::new(project, environment, Arc::new(MemoryStore::default()));
+//!
+//! let mut session = engine.start(&RunRequest { file: file.into(), ..RunRequest::default() }).await?;
+//! while let Some(event) = session.next().await {
+//!     let SessionEvent::Committed { event, .. } = event else { continue };
+//!     match *event {
+//!         Event::Message { role: Speaker::Ai, text, .. } => println!("{text}"),
+//!         Event::Waiting { answer_id, .. } => {
+//!             session.answer("what the person says", Some(&answer_id)).await?;
+//!         }
+//!         _ => {}
+//!     }
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! [`Engine::with_store`] keeps sessions in SQLite; [`Engine::take_up`] goes on with one after anything. Everything here is
+//! `Send`: sessions run on any tokio runtime, on one thread or on many. `docs/embedding.md` of the repository has more, and a
+//! client of `--json` for programs in other languages.
 
+#![warn(missing_docs)]
+
+pub use bcc_engine::engine::{Engine, ResumeRequest, RunRequest};
+pub use bcc_engine::environment::Environment;
+pub use bcc_engine::error::EngineError;
+pub use bcc_engine::handle::{SessionEvent, SessionHandle};
+pub use bcc_engine::project::Project;
+pub use bcc_lang::source::diagnostic::Diagnostic;
+pub use bcc_runtime::program::event::{Event, Speaker};
+pub use bcc_runtime::program::outcome::Outcome;
+pub use bcc_runtime::program::place::Place;
+pub use bcc_runtime::run::session::{Pause, Taken};
+pub use bcc_store::contract::Archive as Store;
+pub use bcc_store::memory::MemoryArchive as MemoryStore;
+
+#[doc(hidden)]
 pub mod cli;

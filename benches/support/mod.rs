@@ -35,8 +35,6 @@ const ANSWER: &str = "最近晚上总是睡得不太好，白天也提不起精�
 struct Deaf;
 
 impl Observer for Deaf {
-    fn committed(&self, _kind: &str, _line: &str) {}
-
     fn delta(&self, _delta: &Delta<'_>) {}
 }
 

@@ -9,6 +9,8 @@ use bcc_runtime::notebook::cell::{Cell, CellKind};
 use bcc_runtime::notebook::export::ansi;
 use bcc_runtime::notebook::export::output::{Output, read};
 use bcc_runtime::notebook::export::text::{cut_short, one_line, thinker, thought};
+use bcc_runtime::program::event::Event;
+use bcc_runtime::program::shown_cell::ShownCell;
 
 /// The most lines of code, of a thought, and of all outputs of a cell that are shown; the rest is counted.
 const MOST_CODE: usize = 30;
@@ -59,29 +61,16 @@ pub type Line = (Look, String);
 
 impl CellView {
     /// The lines for an event of a session. `None` for one that tells of no notebook, or of nothing that is new in it.
-    pub fn lines(&mut self, kind: &str, line: &str, language: Language) -> Option<Vec<Line>> {
-        match kind {
-            "cell" => {
-                let event: Value = serde_json::from_str(line).ok()?;
-                Some(self.cell(&cell_of(&event), language)).filter(|lines| !lines.is_empty())
-            }
-            "notebook_action" => {
-                let event: Value = serde_json::from_str(line).ok()?;
-                let text = |name: &str| event.get(name).and_then(Value::as_str).unwrap_or_default();
-                if event.get("success") != Some(&Value::Bool(false)) {
-                    return None;
-                }
-                let values = [("action", text("action")), ("error", &*language.said(text("error")))];
-                let told = filled("{action} failed: {error}", &values);
+    pub fn lines(&mut self, event: &Event, language: Language) -> Option<Vec<Line>> {
+        match event {
+            Event::Cell(shown) => Some(self.cell(&cell_of(shown), language)).filter(|lines| !lines.is_empty()),
+            Event::NotebookAction { action, success: false, error, .. } => {
+                let error = language.said(error.as_deref().unwrap_or_default());
+                let told = filled("{action} failed: {error}", &[("action", action), ("error", &*error)]);
                 Some(vec![(Look::Error, one_line(&told))])
             }
-            "warning" => {
-                let event: Value = serde_json::from_str(line).ok()?;
-                let text = |name: &str| event.get(name).and_then(Value::as_str).unwrap_or_default();
-                if !TOLD.contains(&text("code")) {
-                    return None;
-                }
-                Some(vec![(Look::Quiet, format!("! {}", shortened(&one_line(&language.said(text("message"))))))])
+            Event::Warning { code, message, .. } if TOLD.contains(code) => {
+                Some(vec![(Look::Quiet, format!("! {}", shortened(&one_line(&language.said(message)))))])
             }
             _ => None,
         }
@@ -124,23 +113,21 @@ impl CellView {
 }
 
 /// The cell that an event tells of. Parts that were cut so short that they can no longer be read say nothing.
-fn cell_of(event: &Value) -> Cell {
-    let text = |name: &str| event.get(name).and_then(Value::as_str).unwrap_or_default();
-    let kind = match text("cell_type") {
+fn cell_of(shown: &ShownCell) -> Cell {
+    let kind = match shown.cell_type {
         "code" => CellKind::Code,
         "thinking" => CellKind::Thinking,
         _ => CellKind::Markdown,
     };
-    let part = |name: &str| event.get(name).cloned().unwrap_or_default();
     Cell {
-        number: part("number").as_u64().unwrap_or_default(),
-        id: text("cell_id").to_owned(),
+        number: shown.number,
+        id: shown.cell_id.clone(),
         kind,
-        content: text("content").to_owned(),
-        metadata: serde_json::from_value(part("metadata")).unwrap_or_default(),
-        outputs: part("outputs").as_array().cloned().unwrap_or_default(),
-        execution_count: part("execution_count").as_u64(),
-        ended: serde_json::from_value(part("ended")).ok(),
+        content: shown.content.clone(),
+        metadata: serde_json::from_value(shown.metadata.clone()).unwrap_or_default(),
+        outputs: shown.outputs.as_array().cloned().unwrap_or_default(),
+        execution_count: shown.execution_count,
+        ended: serde_json::from_value(shown.ended.clone()).ok(),
     }
 }
 
@@ -203,18 +190,31 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn shown(view: &mut CellView, event: &Value) -> Vec<String> {
-        let lines = view.lines("cell", &event.to_string(), Language::English).unwrap_or_default();
+    /// The lines for the event of a cell with these parts.
+    fn shown(view: &mut CellView, cell: &Value) -> Vec<String> {
+        let text = |name: &str| cell[name].as_str().unwrap_or_default().to_owned();
+        let event = Event::Cell(Box::new(ShownCell {
+            number: cell["number"].as_u64().unwrap(),
+            cell_id: text("cell_id"),
+            cell_type: ["code", "thinking", "markdown"].into_iter().find(|kind| cell["cell_type"] == **kind).unwrap(),
+            content: text("content"),
+            metadata: cell["metadata"].clone(),
+            outputs: cell["outputs"].clone(),
+            execution_count: cell["execution_count"].as_u64(),
+            ended: cell["ended"].clone(),
+            left_out: None,
+        }));
+        let lines = view.lines(&event, Language::English).unwrap_or_default();
         lines.into_iter().map(|(look, line)| format!("{look:?}|{line}")).collect()
     }
 
     #[test]
     fn what_became_of_the_kernel_is_told_and_what_a_reply_lacked_is_not() {
         let mut view = CellView::default();
-        let told = |code: &str| json!({ "code": code, "message": "the kernel\nis gone" }).to_string();
-        let lines = view.lines("warning", &told("kernel-memory-gone"), Language::English);
+        let told = |code| Event::Warning { code, message: "the kernel\nis gone".into(), help: None };
+        let lines = view.lines(&told("kernel-memory-gone"), Language::English);
         assert_eq!(lines, Some(vec![(Look::Quiet, "! the kernel is gone".to_owned())]));
-        assert_eq!(view.lines("warning", &told("reply-bent"), Language::English), None);
+        assert_eq!(view.lines(&told("reply-bent"), Language::English), None);
     }
 
     #[test]
@@ -253,9 +253,15 @@ mod tests {
         let output = json!([{ "output_type": "stream", "text": "x".repeat(500) }]);
         let code = json!({ "number": 2, "cell_type": "code", "content": "", "ended": "ok", "outputs": output, "metadata": "cut" });
         assert_eq!(shown(&mut view, &code)[0].chars().count(), "Quiet|  ".len() + MOST_COLUMNS + 1);
-        assert_eq!(view.lines("cell", "no JSON", Language::English), None);
-        let failed = json!({ "action": "exec", "success": false, "error": "there is no cell `x`" }).to_string();
+        let failed = Event::NotebookAction {
+            action: "exec".into(),
+            by: "script",
+            cell_id: None,
+            success: false,
+            error: Some("there is no cell `x`".into()),
+            effects: vec![],
+        };
         let told = vec![(Look::Error, "exec failed: there is no cell `x`".to_owned())];
-        assert_eq!(view.lines("notebook_action", &failed, Language::English), Some(told));
+        assert_eq!(view.lines(&failed, Language::English), Some(told));
     }
 }

@@ -1,11 +1,11 @@
 //! `--json`: every event as one object a line on standard output.
 
 use std::io::Write;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-use serde_json::{Value, json};
+use serde_json::json;
 
-use bcc_runtime::program::event::{Delta, Observer};
+use bcc_runtime::program::event::{Committed, Delta, Observer};
 
 /// Writes events for programs.
 #[derive(Debug, Default)]
@@ -19,8 +19,8 @@ impl JsonLines {
 }
 
 impl Observer for JsonLines {
-    fn committed(&self, _kind: &str, line: &str) {
-        write(line);
+    fn committed(&self, committed: &Committed<'_>) {
+        write(committed.line);
     }
 
     fn delta(&self, delta: &Delta<'_>) {
@@ -32,11 +32,12 @@ impl Observer for JsonLines {
 #[derive(Debug)]
 pub struct CatchUp {
     kept: Mutex<Option<Vec<String>>>,
+    first: OnceLock<u64>,
 }
 
 impl Default for CatchUp {
     fn default() -> Self {
-        Self { kept: Mutex::new(Some(Vec::new())) }
+        Self { kept: Mutex::new(Some(Vec::new())), first: OnceLock::new() }
     }
 }
 
@@ -45,10 +46,9 @@ impl CatchUp {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The `seq` of the first event that is kept back.
+    /// The `seq` of the first event.
     pub fn first_seq(&self) -> Option<u64> {
-        let first: Value = serde_json::from_str(self.kept().as_ref()?.first()?).ok()?;
-        first.get("seq")?.as_u64()
+        self.first.get().copied()
     }
 
     /// Writes what was kept back, and from now on every event as it comes.
@@ -67,8 +67,9 @@ impl CatchUp {
 }
 
 impl Observer for CatchUp {
-    fn committed(&self, _kind: &str, line: &str) {
-        self.line(line);
+    fn committed(&self, committed: &Committed<'_>) {
+        let _ = self.first.set(committed.seq);
+        self.line(committed.line);
     }
 
     fn delta(&self, delta: &Delta<'_>) {

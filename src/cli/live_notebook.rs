@@ -14,7 +14,7 @@ use crate::cli::language::chosen;
 use bcc_engine::error::EngineError;
 use bcc_engine::notebook_file::taken::{form_of, may_become};
 use bcc_engine::notebook_file::write::{Asked, write_file};
-use bcc_runtime::program::event::{Delta, Observer};
+use bcc_runtime::program::event::{Committed, Delta, Event, Observer};
 use bcc_store::contract::Archive;
 
 /// How much time lies between two writings while the session runs, at least.
@@ -53,12 +53,12 @@ struct Counting {
 }
 
 impl Observer for Counting {
-    fn committed(&self, kind: &str, line: &str) {
-        if matches!(kind, "cell" | "notebook_action") {
+    fn committed(&self, committed: &Committed<'_>) {
+        if matches!(committed.event, Event::Cell(_) | Event::NotebookAction { .. }) {
             self.changes.count.fetch_add(1, Ordering::Relaxed);
             self.changes.changed.notify_one();
         }
-        self.inner.committed(kind, line);
+        self.inner.committed(committed);
     }
 
     fn delta(&self, delta: &Delta<'_>) {

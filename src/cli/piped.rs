@@ -3,13 +3,11 @@
 use std::io::{IsTerminal, Write};
 use std::sync::{Mutex, PoisonError};
 
-use serde_json::Value;
-
 use crate::cli::cells::CellView;
 use crate::cli::language::chosen;
 use crate::cli::report;
 use crate::cli::terminal::plain;
-use bcc_runtime::program::event::{Delta, Observer};
+use bcc_runtime::program::event::{Committed, Delta, Event, Observer, Speaker};
 
 /// Writes the AI's words, and the cells of a notebook.
 #[derive(Debug, Default)]
@@ -18,32 +16,23 @@ pub struct Piped {
 }
 
 impl Observer for Piped {
-    fn committed(&self, kind: &str, line: &str) {
-        match kind {
-            "message" | "waiting" => {
-                let Ok(event) = serde_json::from_str::<Value>(line) else { return };
-                let text = |name: &str| event.get(name).and_then(Value::as_str).unwrap_or_default();
-                // A question about an outside effect is no message.
-                match kind {
-                    "message" if text("role") == "ai" => write(text("text")),
-                    "waiting" if text("for") == "interrupted_effect" => write(text("prompt")),
-                    _ => {}
-                }
-            }
-            "cell" | "notebook_action" => {
+    fn committed(&self, committed: &Committed<'_>) {
+        match committed.event {
+            Event::Message { role: Speaker::Ai, text, .. } => write(text),
+            // A question about an outside effect is no message.
+            Event::Waiting { r#for: "interrupted_effect", prompt, .. } => write(prompt),
+            event @ (Event::Cell(_) | Event::NotebookAction { .. }) => {
                 let mut cells = self.cells.lock().unwrap_or_else(PoisonError::into_inner);
-                let Some(lines) = cells.lines(kind, line, chosen()) else { return };
+                let Some(lines) = cells.lines(event, chosen()) else { return };
                 let mut output = std::io::stdout().lock();
                 for (_, line) in lines {
                     let _ = output.write_all(format!("{}\n", plain(&line)).as_bytes());
                 }
                 let _ = output.flush();
             }
-            "error" => {
-                let Ok(event) = serde_json::from_str::<Value>(line) else { return };
-                let text = |name: &str| event.get(name).and_then(Value::as_str);
-                report::note(&format!("error: {}", text("message").unwrap_or_default()));
-                if let Some(help) = text("help") {
+            Event::Error { message, help, .. } => {
+                report::note(&format!("error: {message}"));
+                if let Some(help) = help {
                     report::note(&format!("help: {help}"));
                 }
             }

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::cli::cells::{CellView, Look};
 use crate::cli::language::{chosen, filled, said};
-use bcc_runtime::program::event::{Delta, Observer};
+use bcc_runtime::program::event::{Committed, Delta, Event, Observer, Speaker};
 
 /// Shows a conversation.
 #[derive(Debug, Default)]
@@ -33,75 +33,62 @@ impl Terminal {
 }
 
 impl Observer for Terminal {
-    fn committed(&self, kind: &str, line: &str) {
-        if !matches!(
-            kind,
-            "phase_entered"
-                | "topic_entered"
-                | "message"
-                | "message_discarded"
-                | "outcome"
-                | "routed"
-                | "triggered"
-                | "orchestrated"
-                | "budget_reached"
-                | "error"
-                | "waiting"
-                | "cell"
-                | "notebook_action"
-        ) {
+    fn committed(&self, committed: &Committed<'_>) {
+        let (event, place) = (committed.event, committed.place);
+        if matches!(event, Event::SessionStarted { .. } | Event::SessionResumed { .. }) {
             return;
         }
-        let Ok(event) = serde_json::from_str::<Value>(line) else { return };
-        let text = |name: &str| event.get(name).and_then(Value::as_str).unwrap_or_default();
-        let place = |id: &str| event.pointer(&format!("/location/{id}")).and_then(Value::as_str).unwrap_or_default();
+        let id = |id: &Option<String>| id.clone().unwrap_or_default();
         let mut shown = self.shown();
         // A resumed session enters nothing again, so ids stand in for names until it enters something.
         if shown.phase.is_empty() {
-            place("phase_id").clone_into(&mut shown.phase);
+            shown.phase = id(&place.phase_id);
         }
         if shown.topic.is_empty() {
-            place("topic_id").clone_into(&mut shown.topic);
+            shown.topic = id(&place.topic_id);
         }
-        match kind {
-            "phase_entered" => name_of(&event, place("phase_id")).clone_into(&mut shown.phase),
-            "topic_entered" => {
-                name_of(&event, place("topic_id")).clone_into(&mut shown.topic);
-                if let Some(element) = element(place("path")) {
+        let named = |name: &Option<String>, or: &Option<String>| match name {
+            Some(name) if !name.is_empty() => name.clone(),
+            _ => id(or),
+        };
+        match event {
+            Event::PhaseEntered { name } => shown.phase = named(name, &place.phase_id),
+            Event::TopicEntered { name } => {
+                shown.topic = named(name, &place.topic_id);
+                if let Some(element) = element(&place.path) {
                     shown.topic.push_str(&format!(" ({element})"));
                 }
             }
-            "message" if text("role") == "ai" => shown.whole(text("message_id"), text("text")),
-            "message_discarded" => shown.discard(text("message_id")),
-            "outcome" if event.pointer("/metadata/parse_error") == Some(&Value::Bool(true)) => {
+            Event::Message { role: Speaker::Ai, message_id, text } => shown.whole(message_id, text),
+            Event::MessageDiscarded { message_id } => shown.discard(message_id),
+            Event::Outcome { outcome, .. } if outcome.metadata.get("parse_error") == Some(&Value::Bool(true)) => {
                 quiet(&said("(the model's reply could not be read; /why tells more)"));
             }
-            "routed" | "triggered" | "orchestrated" | "budget_reached" => {
-                if let Some(notice) = notice(kind, &event) {
-                    shown.end_line();
-                    quiet(&plain(&notice));
-                }
-            }
-            "error" => {
+            Event::Error { message, help, .. } => {
                 shown.end_line();
-                let told = filled("error: {error}", &[("error", &said(text("message")))]);
+                let told = filled("error: {error}", &[("error", &said(message))]);
                 print(&format!("{}\n", red(&plain(&told))));
-                if !text("help").is_empty() {
-                    quiet(&plain(&filled("help: {help}", &[("help", &said(text("help")))])));
+                if let Some(help) = help.as_deref().filter(|help| !help.is_empty()) {
+                    quiet(&plain(&filled("help: {help}", &[("help", &said(help))])));
                 }
             }
-            "cell" | "notebook_action" => {
-                let Some(lines) = shown.cells.lines(kind, line, chosen()) else { return };
+            Event::Cell(_) | Event::NotebookAction { .. } | Event::Warning { .. } => {
+                let Some(lines) = shown.cells.lines(event, chosen()) else { return };
                 shown.end_line();
                 shown.header();
                 lines.iter().for_each(|(look, line)| print(&format!("{}\n", looking(*look, &plain(line)))));
             }
             // A resumed session tells again what it waits for; the words before it were not shown by this process.
             // So is a question about an outside effect, which is no message of the conversation.
-            "waiting" if shown.place.is_empty() || text("for") == "interrupted_effect" => {
-                shown.whole("", text("prompt"));
+            Event::Waiting { r#for, prompt, .. } if shown.place.is_empty() || *r#for == "interrupted_effect" => {
+                shown.whole("", prompt);
             }
-            _ => {}
+            _ => {
+                if let Some(notice) = notice(event) {
+                    shown.end_line();
+                    quiet(&plain(&notice));
+                }
+            }
         }
     }
 
@@ -173,20 +160,20 @@ impl Shown {
 }
 
 /// What is told of a decision while the conversation goes on; nothing where it simply goes on.
-fn notice(kind: &str, event: &Value) -> Option<String> {
-    let text = |name: &str| event.get(name).and_then(Value::as_str).unwrap_or_default();
-    let (reason, route) = (text("reason"), text("route"));
-    match kind {
-        "triggered" => {
+fn notice(event: &Event) -> Option<String> {
+    match event {
+        Event::Triggered { reason, route, .. } => {
             Some(filled("(trigger {reason}: {route}; /why tells more)", &[("reason", reason), ("route", route)]))
         }
-        "orchestrated" if event.get("accepted") == Some(&Value::Bool(true)) => {
+        Event::Orchestrated { accepted: true, .. } => {
             Some(said("(a plan changed what is to come in this topic; /plan shows it)").into_owned())
         }
-        "budget_reached" => Some(filled("(budget: {why}; /why tells more)", &[("why", &said(text("why")))])),
+        Event::BudgetReached { why, .. } => Some(filled("(budget: {why}; /why tells more)", &[("why", &said(why))])),
         // A failure is told as an error.
-        "routed" if !matches!(text("route"), "next" | "resume" | "fail" | "error") => {
-            let values = [("reason", reason), ("from", text("from")), ("route", route)];
+        Event::Routed { reason, route, from, .. }
+            if !matches!(route.as_str(), "next" | "resume" | "fail" | "error") =>
+        {
+            let values = [("reason", *reason), ("from", from), ("route", route)];
             Some(filled("({reason} at {from}: {route}; /why tells more)", &values))
         }
         _ => None,
@@ -197,10 +184,6 @@ fn notice(kind: &str, event: &Value) -> Option<String> {
 fn element(path: &str) -> Option<&str> {
     let (_, element) = path.split('/').next()?.split_once('@')?;
     element.split('#').next()
-}
-
-fn name_of<'e>(event: &'e Value, id: &'e str) -> &'e str {
-    event.get("name").and_then(Value::as_str).filter(|name| !name.is_empty()).unwrap_or(id)
 }
 
 /// `text` without what would move the cursor, change colours or ring: a reply is data, also for a terminal.
@@ -244,16 +227,24 @@ mod tests {
 
     #[test]
     fn only_a_decision_that_leads_elsewhere_is_told_while_people_talk() {
-        let event = |reason: &str, route: &str| serde_json::json!({ "reason": reason, "route": route, "from": "ask" });
-        let blocked = event("user_blocked", "insert: comfort, then: resume");
+        let routed = |route: &str| {
+            let (from, why) = ("ask".to_owned(), String::new());
+            Event::Routed { reason: "user_blocked", route: route.to_owned(), from, why, table: None }
+        };
         let told = Some("(user_blocked at ask: insert: comfort, then: resume; /why tells more)".to_owned());
-        assert_eq!(notice("routed", &blocked), told);
+        assert_eq!(notice(&routed("insert: comfort, then: resume")), told);
         for route in ["next", "resume", "fail", "error"] {
-            assert_eq!(notice("routed", &event("error", route)), None, "{route}");
+            assert_eq!(notice(&routed(route)), None, "{route}");
         }
-        assert!(notice("triggered", &event("crisis", "insert: help")).unwrap().contains("trigger crisis"));
-        assert_eq!(notice("orchestrated", &serde_json::json!({ "accepted": false })), None);
-        assert!(notice("orchestrated", &serde_json::json!({ "accepted": true })).unwrap().contains("/plan"));
+        let (reason, route, from, why) = ("crisis".into(), "insert: help".into(), String::new(), String::new());
+        assert!(notice(&Event::Triggered { reason, route, from, why }).unwrap().contains("trigger crisis"));
+        let planned = |accepted: bool| {
+            let (reason, from, why) = (String::new(), String::new(), String::new());
+            let (plan, original, now) = (Value::Null, vec![], vec![]);
+            Event::Orchestrated { reason, route: "insert", from, why, accepted, plan, original, now }
+        };
+        assert_eq!(notice(&planned(false)), None);
+        assert!(notice(&planned(true)).unwrap().contains("/plan"));
     }
 
     #[test]

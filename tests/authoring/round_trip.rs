@@ -135,8 +135,8 @@ fn shown(error: &EngineError) -> String {
 struct Events(Mutex<Vec<Value>>);
 
 impl Observer for Events {
-    fn committed(&self, _kind: &str, line: &str) {
-        self.0.lock().unwrap().push(serde_json::from_str(line).unwrap());
+    fn committed(&self, committed: &bcc_runtime::program::event::Committed<'_>) {
+        self.0.lock().unwrap().push(serde_json::from_str(committed.line).unwrap());
     }
 
     fn delta(&self, _delta: &Delta<'_>) {}

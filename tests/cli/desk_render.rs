@@ -432,8 +432,6 @@ fn what_is_not_there_of_a_session_is_told_with_what_there_is() {
 struct Nobody;
 
 impl Observer for Nobody {
-    fn committed(&self, _kind: &str, _line: &str) {}
-
     fn delta(&self, _delta: &Delta<'_>) {}
 }
 

@@ -14,6 +14,7 @@ mod desk_graph;
 mod desk_render;
 mod desk_templates;
 mod earlier_release;
+mod embedding;
 mod explain;
 mod first_ten_minutes;
 #[cfg(feature = "jupyter")]

@@ -7,6 +7,7 @@ mod any_script;
 mod beside;
 mod conversations;
 mod effects;
+mod handles;
 mod logs;
 mod mailbox;
 mod model_faults;

@@ -310,8 +310,6 @@ impl Provider for Hangs {
 struct Nobody;
 
 impl Observer for Nobody {
-    fn committed(&self, _kind: &str, _line: &str) {}
-
     fn delta(&self, _delta: &Delta<'_>) {}
 }
 

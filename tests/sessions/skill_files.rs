@@ -17,8 +17,6 @@ use bcc_store::memory::MemoryArchive;
 struct Nobody;
 
 impl Observer for Nobody {
-    fn committed(&self, _kind: &str, _line: &str) {}
-
     fn delta(&self, _delta: &Delta<'_>) {}
 }
 

@@ -116,8 +116,6 @@ struct Watcher {
 }
 
 impl Observer for Watcher {
-    fn committed(&self, _kind: &str, _line: &str) {}
-
     fn delta(&self, delta: &Delta<'_>) {
         self.shown.lock().unwrap().entry(delta.message_id.to_owned()).or_default().push_str(delta.text);
     }

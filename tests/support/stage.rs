@@ -76,8 +76,6 @@ pub(crate) fn pinned(script: &str, project: &Path) -> (Arc<Program>, PinnedScrip
 struct Nobody;
 
 impl Observer for Nobody {
-    fn committed(&self, _kind: &str, _line: &str) {}
-
     fn delta(&self, _delta: &Delta<'_>) {}
 }
 

@@ -166,8 +166,6 @@ impl Recheck for Nobody {
 }
 
 impl Observer for Nobody {
-    fn committed(&self, _kind: &str, _line: &str) {}
-
     fn delta(&self, _delta: &Delta<'_>) {}
 }
 

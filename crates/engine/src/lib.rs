@@ -12,6 +12,7 @@ pub mod export;
 pub mod exported_notebook;
 pub mod files;
 pub mod given;
+pub mod handle;
 pub mod history;
 pub mod loaded;
 pub mod markdown;

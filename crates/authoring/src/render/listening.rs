@@ -107,7 +107,5 @@ impl BehaviorServers for NoPrompt {
 pub struct Unobserved;
 
 impl Observer for Unobserved {
-    fn committed(&self, _kind: &str, _line: &str) {}
-
     fn delta(&self, _delta: &Delta<'_>) {}
 }

@@ -33,8 +33,6 @@ pub struct Opening {
 struct Nobody;
 
 impl Observer for Nobody {
-    fn committed(&self, _kind: &str, _line: &str) {}
-
     fn delta(&self, _delta: &Delta<'_>) {}
 }
 

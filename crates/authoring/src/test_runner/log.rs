@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::test_runner::ran::Line;
-use bcc_runtime::program::event::{Delta, Observer, Speaker};
+use bcc_runtime::program::event::{Committed, Observer, Speaker};
 
 /// One event.
 #[derive(Clone, Debug)]
@@ -22,11 +22,9 @@ pub struct Log {
 }
 
 impl Observer for Log {
-    fn committed(&self, kind: &str, line: &str) {
-        self.rows().push(Row { kind: kind.to_owned(), body: line.to_owned() });
+    fn committed(&self, committed: &Committed<'_>) {
+        self.rows().push(Row { kind: committed.event.kind().to_owned(), body: committed.line.to_owned() });
     }
-
-    fn delta(&self, _delta: &Delta<'_>) {}
 }
 
 #[derive(Deserialize)]

@@ -416,11 +416,36 @@ pub struct Delta<'a> {
     pub location: &'a Place,
 }
 
+/// An event that was committed, typed and as its line. Sensitive values are masked in both.
+#[derive(Clone, Copy, Debug)]
+pub struct Committed<'a> {
+    /// Counts from 1 in a session, without gaps.
+    pub seq: u64,
+    /// RFC 3339, UTC.
+    pub at: &'a str,
+    /// Where it happened.
+    pub place: &'a Place,
+    /// What happened.
+    pub event: &'a Event,
+    /// The whole event as JSON, as `--json` writes it, without a line end.
+    pub line: &'a str,
+}
+
 /// A reader of events. The terminal, the JSON lines and the tests are such readers; the interpreter itself prints nothing.
 pub trait Observer: Send + Sync {
-    /// An event was committed. `line` is the whole event as JSON, without a line end.
-    fn committed(&self, kind: &str, line: &str);
+    /// An event was committed.
+    fn committed(&self, committed: &Committed<'_>) {
+        let _ = committed;
+    }
 
     /// A piece of a message arrived.
-    fn delta(&self, delta: &Delta<'_>);
+    fn delta(&self, delta: &Delta<'_>) {
+        let _ = delta;
+    }
 }
+
+/// An observer that looks away.
+#[derive(Clone, Copy, Debug)]
+pub struct Unobserved;
+
+impl Observer for Unobserved {}

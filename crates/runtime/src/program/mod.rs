@@ -27,6 +27,7 @@ pub mod reask;
 pub mod recent;
 pub mod recheck;
 pub mod recorder;
+pub mod redact;
 pub mod resource;
 pub mod routes;
 pub mod services;

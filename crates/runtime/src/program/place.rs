@@ -1,9 +1,10 @@
 //! Where in a script, and in which visit of it, something happens.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// A place as events tell it (INTERFACES.md, "Events").
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Place {
     /// The phase.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -1,13 +1,24 @@
 //! One commit: events get their numbers, rows are written, and only then anybody is told.
 
-use crate::program::event::{Event, Stamped, mask};
+use std::sync::Arc;
+
+use crate::program::event::{Committed, Event, Stamped};
 use crate::program::place::Place;
 use crate::program::recent::Said;
 use crate::program::recorder::Recorded;
+use crate::program::redact::redact;
 use crate::run::draft::Draft;
 use crate::run::error::RunError;
 use crate::run::session::Session;
 use bcc_store::rows::{Commit, CounterRow, JournalRow, MessageRow};
+
+/// A commit that is to be made, and what it tells of once it is.
+pub(crate) struct Prepared {
+    pub(crate) commit: Commit,
+    said: Vec<Said>,
+    /// The events of its journal rows, in their order.
+    events: Vec<(Arc<Place>, Event)>,
+}
 
 impl Session {
     /// Writes the draft with the state as it is now, all or nothing, and tells the observer.
@@ -18,14 +29,14 @@ impl Session {
         // Until the rows are there, this state is ahead of the store. Should the store fail, or this future be dropped while
         // the store works, nobody can tell which of the two is true, so this object must not go on.
         self.ahead = true;
-        let (commit, said) = self.prepare(draft)?;
-        if let Err(error) = self.archive.commit(&self.id, &commit).await {
+        let prepared = self.prepare(draft)?;
+        if let Err(error) = self.archive.commit(&self.id, &prepared.commit).await {
             if let Some(recorder) = &self.services.recorder {
                 recorder.take_back();
             }
             return Err(error.into());
         }
-        self.committed(commit, said);
+        self.committed(prepared);
         self.ahead = false;
         Ok(())
     }
@@ -36,7 +47,7 @@ impl Session {
     }
 
     /// The rows of a draft. What it holds of exchanges with models is recorded first, when the session is.
-    pub(crate) fn prepare(&mut self, mut draft: Draft) -> Result<(Commit, Vec<Said>), RunError> {
+    pub(crate) fn prepare(&mut self, mut draft: Draft) -> Result<Prepared, RunError> {
         let unwritable = |error: serde_json::Error| RunError::Unreadable { id: String::new(), what: error.to_string() };
         self.count_time();
         self.close_left(&mut draft);
@@ -46,7 +57,8 @@ impl Session {
         let mut journal = Vec::with_capacity(draft.events.len());
         let mut seq = self.last_seq;
         let mut updated_at = self.services.clock.at(seq);
-        for (place, event) in draft.events {
+        let mut events = Vec::with_capacity(draft.events.len());
+        for (place, mut event) in draft.events {
             seq += 1;
             let at = self.services.clock.at(seq);
             if let Event::Message { message_id, role, text } = &event {
@@ -62,16 +74,19 @@ impl Session {
                     message_id: message_id.clone(),
                 });
             }
-            let body = self.line(seq, &at, &place, &event).map_err(unwritable)?;
-            updated_at.clone_from(&at);
-            let kind = event.kind().to_owned();
-            match event {
-                Event::ModelCall(call) if call.exchange.is_some() => {
-                    calls.push(Recorded { seq, at: at.clone(), place, call });
-                }
-                _ => {}
+            if let Event::ModelCall(call) = &event
+                && call.exchange.is_some()
+            {
+                calls.push(Recorded { seq, at: at.clone(), place: Arc::clone(&place), call: call.clone() });
             }
-            journal.push(JournalRow { seq, at, kind, body });
+            if !self.masker.is_empty() {
+                redact(&mut event, &self.masker);
+            }
+            let stamped = Stamped { seq, at: &at, session_id: &self.id, event: &event, location: &place };
+            let body = serde_json::to_string(&stamped).map_err(unwritable)?;
+            updated_at.clone_from(&at);
+            journal.push(JournalRow { seq, at, kind: event.kind().to_owned(), body });
+            events.push((place, event));
         }
         if let Some(recorder) = &self.services.recorder {
             recorder.record(&calls, &self.masker).map_err(RunError::Recording)?;
@@ -102,11 +117,12 @@ impl Session {
             cells_put: draft.cells,
             answer_ids: draft.answer_ids,
         };
-        Ok((commit, said))
+        Ok(Prepared { commit, said, events })
     }
 
     /// Takes note of what is now durable, and tells the observer.
-    pub(crate) fn committed(&mut self, commit: Commit, said: Vec<Said>) {
+    pub(crate) fn committed(&mut self, prepared: Prepared) {
+        let Prepared { commit, said, events } = prepared;
         self.revision += 1;
         self.last_seq += commit.journal.len() as u64;
         for said in said {
@@ -115,38 +131,9 @@ impl Session {
         if let Some(job) = self.next_job.take() {
             self.mailbox.start(job);
         }
-        for row in &commit.journal {
-            self.services.observer.committed(&row.kind, &row.body);
+        for (row, (place, event)) in commit.journal.iter().zip(&events) {
+            let committed = Committed { seq: row.seq, at: &row.at, place, event, line: &row.body };
+            self.services.observer.committed(&committed);
         }
-    }
-
-    fn line(&self, seq: u64, at: &str, place: &Place, event: &Event) -> Result<String, serde_json::Error> {
-        let stamped = Stamped { seq, at, session_id: &self.id, event, location: place };
-        // What the person and the AI say to each other stays as it was said: it is the conversation itself.
-        // Of all else, only these hold anything of what was said.
-        let holds = matches!(
-            event,
-            Event::Outcome { .. }
-                | Event::VariableSet { .. }
-                | Event::MonitorFeedback { .. }
-                | Event::Orchestrated { .. }
-                | Event::ModelCall(_)
-                | Event::Cell(_)
-                | Event::NotebookAction { .. }
-                | Event::Behavior { .. }
-                | Event::EffectStarted { .. }
-                | Event::EffectFinished { .. }
-                // What a model's server says of an error may repeat what it was sent.
-                | Event::Warning { .. }
-                | Event::Error { .. }
-                | Event::SessionStopped { .. }
-                | Event::SessionFailed { .. }
-        );
-        if self.masker.is_empty() || !holds {
-            return serde_json::to_string(&stamped);
-        }
-        let mut value = serde_json::to_value(&stamped)?;
-        mask(&mut value, &self.masker);
-        serde_json::to_string(&value)
     }
 }

@@ -2,7 +2,9 @@
 
 use std::sync::{Arc, Mutex};
 
-use crate::program::event::{Event, Speaker};
+use serde::Deserialize;
+
+use crate::program::event::{Committed, Event, Speaker};
 use crate::program::place::Place;
 use crate::program::program::Program;
 use crate::program::recent::{Recent, Said};
@@ -110,7 +112,12 @@ impl Session {
             let waiting = self.archive.last_of(&self.id, "waiting").await?;
             self.commit(draft).await?;
             if let Some(waiting) = waiting {
-                self.services.observer.committed(&waiting.kind, &waiting.body);
+                let unreadable =
+                    |error: serde_json::Error| RunError::Unreadable { id: self.id.clone(), what: error.to_string() };
+                let (place, event) = waiting_again(&waiting.body).map_err(unreadable)?;
+                let (at, line) = (waiting.at.as_str(), waiting.body.as_str());
+                let committed = Committed { seq: waiting.seq, at, place: &place, event: &event, line };
+                self.services.observer.committed(&committed);
             }
             return Ok(());
         }
@@ -121,6 +128,20 @@ impl Session {
         self.status = Status::Running;
         self.commit(draft).await
     }
+}
+
+/// The event of a stored line of type `waiting`.
+fn waiting_again(line: &str) -> Result<(Place, Event), serde_json::Error> {
+    #[derive(Deserialize)]
+    struct Waiting {
+        r#for: String,
+        prompt: String,
+        answer_id: String,
+        location: Place,
+    }
+    let Waiting { r#for, prompt, answer_id, location } = serde_json::from_str(line)?;
+    let r#for = if r#for == "interrupted_effect" { "interrupted_effect" } else { "input" };
+    Ok((location, Event::Waiting { r#for, prompt, answer_id }))
 }
 
 /// The user's variables as a layer; without those that this program does not declare as global: they are other scripts'.

@@ -123,9 +123,9 @@ impl Session {
             settings: birth.settings,
             manifest: birth.manifest,
         };
-        let (commit, said) = session.prepare(draft)?;
-        session.archive.create(&new, &birth.documents, &commit).await?;
-        session.committed(commit, said);
+        let prepared = session.prepare(draft)?;
+        session.archive.create(&new, &birth.documents, &prepared.commit).await?;
+        session.committed(prepared);
         Ok(session)
     }
 
