@@ -3,10 +3,7 @@
 //! It writes its answer as the JSON text that a model would write, so that it passes through the same reply pipeline
 //! (LANGUAGE.md section 8 says the fields).
 
-pub mod date;
 pub mod fill;
-pub mod number;
-pub mod truth;
 
 use async_trait::async_trait;
 use serde_json::{Map, Value, json};
