@@ -13,12 +13,12 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde_json::{Map, Value};
 
+use crate::http::retry::Retries;
 use crate::model::error::{ModelError, Waited};
 use crate::model::provider::{Live, Provider};
 use crate::model::reply::ModelReply;
 use crate::model::request::{ModelRequest, Purpose, Task};
 use crate::model::tokens::{estimate, estimate_prompt};
-use crate::providers::retry::Retries;
 use crate::providers::scripted::entries::{Come, Entry, Key, List};
 use crate::providers::scripted::time::VirtualTime;
 

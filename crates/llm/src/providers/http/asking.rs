@@ -35,16 +35,6 @@ impl Form {
         }
     }
 
-    /// The setting that names it.
-    pub(crate) const fn structured(self) -> Structured {
-        match self {
-            Self::JsonSchema => Structured::JsonSchema,
-            Self::JsonObject => Structured::JsonObject,
-            Self::Tool => Structured::Tool,
-            Self::Off => Structured::Off,
-        }
-    }
-
     /// Words of a complaint about this form, and whether they can mean nothing else. They are compared in lower case
     /// with spaces for `_` and `-`.
     const fn words(self) -> (&'static [&'static str], &'static [&'static str]) {

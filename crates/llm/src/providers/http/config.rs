@@ -6,6 +6,7 @@ use std::time::Duration;
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Map, Value};
 
+use crate::http::patience::Limits;
 use crate::model::error::ModelError;
 
 /// The longest timeout that may be set; a longer one is a mistake of units.
@@ -155,6 +156,12 @@ impl ServerConfig {
         Ok(())
     }
 
+    /// How long an attempt may take. Before the first token it is always that limit which passes, even where the total is the shorter:
+    /// that decides over a repetition.
+    pub(crate) fn limits(&self) -> Limits {
+        Limits { total: self.timeout, first: self.first_token_timeout.min(self.timeout), idle: self.idle_timeout }
+    }
+
     /// The key without the white space that files end with; `None` when there is none.
     pub(crate) fn key(&self) -> Option<&str> {
         self.api_key.as_ref().map(|key| key.expose_secret().trim()).filter(|key| !key.is_empty())
@@ -193,5 +200,12 @@ mod tests {
             breaks(&mut config);
             assert!(config.check().unwrap_err().to_string().contains(&format!("`{name}`")), "{name}");
         }
+    }
+
+    #[test]
+    fn a_total_shorter_than_the_first_token_limit_counts_as_that() {
+        let limits = ServerConfig { timeout: Duration::from_secs(5), ..config("http://h") }.limits();
+        assert_eq!((limits.total.as_secs(), limits.first.as_secs()), (5, 5));
+        assert_eq!(config("http://h").limits().first.as_secs(), 60);
     }
 }

@@ -38,7 +38,7 @@ impl Draft {
     ///
     /// # Errors
     /// The error that the piece reports.
-    pub(crate) fn add(&mut self, chunk: Chunk<'_>, live: &mut dyn Live) -> Result<(), Refusal> {
+    pub(crate) fn add(&mut self, chunk: Chunk, live: &mut dyn Live) -> Result<(), Refusal> {
         if let Some(refusal) = chunk.error {
             return Err(refusal);
         }
@@ -46,7 +46,7 @@ impl Draft {
         self.finished |= chunk.finished;
         self.answer.cut_off |= chunk.cut_off;
         if self.answer.model.is_none() {
-            self.answer.model = chunk.model.map(|model| model.into_owned());
+            self.answer.model = chunk.model;
         }
         // The last figures win: some servers count along.
         self.answer.tokens_in = chunk.tokens_in.or(self.answer.tokens_in);

@@ -77,11 +77,16 @@ fn elements(text: &str, element: impl Fn(&str) -> Option<Value>) -> Option<Value
     (!found.is_empty()).then_some(Value::Array(found))
 }
 
-/// The choice that the text is, upper and lower case alike.
+/// The choice that the text is, upper and lower case alike; of several that it leaves open (`茶或者咖啡`) the first.
 fn pick(choices: &[Value], text: &str) -> Option<Value> {
-    let (whole, core) = (plain(text), core(text));
     let named = |said: &str| choices.iter().find(|choice| choice.as_str().is_some_and(|name| plain(name) == said));
-    named(&whole).or_else(|| named(&core)).filter(|_| !core.is_empty()).cloned()
+    let one = |part: &str| {
+        let core = core(part);
+        named(&plain(part)).or_else(|| named(&core)).filter(|_| !core.is_empty())
+    };
+    let alternatives = text.split("或").flat_map(|part| part.trim_start_matches('者').split(" or "));
+    let found: Option<Vec<&Value>> = alternatives.map(one).collect();
+    one(text).or_else(|| found?.first().copied()).cloned()
 }
 
 /// Yes when every part of the text says yes, no when every part says no.

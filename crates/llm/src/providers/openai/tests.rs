@@ -12,10 +12,11 @@ use crate::model::error::{ModelError, Waited};
 use crate::model::message::{Message, Role};
 use crate::model::provider::{Live, Provider, Silent};
 use crate::model::request::{ModelRequest, Purpose, Task, WantedOutput};
+use crate::providers::http::caller::Caller;
 use crate::providers::http::config::ServerConfig;
 use crate::providers::http::fake::{Server, Step, events, head, plain};
 use crate::providers::http::reading::MAX_REPLY_BYTES;
-use crate::providers::openai::OpenAi;
+use crate::providers::openai::CHAT_COMPLETIONS;
 
 /// Long enough that a busy machine does not reach it, where a test expects no timeout.
 const LONG: Duration = Duration::from_secs(20);
@@ -101,7 +102,7 @@ async fn ask(server: &Server) -> (Result<crate::model::reply::ModelReply, ModelE
 
 async fn ask_with(config: ServerConfig) -> (Result<crate::model::reply::ModelReply, ModelError>, Heard) {
     let mut heard = Heard::default();
-    let result = OpenAi::new(config).unwrap().complete(&request(), &mut heard).await;
+    let result = Caller::new(&CHAT_COMPLETIONS, config).unwrap().complete(&request(), &mut heard).await;
     (result, heard)
 }
 
@@ -160,7 +161,7 @@ async fn a_requests_settings_come_before_the_configured_ones() {
         .await;
     let config =
         ServerConfig { temperature: Some(0.4), max_tokens: Some(100), ..config(&format!("{}/v1/", server.uri())) };
-    let provider = OpenAi::new(config).unwrap();
+    let provider = Caller::new(&CHAT_COMPLETIONS, config).unwrap();
     assert_eq!(provider.name(), "openai:qwen3");
     provider.complete(&request(), &mut Silent).await.unwrap();
     let asked = ModelRequest { temperature: Some(0.0), max_tokens: Some(7), ..request() };
@@ -323,7 +324,8 @@ async fn a_server_that_refuses_stream_options_is_asked_without_them_from_then_on
     let refusal = json!({ "error": { "message": "Unrecognized request argument: stream_options" } }).to_string();
     let refuse = vec![Step::Send(plain(400, "application/json", "", &refusal))];
     let server = Server::start([refuse, good("一"), good("二")]).await;
-    let provider = OpenAi::new(ServerConfig { max_attempts: 1, ..config(&server.base_url) }).unwrap();
+    let provider =
+        Caller::new(&CHAT_COMPLETIONS, ServerConfig { max_attempts: 1, ..config(&server.base_url) }).unwrap();
     assert_eq!(provider.complete(&request(), &mut Silent).await.unwrap().text, "一");
     assert_eq!(provider.complete(&request(), &mut Silent).await.unwrap().text, "二");
     let asked: Vec<bool> = server.requests().iter().map(|sent| sent.contains("include_usage")).collect();
@@ -384,7 +386,7 @@ async fn nobody_listening_is_unreachable_after_all_attempts() {
 
 #[test]
 fn the_key_is_never_shown() {
-    let provider = OpenAi::new(config("http://127.0.0.1:1/v1")).unwrap();
+    let provider = Caller::new(&CHAT_COMPLETIONS, config("http://127.0.0.1:1/v1")).unwrap();
     let shown = format!("{provider:?} {}", provider.name());
     assert!(!shown.contains(KEY), "{shown}");
 }
@@ -392,5 +394,5 @@ fn the_key_is_never_shown() {
 #[test]
 fn a_provider_can_be_shared_between_tasks() {
     fn shared<T: Provider + Send + Sync + 'static>() {}
-    shared::<OpenAi>();
+    shared::<Caller>();
 }

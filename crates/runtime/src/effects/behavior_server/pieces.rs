@@ -5,8 +5,9 @@ use std::collections::VecDeque;
 use serde_json::{Map, Value};
 
 use crate::effects::behavior_server::fault::Fault;
-use crate::effects::behavior_server::values::{Came, Values};
 use crate::effects::behaviors::Piece;
+use bcc_llm::http::body::Broken;
+use bcc_llm::http::values::{Came, Values};
 
 /// Makes pieces out of bytes.
 #[derive(Debug, Default)]
@@ -27,7 +28,7 @@ impl Pieces {
     pub fn feed(&mut self, bytes: &[u8]) -> Result<(), Fault> {
         let fed = self.values.feed(bytes);
         self.sort()?;
-        fed
+        Ok(fed?)
     }
 
     /// That no more bytes come: the rest of the answer is ready.
@@ -40,7 +41,7 @@ impl Pieces {
         ended?;
         let nothing = self.around.is_none() && !self.streamed;
         if nothing && !self.values.has_list() {
-            return Err(Fault::Rubbish("it holds no object"));
+            return Err(Broken::Rubbish("it holds no object").into());
         }
         let around = self
             .around
@@ -77,7 +78,7 @@ impl Pieces {
                     }
                     self.around.get_or_insert_default().extend(fields);
                 }
-                Came::Alone(_) => return Err(Fault::Rubbish("it is no object and no list")),
+                Came::Alone(_) => return Err(Broken::Rubbish("it is no object and no list").into()),
             }
         }
         Ok(())
@@ -134,10 +135,10 @@ mod tests {
     #[test]
     fn what_is_no_answer_is_a_fault_and_what_came_before_stays() {
         assert_eq!(read("{\"error\": \"secret\"}"), (vec![], Err(Fault::Reported)));
-        assert_eq!(read("7").1, Err(Fault::Rubbish("it is no object and no list")));
+        assert_eq!(read("7").1, Err(Fault::Broken(Broken::Rubbish("it is no object and no list"))));
         let (before, ended) = read("{\"action\": \"finish_thinking\"}\n{\"error\": 1}");
         assert_eq!((before.len(), ended), (1, Err(Fault::Reported)));
         let (before, ended) = read("{\"action\": \"finish_thinking\"}\nrubbish");
-        assert_eq!((before.len(), ended), (1, Err(Fault::Rubbish("it is no JSON"))));
+        assert_eq!((before.len(), ended), (1, Err(Fault::Broken(Broken::Rubbish("it is no JSON")))));
     }
 }

@@ -1,11 +1,12 @@
 //! How a behavior server is reached, and what is refused before anything is sent.
 
 use std::fmt;
-use std::net::IpAddr;
 use std::time::Duration;
 
 use reqwest::Url;
 use secrecy::SecretString;
+
+use bcc_llm::http::patience::Limits;
 
 /// The names of its endpoints.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -125,6 +126,10 @@ impl Settings {
         }
     }
 
+    pub(crate) fn limits(&self) -> Limits {
+        Limits { total: self.timeout, first: self.first_byte_timeout, idle: self.idle_timeout }
+    }
+
     /// The address of an endpoint: its name after `url`. A `v1` with which `url` ends is not written twice.
     ///
     /// # Errors
@@ -151,13 +156,6 @@ impl Settings {
         }
         Ok(url)
     }
-}
-
-/// Whether the address is this machine, which no proxy can reach.
-pub fn is_local(url: &Url) -> bool {
-    let host = url.host_str().unwrap_or_default();
-    let bare = host.trim_start_matches('[').trim_end_matches(']');
-    bare == "localhost" || bare.ends_with(".localhost") || bare.parse().is_ok_and(|ip: IpAddr| ip.is_loopback())
 }
 
 #[cfg(test)]

@@ -128,6 +128,8 @@ fn with_choices_only_a_choice_is_given() {
     let table = [
         (None, json!(["焦虑", "重度焦虑"]), "我有重度焦虑", json!("重度焦虑")),
         (None, json!(["茶", "咖啡", "白水"]), "来杯白水", json!("白水")),
+        (None, json!(["茶", "咖啡", "白水"]), "咖啡或者茶", json!("咖啡")),
+        (None, json!(["茶", "咖啡", "白水"]), "咖啡或者不喝", Value::Null),
         (None, json!(["好", "不好"]), "不好。", json!("不好")),
         (None, json!(["app", "paper"]), "an app, mostly", json!("app")),
         (None, json!(["app", "paper"]), "apple", Value::Null),

@@ -75,7 +75,7 @@ async fn a_call_that_was_not_recorded_or_asks_something_else_is_an_error_that_no
     let missing = asked(&recording, "t/a", (1, 1), "p").await.unwrap_err();
     assert!(missing.to_string().contains("no such exchange"), "{missing}");
     let error = asked(&recording, "t/a", (1, 0), "电话 123\n行吗").await.unwrap_err();
-    assert!(!crate::providers::retry::is_transient(&error));
+    assert!(!crate::http::retry::is_transient(&error));
     let told = "the prompt of `a`, call 1 (round 1, opening) is not the one that was recorded in r.jsonl:\n\
                 message 1 (user):\n  电话 ***\n- 好吗\n+ 行吗";
     assert_eq!(error.to_string(), told);
