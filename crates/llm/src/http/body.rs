@@ -20,13 +20,9 @@ pub enum Broken {
     Rubbish(&'static str),
 }
 
-/// Where the bytes of an answer come from.
 #[async_trait]
 pub trait Source: Send {
     /// The next bytes; `None` at the end.
-    ///
-    /// # Errors
-    /// [`Broken::CutOff`] when the connection breaks before.
     async fn next(&mut self) -> Result<Option<Vec<u8>>, Broken>;
 }
 
@@ -38,7 +34,6 @@ impl Source for reqwest::Response {
     }
 }
 
-/// An answer that is being read.
 pub struct Body {
     pub(crate) source: Box<dyn Source>,
     /// How long it is waited for, since its request.
@@ -54,9 +49,6 @@ impl Body {
     }
 
     /// The next bytes; none at the end.
-    ///
-    /// # Errors
-    /// When the connection breaks, a limit of time passes, or too much has come.
     pub async fn next(&mut self) -> Result<Option<Vec<u8>>, Broken> {
         let bytes = self.patience.wait(self.source.next()).await??;
         self.read = self.read.saturating_add(bytes.as_ref().map_or(0, Vec::len));

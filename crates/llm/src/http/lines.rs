@@ -2,7 +2,6 @@
 
 use std::mem;
 
-/// What a stream may begin with, and what is skipped there.
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
 /// The lines of a stream. It holds one of them: whoever feeds it bounds how long that may be.
@@ -13,7 +12,6 @@ pub struct Lines {
     whole: bool,
     /// Whether the last byte was a CR, whose LF must not count as another line end.
     after_cr: bool,
-    /// Whether a line was seen.
     begun: bool,
 }
 

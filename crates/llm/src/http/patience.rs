@@ -11,7 +11,6 @@ use crate::model::error::Waited;
 /// How long the figures after a finished reply are waited for. The reply itself is there, and a person waits for it.
 const LINGER: Duration = Duration::from_secs(2);
 
-/// How long the parts of an answer may take.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     /// All of it, from the request to its end.
@@ -22,7 +21,6 @@ pub struct Limits {
     pub idle: Duration,
 }
 
-/// The limits of one attempt, counted from its beginning.
 #[derive(Debug)]
 pub struct Patience {
     limits: Limits,
@@ -32,16 +30,13 @@ pub struct Patience {
 
 #[derive(Clone, Copy, Debug)]
 enum Phase {
-    /// No token has come.
     Waiting,
-    /// Tokens come.
     Reading,
     /// The reply is whole.
     Lingering,
 }
 
 impl Patience {
-    /// Begins to count.
     pub fn new(limits: Limits) -> Self {
         Self { limits, start: Instant::now(), phase: Phase::Waiting }
     }
@@ -59,9 +54,6 @@ impl Patience {
     }
 
     /// What `future` gives, unless a limit passes first.
-    ///
-    /// # Errors
-    /// [`Broken::Late`] says which limit passed.
     pub async fn wait<T>(&self, future: impl Future<Output = T>) -> Result<T, Broken> {
         let (deadline, what, after) = self.next_limit();
         timeout_at(deadline, future).await.map_err(|_| Broken::Late(what, after))

@@ -16,7 +16,6 @@ pub const LONGEST_RETRY_AFTER: Duration = Duration::from_secs(60);
 /// The longest pause between two attempts when the server asks for none.
 pub const LONGEST_BACKOFF: Duration = Duration::from_secs(15);
 
-/// The repetitions of one call.
 #[derive(Debug)]
 pub struct Retries {
     max_attempts: u32,
@@ -37,7 +36,6 @@ impl Retries {
         self.sent
     }
 
-    /// Allows one request more.
     pub fn grant(&mut self) {
         self.max_attempts = self.max_attempts.saturating_add(1);
     }

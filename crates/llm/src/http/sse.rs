@@ -8,7 +8,6 @@ use std::collections::VecDeque;
 
 use crate::http::lines::Lines;
 
-/// A stream of events that is being read.
 #[derive(Debug, Default)]
 pub struct SseDecoder {
     lines: Lines,

@@ -10,18 +10,13 @@ use crate::http::body::Broken;
 use crate::http::lines::Lines;
 use crate::http::sse::data_value;
 
-/// The most bytes of one value.
 pub const MOST_VALUE_BYTES: usize = 8 * 1024 * 1024;
 
-/// The deepest nesting of a value.
 pub const DEEPEST: usize = 100;
 
-/// A value that came, and where it stood.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Came {
-    /// By itself.
     Alone(Value),
-    /// In the outermost list.
     Item(Value),
 }
 
@@ -32,39 +27,30 @@ enum Shape {
     Unknown,
     /// Values, with white space or line ends between them.
     Json,
-    /// Lines of server-sent events.
     Events,
 }
 
-/// A value that is not at its end.
 #[derive(Clone, Copy, Debug, Default)]
 enum Within {
     #[default]
     Nothing,
     /// A list or an object, so many levels deep.
     Nested(usize),
-    /// A text that stands by itself.
     Text,
     /// A number or a word that stands by itself.
     Word,
 }
 
-/// Takes values out of bytes.
 #[derive(Debug, Default)]
 pub struct Values {
     shape: Shape,
-    /// Those of an event stream.
     lines: Lines,
-    /// The value that has not ended.
     value: Vec<u8>,
     within: Within,
     in_string: bool,
     escaped: bool,
-    /// Whether the outermost list was opened.
     in_list: bool,
-    /// Whether the stream said that nothing follows.
     done: bool,
-    /// Whether a list was opened at all.
     listed: bool,
     ready: VecDeque<Came>,
 }
@@ -129,7 +115,6 @@ impl Values {
         Ok(())
     }
 
-    /// A byte between two values.
     fn begin(&mut self, byte: u8) -> Result<(), Broken> {
         match byte {
             b'[' if !self.in_list => {
@@ -155,7 +140,6 @@ impl Values {
         Ok(())
     }
 
-    /// A byte of a text, a list or an object.
     fn inside(&mut self, byte: u8) -> Result<(), Broken> {
         self.value.push(byte);
         if self.in_string {
@@ -192,17 +176,14 @@ impl Values {
         Ok(())
     }
 
-    /// The next whole value.
     pub fn take(&mut self) -> Option<Came> {
         self.ready.pop_front()
     }
 
-    /// Whether the stream said that nothing follows.
     pub const fn is_done(&self) -> bool {
         self.done
     }
 
-    /// Whether the outermost list was opened.
     pub const fn has_list(&self) -> bool {
         self.listed
     }

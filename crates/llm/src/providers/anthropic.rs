@@ -10,21 +10,17 @@ use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use crate::model::error::ModelError;
 use crate::providers::anthropic::body::encode;
 use crate::providers::anthropic::event::read;
-use crate::providers::http::asking::Form;
-use crate::providers::http::config::ServerConfig;
+use crate::providers::http::config::{ServerConfig, Structured};
 use crate::providers::http::dialect::Dialect;
 use crate::providers::http::headers::secret;
 
-/// Where Anthropic itself listens.
 pub const ANTHROPIC_BASE_URL: &str = "https://api.anthropic.com";
 
-/// The version of the API that is spoken here.
 const VERSION: HeaderValue = HeaderValue::from_static("2023-06-01");
 
-/// The dialect of Anthropic's messages.
 pub static MESSAGES: Dialect = Dialect {
     name: "anthropic",
-    ladder: &[Form::Tool, Form::Off],
+    ladder: &[Structured::Tool, Structured::Off],
     other_forms: &[],
     owned: &[
         ("model", "write `model` beside it"),

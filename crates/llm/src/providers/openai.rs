@@ -8,18 +8,16 @@ mod tests;
 use reqwest::header::{AUTHORIZATION, HeaderMap};
 
 use crate::model::error::ModelError;
-use crate::providers::http::asking::Form;
-use crate::providers::http::config::ServerConfig;
+use crate::providers::http::config::{ServerConfig, Structured};
 use crate::providers::http::dialect::Dialect;
 use crate::providers::http::headers::secret;
 use crate::providers::openai::body::encode;
 use crate::providers::openai::chunk::read;
 
-/// The dialect of OpenAI's chat completions, which most servers speak.
 pub static CHAT_COMPLETIONS: Dialect = Dialect {
     name: "openai",
-    ladder: &[Form::JsonSchema, Form::JsonObject, Form::Off],
-    other_forms: &[Form::Tool],
+    ladder: &[Structured::JsonSchema, Structured::JsonObject, Structured::Off],
+    other_forms: &[Structured::Tool],
     owned: &[
         ("model", "write `model` beside it"),
         ("messages", "they are the prompt"),

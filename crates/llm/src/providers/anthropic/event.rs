@@ -154,4 +154,23 @@ mod tests {
             assert_eq!(read(data), None);
         }
     }
+
+    #[test]
+    fn a_field_of_another_type_is_absent_and_never_refused() {
+        let values = json!([null, true, -1, 7, 1.5, "s", [1, [2], { "name": 3 }], { "name": "n" }]);
+        let kinds = ["message_start", "content_block_start", "content_block_delta", "message_delta", "message", "ping"];
+        for value in values.as_array().unwrap() {
+            let inner = json!({ "model": value, "usage": { "input_tokens": value }, "type": value, "text": value,
+                "partial_json": value, "stop_reason": value, "input": value });
+            for (kind, inner) in kinds.iter().flat_map(|kind| [(kind, value), (kind, &inner)]) {
+                let event = json!({ "type": kind, "message": inner, "content_block": inner, "delta": inner,
+                    "usage": inner, "content": [inner], "model": value, "stop_reason": value });
+                with(&event, |chunk| {
+                    assert!(chunk.known && chunk.tokens_in.is_none_or(|tokens| tokens == 7), "{event}");
+                    assert!([None, Some("s")].contains(&chunk.model.as_deref()), "{event}");
+                    assert!(chunk.text.is_empty() || chunk.text == "s", "{event}");
+                });
+            }
+        }
+    }
 }

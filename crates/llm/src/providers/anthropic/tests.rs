@@ -7,19 +7,19 @@ use serde_json::{Map, Value, json};
 
 use crate::model::error::{ModelError, Waited};
 use crate::model::message::{Message, Role};
-use crate::model::provider::{Live, Provider, Silent};
-use crate::model::request::{ModelRequest, Purpose, Task};
+use crate::model::provider::{Provider, Silent};
+use crate::model::reply::ModelReply;
+use crate::model::request::{ModelRequest, Task};
 use crate::providers::anthropic::MESSAGES;
 use crate::providers::http::caller::Caller;
 use crate::providers::http::config::{ServerConfig, Structured};
-use crate::providers::http::fake::{Server, Step, events, head, plain};
+use crate::providers::http::fake::{Heard, Server, Step, events, head, plain};
 
 const KEY: &str = "sk-ant-very-secret";
 
 /// Long enough that a busy machine does not reach it, where a test expects no timeout.
 const LONG: Duration = Duration::from_secs(20);
 
-/// Short, where a test expects the timeout.
 const SHORT: Duration = Duration::from_millis(60);
 
 fn config(server: &Server) -> ServerConfig {
@@ -41,35 +41,15 @@ fn request() -> ModelRequest {
             Message { role: Role::User, content: "你好".into() },
         ],
         schema: Some(Arc::new(json!({ "type": "object" }))),
-        temperature: None,
-        max_tokens: None,
         task: Task {
-            purpose: Purpose::Action,
             kind: "TASK".into(),
             action_id: "TASK".into(),
             path: "TASK".into(),
             content: "TASK".into(),
-            wanted: Vec::new(),
-            answer: None,
-            inputs: Vec::new(),
             round: 1,
-            call: 0,
-            opening: false,
+            ..Task::default()
         },
-    }
-}
-
-/// What a listener heard, restarts included.
-#[derive(Debug, Default, PartialEq)]
-struct Heard(Vec<String>);
-
-impl Live for Heard {
-    fn text(&mut self, piece: &str) {
-        self.0.push(piece.to_owned());
-    }
-
-    fn restart(&mut self) {
-        self.0.push("<restart>".to_owned());
+        ..ModelRequest::default()
     }
 }
 
@@ -109,6 +89,12 @@ fn refuse(status: u16, kind: &str, message: &str) -> Vec<Step> {
 fn bodies(server: &Server) -> Vec<Value> {
     let body = |sent: &String| serde_json::from_str(sent.split_once("\r\n\r\n").unwrap().1).unwrap();
     server.requests().iter().map(body).collect()
+}
+
+async fn ask(settings: ServerConfig) -> (Result<ModelReply, ModelError>, Heard) {
+    let mut heard = Heard::default();
+    let result = Caller::new(&MESSAGES, settings).unwrap().complete(&request(), &mut heard).await;
+    (result, heard)
 }
 
 #[tokio::test]
@@ -172,7 +158,7 @@ async fn a_server_that_does_not_stream_is_understood() {
     let body = json!({ "type": "message", "model": "m", "content": [{ "type": "tool_use", "input": { "a": 1 } }],
         "stop_reason": "tool_use", "usage": { "input_tokens": 3, "output_tokens": 2 } });
     let server = Server::start([vec![Step::Send(plain(200, "application/json", "", &body.to_string()))]]).await;
-    let reply = Caller::new(&MESSAGES, config(&server)).unwrap().complete(&request(), &mut Silent).await.unwrap();
+    let reply = ask(config(&server)).await.0.unwrap();
     assert_eq!((reply.text.as_str(), reply.tokens_in, reply.tokens_out), ("{\"a\":1}", Some(3), Some(2)));
 }
 
@@ -190,8 +176,8 @@ async fn what_passes_by_itself_is_tried_again() {
     ];
     for steps in table {
         let server = Server::start([steps, good("好")]).await;
-        let mut heard = Heard::default();
-        let reply = Caller::new(&MESSAGES, config(&server)).unwrap().complete(&request(), &mut heard).await.unwrap();
+        let (reply, heard) = ask(config(&server)).await;
+        let reply = reply.unwrap();
         assert_eq!((reply.text.as_str(), reply.attempts), ("好", 2));
         assert_eq!(heard.0[heard.0.len() - 2..], ["<restart>", "好"]);
     }
@@ -209,8 +195,7 @@ async fn what_will_not_pass_by_itself_is_told_at_once() {
         let in_stream = json!({ "type": "error", "error": { "type": kind, "message": message } }).to_string();
         for steps in [refuse(status, kind, message), stream(&[&start(), &in_stream])] {
             let server = Server::start([steps]).await;
-            let error =
-                Caller::new(&MESSAGES, config(&server)).unwrap().complete(&request(), &mut Silent).await.unwrap_err();
+            let error = ask(config(&server)).await.0.unwrap_err();
             assert!(matches!(error, ModelError::Http { status: told, attempts: 1, .. } if told == status), "{error:?}");
             let line = error.to_string();
             assert!(line.contains(advice) && !line.contains(KEY), "{line}");
@@ -240,7 +225,7 @@ async fn silence_has_its_timeouts_here_too() {
             Waited::FirstToken => settings.first_token_timeout = SHORT,
             _ => settings.idle_timeout = SHORT,
         }
-        let error = Caller::new(&MESSAGES, settings).unwrap().complete(&request(), &mut Silent).await.unwrap_err();
+        let error = ask(settings).await.0.unwrap_err();
         assert_eq!(error, ModelError::Timeout { host: server.host.clone(), what, after: SHORT, attempts: 1 });
     }
 }

@@ -8,8 +8,8 @@ use crate::model::provider::{Live, Provider};
 use crate::model::reply::ModelReply;
 use crate::model::request::ModelRequest;
 use crate::model::tokens;
-use crate::providers::http::asking::{Asking, Form, Learned};
-use crate::providers::http::config::{ServerConfig, refuse};
+use crate::providers::http::asking::{Asking, Learned};
+use crate::providers::http::config::{ServerConfig, Structured, refuse};
 use crate::providers::http::dialect::Dialect;
 use crate::providers::http::draft::Answer;
 use crate::providers::http::server::Server;
@@ -22,8 +22,7 @@ const LONGEST_MODEL_NAME: usize = 200;
 pub struct Caller {
     name: String,
     server: Server,
-    /// The form that the settings name.
-    form: Option<Form>,
+    form: Option<Structured>,
     learned: Learned,
     dialect: &'static Dialect,
 }
@@ -31,9 +30,6 @@ pub struct Caller {
 impl Caller {
     /// A caller with these settings. Nothing is sent yet. Redirections are not followed, so that prompts and the key go nowhere but to
     /// `base_url`.
-    ///
-    /// # Errors
-    /// [`ModelError::Config`] for settings that cannot work.
     pub fn new(dialect: &'static Dialect, config: ServerConfig) -> Result<Self, ModelError> {
         if !dialect.forms().any(|form| form == config.structured) {
             let names: Vec<String> = dialect.forms().map(|form| format!("\"{}\"", form.name())).collect();
@@ -44,7 +40,10 @@ impl Caller {
                 names.join(", ")
             )));
         }
-        let (name, form) = (format!("{}:{}", dialect.name, config.model), Form::of(config.structured));
+        let (name, form) = (
+            format!("{}:{}", dialect.name, config.model),
+            Some(config.structured).filter(|form| *form != Structured::Auto),
+        );
         let server = Server::new(dialect, config)?;
         Ok(Self { name, server, form, learned: Learned::default(), dialect })
     }
@@ -83,7 +82,7 @@ impl Provider for Caller {
             let body = (self.dialect.encode)(config, request, asking)
                 .map_err(|error| refuse(&format!("the request cannot be written ({error})")))?;
             let sent = retries.count();
-            let failed = match self.server.attempt(self.dialect, body, asking.form == Form::Tool, live).await {
+            let failed = match self.server.attempt(self.dialect, body, asking.form == Structured::Tool, live).await {
                 Ok(answer) => {
                     self.learned.keep(asking, began, whole);
                     return Ok(self.reply(request, answer, sent));

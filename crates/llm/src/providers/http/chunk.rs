@@ -5,7 +5,6 @@ use serde_json::Value;
 /// One event of a stream, or a whole answer.
 #[derive(Debug, Default, PartialEq)]
 pub struct Chunk {
-    /// The model that answers, when it says so.
     pub(crate) model: Option<String>,
     /// The next piece of the reply's text; empty for pieces of something else.
     pub(crate) text: String,
@@ -19,13 +18,10 @@ pub struct Chunk {
     pub(crate) finished: bool,
     /// Whether it ended because it may not say more.
     pub(crate) cut_off: bool,
-    /// Whether nothing follows.
     pub(crate) done: bool,
-    /// Tokens of the prompt, by the server's count.
     pub(crate) tokens_in: Option<u64>,
     /// How many of those the server had kept from an earlier call.
     pub(crate) tokens_cached: Option<u64>,
-    /// Tokens of the reply, by the server's count.
     pub(crate) tokens_out: Option<u64>,
     /// An error that the server reports in place of a reply.
     pub(crate) error: Option<Refusal>,
@@ -59,12 +55,10 @@ pub(crate) fn document(value: &Value) -> String {
     }
 }
 
-/// An error that a server reports.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Refusal {
     /// The HTTP status that it has, or stands for when that can be told.
     pub(crate) status: Option<u16>,
-    /// Its message; may be empty.
     pub(crate) message: String,
     /// The field of the request that it complains about, where it names one apart.
     pub(crate) about: String,

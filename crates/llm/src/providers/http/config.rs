@@ -18,7 +18,6 @@ pub struct ServerConfig {
     /// Where the API is, up to and with its version: `http://localhost:11434/v1`, with or without a trailing slash. A
     /// query stays, and counts as a secret.
     pub base_url: String,
-    /// The model's name as the server knows it.
     pub model: String,
     /// The API key; `None` or an empty one sends no `Authorization` header, as local servers want it,
     /// and no `x-api-key`.
@@ -29,14 +28,11 @@ pub struct ServerConfig {
     pub max_tokens: Option<u32>,
     /// Headers that are sent besides the provider's own. Their values are secrets like the key.
     pub headers: Vec<(String, SecretString)>,
-    /// Fields that are merged into the body of each request.
     pub extra: Map<String, Value>,
     /// The proxy that the server is reached through: an `http://` address, or `none`; `None` takes the one that the
     /// environment names, and none for a server on this machine.
     pub proxy: Option<String>,
-    /// How the server is told what a reply must look like.
     pub structured: Structured,
-    /// The limit of one attempt from request to end.
     pub timeout: Duration,
     /// The limit until the first piece of the reply (for a server that does not stream: until its answer begins).
     pub first_token_timeout: Duration,
@@ -87,10 +83,8 @@ pub enum Structured {
 }
 
 impl Structured {
-    /// Every form, in the order in which messages list them.
     pub const ALL: [Self; 5] = [Self::Auto, Self::JsonSchema, Self::JsonObject, Self::Tool, Self::Off];
 
-    /// The name in `bcc-script.toml`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Auto => "auto",
@@ -101,7 +95,6 @@ impl Structured {
         }
     }
 
-    /// The form with this name.
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|form| form.name() == name)
     }
@@ -130,9 +123,6 @@ impl ServerConfig {
     }
 
     /// Refuses what cannot work.
-    ///
-    /// # Errors
-    /// [`ModelError::Config`] names the setting and what to write.
     pub(crate) fn check(&self) -> Result<(), ModelError> {
         if self.model.trim().is_empty() {
             return Err(refuse("`model` is empty; write the model's name as the server knows it"));
@@ -168,7 +158,6 @@ impl ServerConfig {
     }
 }
 
-/// A refusal of the settings.
 pub(crate) fn refuse(message: &str) -> ModelError {
     ModelError::Config { message: message.to_owned() }
 }

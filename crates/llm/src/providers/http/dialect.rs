@@ -4,7 +4,7 @@ use reqwest::header::HeaderMap;
 
 use crate::model::error::ModelError;
 use crate::model::request::ModelRequest;
-use crate::providers::http::asking::{Asking, Form};
+use crate::providers::http::asking::Asking;
 use crate::providers::http::chunk::Chunk;
 use crate::providers::http::config::{ServerConfig, Structured};
 
@@ -13,15 +13,12 @@ use crate::providers::http::config::{ServerConfig, Structured};
 pub struct Dialect {
     /// The name of the provider in `bcc-script.toml` and in events.
     pub name: &'static str,
-    /// The forms of structured output that it has, the strictest first: what `auto` goes down, ending with [`Form::Off`].
-    pub ladder: &'static [Form],
-    /// The forms that it has besides those.
-    pub other_forms: &'static [Form],
+    /// The forms of structured output that it has, the strictest first: what `auto` goes down, ending with [`Structured::Off`].
+    pub ladder: &'static [Structured],
+    pub other_forms: &'static [Structured],
     /// The fields of a body that the settings may not add, each with what to write instead.
     pub owned: &'static [(&'static str, &'static str)],
-    /// The path that requests go to.
     pub(crate) path: &'static [&'static str],
-    /// An address as it may be configured.
     pub(crate) example: &'static str,
     /// The headers that it needs besides those of every JSON request; the one with the key is marked sensitive.
     pub(crate) headers: fn(&ServerConfig) -> Result<HeaderMap, ModelError>,
@@ -34,7 +31,7 @@ pub struct Dialect {
 impl Dialect {
     /// The settings with which its servers can be told what a reply must look like.
     pub fn forms(&self) -> impl Iterator<Item = Structured> {
-        let known = |form: Form| self.ladder.contains(&form) || self.other_forms.contains(&form);
-        Structured::ALL.into_iter().filter(move |structured| Form::of(*structured).is_none_or(known))
+        let known = |form: &Structured| self.ladder.contains(form) || self.other_forms.contains(form);
+        Structured::ALL.into_iter().filter(move |form| *form == Structured::Auto || known(form))
     }
 }

@@ -3,7 +3,6 @@
 use crate::model::provider::Live;
 use crate::providers::http::chunk::{Chunk, Refusal};
 
-/// What one attempt brought.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Answer {
     pub(crate) text: String,
@@ -14,17 +13,14 @@ pub(crate) struct Answer {
     pub(crate) cut_off: bool,
 }
 
-/// An answer that is not whole yet.
 #[derive(Debug, Default)]
 pub(crate) struct Draft {
     pub(crate) answer: Answer,
     /// Whether anything came that the protocol knows.
     pub(crate) begun: bool,
-    /// Whether the model has ended its reply.
     pub(crate) finished: bool,
     /// Whether the reply was asked for as a call of a tool.
     tool: bool,
-    /// Whether the tool is being called.
     called: bool,
 }
 
@@ -35,9 +31,6 @@ impl Draft {
     }
 
     /// Adds a piece, and gives what is new of the text to `live`.
-    ///
-    /// # Errors
-    /// The error that the piece reports.
     pub(crate) fn add(&mut self, chunk: Chunk, live: &mut dyn Live) -> Result<(), Refusal> {
         if let Some(refusal) = chunk.error {
             return Err(refusal);

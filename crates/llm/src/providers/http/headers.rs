@@ -9,7 +9,6 @@ use crate::http::client;
 use crate::model::error::ModelError;
 use crate::providers::http::config::refuse;
 
-/// Headers that say how the request itself is written.
 const OWNED: [HeaderName; 5] = [CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HOST, TRANSFER_ENCODING];
 
 /// The value of a header that holds a secret, marked sensitive.

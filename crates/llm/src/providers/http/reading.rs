@@ -17,10 +17,8 @@ use crate::providers::http::draft::{Answer, Draft};
 /// The most bytes that are read of one answer, whatever they hold: text, reasoning, comments or one endless line.
 pub const MAX_REPLY_BYTES: usize = 4 * 1024 * 1024;
 
-/// Why an answer could not be read.
 #[derive(Debug)]
 pub(crate) enum Fault {
-    /// The answer itself is at fault.
     Model(ModelError),
     /// It reports an error, whose message is as the server wrote it.
     Reported(Refusal),
@@ -32,17 +30,13 @@ impl From<ModelError> for Fault {
     }
 }
 
-/// What an answer turns out to be.
 enum Incoming {
     /// Nothing but white space has come.
     Unknown,
-    /// One JSON body.
     Whole(Vec<u8>),
-    /// A stream of events.
     Stream(SseDecoder),
 }
 
-/// The error of what cannot be read any further.
 pub(crate) fn as_model_error(broken: Broken, host: &str) -> ModelError {
     let (host, attempts) = (host.to_owned(), 1);
     match broken {
@@ -53,21 +47,18 @@ pub(crate) fn as_model_error(broken: Broken, host: &str) -> ModelError {
     }
 }
 
-/// An answer that is being read.
 pub(crate) struct Reading<'a> {
     body: Body,
     ended: bool,
     intake: Intake<'a>,
 }
 
-/// What is made of the bytes.
 struct Intake<'a> {
     dialect: &'a Dialect,
     host: &'a str,
 }
 
 impl<'a> Reading<'a> {
-    /// Begins to read an answer of `host`.
     pub(crate) fn new(body: Body, dialect: &'a Dialect, host: &'a str) -> Self {
         Self { body, ended: false, intake: Intake { dialect, host } }
     }

@@ -50,7 +50,6 @@ impl fmt::Debug for Server {
     }
 }
 
-/// Why an attempt brought nothing.
 #[derive(Debug)]
 pub(crate) struct Failed {
     pub(crate) error: ModelError,
@@ -66,9 +65,6 @@ impl From<ModelError> for Failed {
 
 impl Server {
     /// A server with these settings. Nothing is sent yet.
-    ///
-    /// # Errors
-    /// [`ModelError::Config`] for settings that cannot work.
     pub(crate) fn new(dialect: &Dialect, config: ServerConfig) -> Result<Self, ModelError> {
         config.check()?;
         for key in config.extra.keys() {
@@ -117,7 +113,6 @@ impl Server {
         }
     }
 
-    /// The error of an answer with an error status.
     async fn refused(&self, response: Response, patience: Patience) -> Failed {
         let status = response.status().as_u16();
         let headers = response.headers();
@@ -137,7 +132,6 @@ impl Server {
         Failed { error, refusal: Some(refusal) }
     }
 
-    /// The error of an answer that began well and reports an error inside.
     fn reported(&self, refusal: Refusal) -> Failed {
         let host = self.host.clone();
         let message = self.shorten(&refusal.message);

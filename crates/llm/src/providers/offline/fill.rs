@@ -12,7 +12,6 @@ use serde_json::Value;
 use crate::model::request::WantedOutput;
 use bcc_lang::value::declared::{DeclaredType, is_date};
 
-/// What stands between the elements of a list.
 const SEPARATORS: [char; 7] = ['，', '、', ',', '；', ';', '\n', '\r'];
 
 const YES: &str = "是 是的 对 对的 没错 有 有的 有过 好 好的 好啊 行 可以 愿意 同意 当然 嗯 会 要 能 \
@@ -24,7 +23,6 @@ const NO: &str = "不 不是 不是的 不对 没 没有 否 无 不行 不可�
 const BEFORE: &str = "我的 我 想要 想 要 喝 选 来 杯 就 大概 大约 有 是 a an the";
 const AFTER: &str = "吧 啊 呀 呢 左右 please mostly";
 
-/// What a Chinese numeral counts.
 const COUNTED: [char; 7] = ['分', '岁', '次', '个', '天', '年', '月'];
 
 /// A number in digits, with any letters and marks right around it, which make it something else: `B12`, `1:30`.
@@ -95,7 +93,7 @@ fn truth(text: &str) -> Option<bool> {
         text.split(|c: char| !c.is_alphanumeric() && c != '\'' && c != '’' && c != ' ')
             .filter(|part| !part.trim().is_empty())
     };
-    let all = |words: &str| parts().all(|part| words.split_whitespace().any(|word| word == plain(part)));
+    let all = |words: &str| parts().all(|part| words.split(' ').any(|word| word == plain(part)));
     parts().next()?;
     if all(YES) { Some(true) } else { all(NO).then_some(false) }
 }
@@ -150,10 +148,10 @@ fn core(text: &str) -> String {
     let shorter = |text: &str| {
         // A word of letters is one only with a space between it and the rest.
         let before = BEFORE
-            .split_whitespace()
+            .split(' ')
             .filter_map(|word| text.strip_prefix(word).filter(|rest| !word.is_ascii() || rest.starts_with(' ')));
         let after = AFTER
-            .split_whitespace()
+            .split(' ')
             .filter_map(|word| text.strip_suffix(word).filter(|rest| !word.is_ascii() || rest.ends_with(' ')));
         before.chain(after).map(plain).find(|rest| !rest.is_empty())
     };

@@ -4,7 +4,6 @@ use serde_json::Value;
 
 use crate::providers::http::chunk::{Chunk, document, object, said};
 
-/// The data of the event that ends a stream.
 const DONE: &[u8] = b"[DONE]";
 
 /// Reads one piece. `None` when it is no JSON object.
@@ -181,5 +180,33 @@ mod tests {
         }
         assert_eq!(read("[".repeat(100_000).as_bytes()), None);
         assert_eq!(read("{\"a\":".repeat(100_000).as_bytes()), None);
+    }
+
+    #[test]
+    fn a_field_of_another_type_is_absent_and_never_refused() {
+        let values = json!([null, true, -1, 7, 1.5, "s", [1, [2], { "name": 3 }], { "name": "n" }]);
+        for value in values.as_array().unwrap() {
+            let call = json!({ "index": value, "function": { "arguments": value } });
+            let said =
+                json!({ "content": value, "reasoning": value, "reasoning_content": value, "tool_calls": [call] });
+            let choice =
+                |said: &Value| json!({ "index": value, "delta": said, "message": said, "finish_reason": value });
+            let usage = json!({ "prompt_tokens": value, "completion_tokens": value, "prompt_tokens_details": value });
+            for answer in [
+                json!({ "model": value, "object": value, "choices": value, "usage": value }),
+                json!({ "choices": [choice(value), value], "usage": usage }),
+                json!({ "choices": [{ "delta": { "content": value, "tool_calls": value } }], "usage": usage }),
+                json!({ "choices": [choice(&said)] }),
+                json!({ "choices": [{ "delta": said }] }),
+            ] {
+                with(&answer, |chunk| {
+                    assert_eq!(chunk.model.is_some(), answer["model"] == "s", "{answer}");
+                    let counted = (answer["usage"]["prompt_tokens"] == 7).then_some(7);
+                    assert_eq!((chunk.tokens_in, chunk.tokens_cached), (counted, None), "{answer}");
+                    assert!(chunk.text.is_empty() || chunk.text == "s", "{answer}");
+                });
+            }
+            assert!(read(json!({ "error": value }).to_string().as_bytes()).is_some(), "{value}");
+        }
     }
 }

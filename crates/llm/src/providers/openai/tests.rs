@@ -10,18 +10,18 @@ use wiremock::{Mock, MockServer, ResponseTemplate};
 
 use crate::model::error::{ModelError, Waited};
 use crate::model::message::{Message, Role};
-use crate::model::provider::{Live, Provider, Silent};
+use crate::model::provider::{Provider, Silent};
+use crate::model::reply::ModelReply;
 use crate::model::request::{ModelRequest, Purpose, Task, WantedOutput};
 use crate::providers::http::caller::Caller;
 use crate::providers::http::config::ServerConfig;
-use crate::providers::http::fake::{Server, Step, events, head, plain};
+use crate::providers::http::fake::{Heard, Server, Step, events, head, plain};
 use crate::providers::http::reading::MAX_REPLY_BYTES;
 use crate::providers::openai::CHAT_COMPLETIONS;
 
 /// Long enough that a busy machine does not reach it, where a test expects no timeout.
 const LONG: Duration = Duration::from_secs(20);
 
-/// Short, where a test expects the timeout.
 const SHORT: Duration = Duration::from_millis(60);
 
 const KEY: &str = "sk-very-secret";
@@ -43,9 +43,6 @@ fn request() -> ModelRequest {
             Message { role: Role::System, content: "您是咨询师".into() },
             Message { role: Role::User, content: "你好".into() },
         ],
-        schema: None,
-        temperature: None,
-        max_tokens: None,
         task: Task {
             purpose: Purpose::Action,
             kind: "TASK_kind".into(),
@@ -65,20 +62,7 @@ fn request() -> ModelRequest {
             call: 4712,
             opening: false,
         },
-    }
-}
-
-/// What a listener heard, restarts included.
-#[derive(Debug, Default, PartialEq)]
-struct Heard(Vec<String>);
-
-impl Live for Heard {
-    fn text(&mut self, piece: &str) {
-        self.0.push(piece.to_owned());
-    }
-
-    fn restart(&mut self) {
-        self.0.push("<restart>".to_owned());
+        ..ModelRequest::default()
     }
 }
 
@@ -91,16 +75,15 @@ fn end(reason: &str) -> String {
     json!({ "choices": [{ "index": 0, "delta": {}, "finish_reason": reason }] }).to_string()
 }
 
-/// A whole good answer that says `text`.
 fn good(text: &str) -> Vec<Step> {
     vec![Step::Send(head("text/event-stream")), Step::Send(events(&[&piece(text), &end("stop"), "[DONE]"]))]
 }
 
-async fn ask(server: &Server) -> (Result<crate::model::reply::ModelReply, ModelError>, Heard) {
+async fn ask(server: &Server) -> (Result<ModelReply, ModelError>, Heard) {
     ask_with(config(&server.base_url)).await
 }
 
-async fn ask_with(config: ServerConfig) -> (Result<crate::model::reply::ModelReply, ModelError>, Heard) {
+async fn ask_with(config: ServerConfig) -> (Result<ModelReply, ModelError>, Heard) {
     let mut heard = Heard::default();
     let result = Caller::new(&CHAT_COMPLETIONS, config).unwrap().complete(&request(), &mut heard).await;
     (result, heard)

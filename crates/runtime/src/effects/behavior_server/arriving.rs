@@ -25,7 +25,6 @@ impl Answer {
         answer
     }
 
-    /// Takes the next bytes, or the end.
     fn take(&mut self, bytes: Option<&[u8]>) {
         let taken = match bytes {
             Some(bytes) => self.pieces.feed(bytes),

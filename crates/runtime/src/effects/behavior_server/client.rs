@@ -25,7 +25,6 @@ pub const MOST_BYTES: usize = 16 * 1024 * 1024;
 /// The most bytes of a judgement: it says yes or no, why, and what changes.
 const MOST_JUDGEMENT_BYTES: usize = 1024 * 1024;
 
-/// A server over HTTP.
 pub struct HttpServer {
     settings: Settings,
     client: Client,
@@ -50,9 +49,6 @@ fn unusable(settings: &Settings, why: &str) -> ServerError {
 
 impl HttpServer {
     /// A server with these settings. Nothing is sent yet.
-    ///
-    /// # Errors
-    /// For settings that cannot work.
     pub fn new(settings: Settings) -> Result<Self, ServerError> {
         let endpoint = |endpoint| settings.endpoint(endpoint).map_err(|why| unusable(&settings, &why));
         let (actions, reflection) = (endpoint(Endpoint::Actions)?, endpoint(Endpoint::Reflection)?);
@@ -84,7 +80,6 @@ impl HttpServer {
         Ok((body, first))
     }
 
-    /// Requests until one brings the beginning of an answer, or there is no hope.
     async fn ask(&self, to: &Url, observation: &Value) -> Result<(Body, Option<Vec<u8>>), ServerError> {
         let name = &self.settings.name;
         let body = observation.to_string().into_bytes();

@@ -6,16 +6,12 @@ use crate::effects::behaviors::ServerError;
 use bcc_llm::http::body::Broken;
 use bcc_llm::model::error::Waited;
 
-/// What went wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// No connection.
     Unreachable,
     /// An answer with this status, and how long it asks to wait.
     Status(u16, Option<Duration>),
-    /// The answer cannot be read any further.
     Broken(Broken),
-    /// The answer says that something failed.
     Reported,
 }
 
@@ -31,7 +27,6 @@ impl Fault {
         matches!(self, Self::Unreachable | Self::Broken(Broken::CutOff) | Self::Status(429 | 500..=599, _))
     }
 
-    /// The error of the server with this name.
     pub fn told(&self, name: &str) -> ServerError {
         let (code, message, help) = match self {
             Self::Unreachable => (

@@ -9,13 +9,10 @@ use crate::effects::behaviors::Piece;
 use bcc_llm::http::body::Broken;
 use bcc_llm::http::values::{Came, Values};
 
-/// Makes pieces out of bytes.
 #[derive(Debug, Default)]
 pub struct Pieces {
     values: Values,
-    /// What is no action, with all its fields in one.
     around: Option<Map<String, Value>>,
-    /// Whether an action came by itself.
     streamed: bool,
     ready: VecDeque<Piece>,
 }
@@ -32,9 +29,6 @@ impl Pieces {
     }
 
     /// That no more bytes come: the rest of the answer is ready.
-    ///
-    /// # Errors
-    /// As of [`Values::end`].
     pub fn end(&mut self) -> Result<(), Fault> {
         let ended = self.values.end();
         self.sort()?;
@@ -57,12 +51,10 @@ impl Pieces {
         Ok(())
     }
 
-    /// The next piece.
     pub fn take(&mut self) -> Option<Piece> {
         self.ready.pop_front()
     }
 
-    /// Whether the stream said that nothing follows.
     pub const fn is_done(&self) -> bool {
         self.values.is_done()
     }

@@ -8,7 +8,6 @@ use secrecy::SecretString;
 
 use bcc_llm::http::patience::Limits;
 
-/// The names of its endpoints.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Paths {
     /// `/v1/actions` and `/v1/reflection`.
@@ -19,10 +18,8 @@ pub enum Paths {
 }
 
 impl Paths {
-    /// Both, in the order in which messages list them.
     pub const ALL: [Self; 2] = [Self::V1, Self::Planning];
 
-    /// The name in `bcc-script.toml`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::V1 => "v1",
@@ -40,7 +37,6 @@ impl Paths {
     }
 }
 
-/// The form of what it is sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Form {
     /// That of 001, section 4.
@@ -51,10 +47,8 @@ pub enum Form {
 }
 
 impl Form {
-    /// Both, in the order in which messages list them.
     pub const ALL: [Self; 2] = [Self::New, Self::Older];
 
-    /// The name in `bcc-script.toml`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::New => "new",
@@ -63,29 +57,20 @@ impl Form {
     }
 }
 
-/// What is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Endpoint {
-    /// The actions of the next behavior.
     Actions,
-    /// The judgement of the last one.
     Reflection,
 }
 
 /// The settings of one server. The debug form shows neither its address nor its token.
 #[derive(Clone)]
 pub struct Settings {
-    /// The name of its table in `bcc-script.toml`.
     pub name: String,
-    /// Where it listens; the names of the endpoints come after it.
     pub url: String,
-    /// The names of the endpoints.
     pub paths: Paths,
-    /// The form of what it is sent.
     pub form: Form,
-    /// What it is sent as a bearer token.
     pub token: Option<SecretString>,
-    /// How long a connection may take.
     pub connect_timeout: Duration,
     /// How long the first byte of an answer may take, from the request.
     pub first_byte_timeout: Duration,

@@ -17,7 +17,6 @@ const HOST: &str = "h";
 
 const TEXT: &str = "您好，😀 \"hi\"\n";
 
-/// One thing that a connection does.
 #[derive(Clone)]
 enum Step {
     Bytes(Vec<u8>),
@@ -28,7 +27,6 @@ enum Step {
     Stall,
 }
 
-/// A connection whose bytes are known beforehand.
 struct Script(VecDeque<Step>);
 
 #[async_trait::async_trait]
@@ -46,7 +44,6 @@ impl Source for Script {
     }
 }
 
-/// What was heard since the last restart.
 #[derive(Default)]
 struct Heard(String);
 

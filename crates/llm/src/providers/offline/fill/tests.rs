@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 fn filled(declared: Option<DeclaredType>, choices: &Value, text: &str) -> Value {
     let choices = choices.as_array().cloned().unwrap_or_default();
-    fill(&WantedOutput { name: "x".into(), declared, choices, define: None, required: false }, text)
+    fill(&WantedOutput { declared, choices, ..WantedOutput::default() }, text)
 }
 
 /// Answers that contain a choice, a yes, a no or a number, and do not say it.

@@ -10,9 +10,9 @@ use crate::model::provider::{Live, Provider, Silent};
 use crate::model::request::ModelRequest;
 use crate::providers::http::caller::Caller;
 use crate::providers::http::config::{ServerConfig, Structured};
-use crate::providers::http::fake::{Server, Step, events, head, plain};
+use crate::providers::http::fake::{Heard, Server, Step, events, head, plain};
 use crate::providers::openai::CHAT_COMPLETIONS;
-use crate::providers::openai::tests::{Heard, KEY, config, end, good, piece, request};
+use crate::providers::openai::tests::{KEY, config, end, good, piece, request};
 
 fn schema() -> Value {
     json!({ "type": "object", "properties": { "content": { "type": "string" } }, "required": ["content"] })
@@ -27,7 +27,6 @@ fn refuse(status: u16, message: &str) -> Vec<Step> {
     vec![Step::Send(plain(status, "application/json", "", &body))]
 }
 
-/// The bodies of all requests so far.
 fn bodies(server: &Server) -> Vec<Value> {
     let bodies = server.requests().into_iter().map(|sent| {
         let (_, body) = sent.split_once("\r\n\r\n").unwrap();
@@ -36,7 +35,6 @@ fn bodies(server: &Server) -> Vec<Value> {
     bodies.collect()
 }
 
-/// The form of each request, in a word.
 fn forms(server: &Server) -> Vec<String> {
     let form = |body: &Value| match &body["response_format"]["type"] {
         Value::String(form) => form.clone(),

@@ -27,16 +27,12 @@ fn request(purpose: Purpose, path: &str, (round, call): (u32, u32), prompt: &str
         kind: "ai_ask".into(),
         action_id: path.rsplit('/').next().unwrap().into(),
         path: path.into(),
-        content: String::new(),
-        wanted: Vec::new(),
-        answer: None,
-        inputs: Vec::new(),
         round,
         call,
-        opening: false,
+        ..Task::default()
     };
     let messages = vec![Message { role: Role::User, content: prompt.into() }];
-    ModelRequest { messages, schema: None, temperature: None, max_tokens: None, task }
+    ModelRequest { messages, task, ..ModelRequest::default() }
 }
 
 async fn asked(recording: &Recording, path: &str, key: (u32, u32), prompt: &str) -> Result<String, ModelError> {
