@@ -3,9 +3,8 @@
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::reply::field::{Field, Property, Verdict};
+use crate::reply::field::{Field, Property, Verdict, shape_word};
 use crate::reply::shape::ReplyShape;
-use crate::reply::word::shape as shape_word;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]

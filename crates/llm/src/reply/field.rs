@@ -2,7 +2,6 @@
 
 use serde_json::{Map, Value};
 
-use crate::reply::word::shape;
 use bcc_lang::value::declared::DeclaredType;
 
 #[derive(Clone, Debug, Default)]
@@ -143,7 +142,7 @@ impl Field {
             (Some(_), true) => format!("{} or null", words.join(", ")),
             (Some((last, [])), false) => (*last).to_owned(),
             (Some((last, others)), false) => format!("{} or {last}", others.join(", ")),
-            (None, true) => shape(&Value::Null).to_owned(),
+            (None, true) => "null".to_owned(),
             (None, false) => "nothing".to_owned(),
         }
     }
@@ -227,6 +226,11 @@ fn declared(name: &str) -> Option<DeclaredType> {
         "object" => Some(DeclaredType::Object),
         _ => None,
     }
+}
+
+/// The word for what a value is, as failures and the record of bends use it: the names of `declare`, and `null`; never the value itself.
+pub(crate) fn shape_word(value: &Value) -> &'static str {
+    type_of(value).map_or("null", DeclaredType::name)
 }
 
 fn type_of(value: &Value) -> Option<DeclaredType> {

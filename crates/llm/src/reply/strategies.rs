@@ -8,9 +8,9 @@ use serde_json::{Map, Value};
 use tracing::{error, warn};
 
 use crate::reply::extract;
+use crate::reply::field::shape_word;
 use crate::reply::repair;
 use crate::reply::repair::mend::Repair;
-use crate::reply::word;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -132,7 +132,7 @@ fn whole(text: &str) -> Result<Map<String, Value>, String> {
     }
     // Not an object: say what it is instead. (Asking serde for a map here would give an error that quotes the text.)
     match serde_json::from_str::<Value>(text) {
-        Ok(value) => Err(format!("the JSON value is a {}, not an object", word::shape(&value))),
+        Ok(value) => Err(format!("the JSON value is a {}, not an object", shape_word(&value))),
         Err(error) => Err(error.to_string()),
     }
 }

@@ -13,7 +13,7 @@ use crate::model::request::{ModelRequest, Task};
 use crate::providers::anthropic::MESSAGES;
 use crate::providers::http::caller::Caller;
 use crate::providers::http::config::{ServerConfig, Structured};
-use crate::providers::http::fake::{Heard, Server, Step, events, head, plain};
+use crate::providers::http::fake::{Heard, Server, Step, plain, stream};
 
 const KEY: &str = "sk-ant-very-secret";
 
@@ -72,10 +72,6 @@ fn end(reason: &str) -> String {
 }
 
 const STOP: &str = "{\"type\": \"message_stop\"}";
-
-fn stream(data: &[&str]) -> Vec<Step> {
-    vec![Step::Send(head("text/event-stream")), Step::Send(events(data))]
-}
 
 fn good(text: &str) -> Vec<Step> {
     stream(&[&start(), "{\"type\": \"ping\"}", &said(text), &end("end_turn"), STOP])
@@ -216,8 +212,8 @@ async fn a_server_that_refuses_tools_is_asked_in_words_from_then_on() {
 
 #[tokio::test]
 async fn silence_has_its_timeouts_here_too() {
-    let first = vec![Step::Send(head("text/event-stream")), Step::Send(events(&[&start()])), Step::Hang];
-    let idle = vec![Step::Send(head("text/event-stream")), Step::Send(events(&[&start(), &said("您")])), Step::Hang];
+    let first = [stream(&[&start()]), vec![Step::Hang]].concat();
+    let idle = [stream(&[&start(), &said("您")]), vec![Step::Hang]].concat();
     for (steps, what) in [(first, Waited::FirstToken), (idle, Waited::Idle)] {
         let server = Server::start([steps]).await;
         let mut settings = ServerConfig { max_attempts: 1, ..config(&server) };

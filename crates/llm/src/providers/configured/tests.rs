@@ -7,7 +7,6 @@ use tokio::time::{Instant, sleep};
 use super::*;
 use crate::model::message::{Message, Role};
 use crate::model::provider::Silent;
-use crate::model::request::Task;
 use crate::providers::gate::Limits;
 
 struct Slow {
@@ -34,16 +33,8 @@ impl Provider for Slow {
 }
 
 fn request(characters: usize) -> ModelRequest {
-    let task = Task {
-        kind: "ai_ask".into(),
-        action_id: "ask".into(),
-        path: "t/ask".into(),
-        round: 1,
-        opening: true,
-        ..Task::default()
-    };
     let messages = vec![Message { role: Role::User, content: "字".repeat(characters) }];
-    ModelRequest { messages, schema: None, temperature: None, max_tokens: Some(100), task }
+    ModelRequest { messages, max_tokens: Some(100), ..ModelRequest::default() }
 }
 
 fn configured(ends: Result<(u64, u64), ModelError>, limits: Limits, price: Option<Price>) -> Configured {

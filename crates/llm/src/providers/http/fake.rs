@@ -148,6 +148,11 @@ pub(crate) fn events(data: &[&str]) -> Vec<u8> {
     data.iter().map(|data| format!("data: {data}\n\n")).collect::<String>().into_bytes()
 }
 
+/// An answer that streams events with these data.
+pub(crate) fn stream(data: &[&str]) -> Vec<Step> {
+    vec![Step::Send(head("text/event-stream")), Step::Send(events(data))]
+}
+
 /// What a listener heard, restarts included.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Heard(pub(crate) Vec<String>);

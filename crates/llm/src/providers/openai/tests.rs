@@ -5,8 +5,6 @@ mod structured;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use wiremock::matchers::{header, method, path};
-use wiremock::{Mock, MockServer, ResponseTemplate};
 
 use crate::model::error::{ModelError, Waited};
 use crate::model::message::{Message, Role};
@@ -15,7 +13,7 @@ use crate::model::reply::ModelReply;
 use crate::model::request::{ModelRequest, Purpose, Task, WantedOutput};
 use crate::providers::http::caller::Caller;
 use crate::providers::http::config::ServerConfig;
-use crate::providers::http::fake::{Heard, Server, Step, events, head, plain};
+use crate::providers::http::fake::{Heard, Server, Step, events, head, plain, stream};
 use crate::providers::http::reading::MAX_REPLY_BYTES;
 use crate::providers::openai::CHAT_COMPLETIONS;
 
@@ -76,7 +74,7 @@ fn end(reason: &str) -> String {
 }
 
 fn good(text: &str) -> Vec<Step> {
-    vec![Step::Send(head("text/event-stream")), Step::Send(events(&[&piece(text), &end("stop"), "[DONE]"]))]
+    stream(&[&piece(text), &end("stop"), "[DONE]"])
 }
 
 async fn ask(server: &Server) -> (Result<ModelReply, ModelError>, Heard) {
@@ -134,23 +132,22 @@ async fn nothing_of_the_task_reaches_the_server() {
 
 #[tokio::test]
 async fn a_requests_settings_come_before_the_configured_ones() {
-    let server = MockServer::start().await;
-    let answer = json!({ "choices": [{ "message": { "content": "x" } }] });
-    Mock::given(method("POST"))
-        .and(path("/v1/chat/completions"))
-        .and(header("authorization", format!("Bearer {KEY}")))
-        .respond_with(ResponseTemplate::new(200).set_body_json(answer))
-        .mount(&server)
-        .await;
-    let config =
-        ServerConfig { temperature: Some(0.4), max_tokens: Some(100), ..config(&format!("{}/v1/", server.uri())) };
+    let answer = json!({ "choices": [{ "message": { "content": "x" } }] }).to_string();
+    let answer = || vec![Step::Send(plain(200, "application/json", "", &answer))];
+    let server = Server::start([answer(), answer()]).await;
+    let base_url = format!("{}/", server.base_url);
+    let config = ServerConfig { temperature: Some(0.4), max_tokens: Some(100), ..config(&base_url) };
     let provider = Caller::new(&CHAT_COMPLETIONS, config).unwrap();
     assert_eq!(provider.name(), "openai:qwen3");
     provider.complete(&request(), &mut Silent).await.unwrap();
     let asked = ModelRequest { temperature: Some(0.0), max_tokens: Some(7), ..request() };
     provider.complete(&asked, &mut Silent).await.unwrap();
-    let bodies: Vec<Value> =
-        server.received_requests().await.unwrap().iter().map(|sent| sent.body_json().unwrap()).collect();
+    let body = |sent: &String| serde_json::from_str(sent.split_once("\r\n\r\n").unwrap().1).unwrap();
+    let bodies: Vec<Value> = server.requests().iter().map(body).collect();
+    for sent in server.requests() {
+        assert!(sent.starts_with("POST /v1/chat/completions "), "{sent}");
+        assert!(sent.contains(&format!("\r\nauthorization: Bearer {KEY}\r\n")), "{sent}");
+    }
     assert_eq!((&bodies[0]["temperature"], &bodies[0]["max_tokens"]), (&json!(0.4), &json!(100)));
     assert_eq!((&bodies[1]["temperature"], &bodies[1]["max_tokens"]), (&json!(0.0), &json!(7)));
 }
@@ -191,10 +188,7 @@ async fn what_passes_by_itself_is_tried_again() {
         vec![],
         vec![Step::Send(head("text/event-stream"))],
         vec![Step::Send(b"HTTP/1.1 200 OK\r\ncontent-le".to_vec())],
-        vec![
-            Step::Send(head("text/event-stream")),
-            Step::Send(events(&[r#"{"error": {"message": "m", "code": 503}}"#])),
-        ],
+        stream(&[r#"{"error": {"message": "m", "code": 503}}"#]),
     ];
     for steps in table {
         let server = Server::start([steps, good("好")]).await;
@@ -220,7 +214,7 @@ async fn a_reply_that_was_cut_off_is_begun_again() {
 
 #[tokio::test]
 async fn the_attempts_are_bounded_and_told() {
-    let cut = || vec![Step::Send(head("text/event-stream")), Step::Send(events(&[&piece("您")]))];
+    let cut = || stream(&[&piece("您")]);
     let server = Server::start([cut(), cut(), cut(), cut()]).await;
     let (reply, _) = ask(&server).await;
     assert_eq!(reply.unwrap_err(), ModelError::CutOff { host: server.host.clone(), attempts: 4 });
@@ -244,7 +238,7 @@ async fn a_stream_that_misses_only_its_end_is_whole() {
 
 #[tokio::test]
 async fn a_finished_reply_does_not_wait_for_figures_that_never_come() {
-    let mut steps = vec![Step::Send(head("text/event-stream")), Step::Send(events(&[&piece("好"), &end("stop")]))];
+    let mut steps = stream(&[&piece("好"), &end("stop")]);
     steps.push(Step::Hang);
     let server = Server::start([steps]).await;
     let (reply, _) = ask_with(ServerConfig { idle_timeout: SHORT, ..config(&server.base_url) }).await;
@@ -277,14 +271,11 @@ async fn what_will_not_pass_by_itself_is_told_at_once_with_what_to_do() {
     let table =
         [(400, "model"), (401, "API key"), (403, "API key"), (404, "base_url"), (422, "settings"), (307, "redirects")];
     for (status, advice) in table {
-        let server = MockServer::start().await;
-        let body = json!({ "error": { "message": format!("bad\nkey {KEY} {}", "长".repeat(400)) } });
-        Mock::given(method("POST"))
-            .respond_with(ResponseTemplate::new(status).insert_header("location", "/elsewhere").set_body_json(body))
-            .expect(1)
-            .mount(&server)
-            .await;
-        let error = ask_with(config(&server.uri())).await.0.unwrap_err();
+        let body = json!({ "error": { "message": format!("bad\nkey {KEY} {}", "长".repeat(400)) } }).to_string();
+        let answer = plain(status, "application/json", "location: /elsewhere\r\n", &body);
+        let server = Server::start([vec![Step::Send(answer)]]).await;
+        let error = ask(&server).await.0.unwrap_err();
+        assert_eq!(server.requests().len(), 1);
         let ModelError::Http { status: told, message, attempts, .. } = &error else { panic!("{error:?}") };
         assert_eq!((*told, *attempts), (status, 1));
         assert!(message.starts_with("bad key *** 长") && message.chars().count() == 301, "{message}");

@@ -10,7 +10,7 @@ use crate::model::provider::{Live, Provider, Silent};
 use crate::model::request::ModelRequest;
 use crate::providers::http::caller::Caller;
 use crate::providers::http::config::{ServerConfig, Structured};
-use crate::providers::http::fake::{Heard, Server, Step, events, head, plain};
+use crate::providers::http::fake::{Heard, Server, Step, events, head, plain, stream};
 use crate::providers::openai::CHAT_COMPLETIONS;
 use crate::providers::openai::tests::{KEY, config, end, good, piece, request};
 
@@ -86,11 +86,8 @@ async fn what_a_tool_is_called_with_is_the_reply() {
         json!({ "choices": [{ "delta": { "tool_calls": [{ "index": 0, "function": { "arguments": arguments } }] } }] })
             .to_string()
     };
-    let server = Server::start([vec![
-        Step::Send(head("text/event-stream")),
-        Step::Send(events(&[&call("{\"content\": "), &call("\"您好\"}"), &end("tool_calls"), "[DONE]"])),
-    ]])
-    .await;
+    let server =
+        Server::start([stream(&[&call("{\"content\": "), &call("\"您好\"}"), &end("tool_calls"), "[DONE]"])]).await;
     let mut heard = Heard::default();
     let reply = provider(&server, Structured::Tool).complete(&structured(), &mut heard).await.unwrap();
     assert_eq!(reply.text, "{\"content\": \"您好\"}");
@@ -145,7 +142,7 @@ async fn a_server_that_knows_no_form_at_all_is_asked_for_none() {
 #[tokio::test]
 async fn a_complaint_inside_a_stream_counts_as_well() {
     let error = json!({ "error": { "code": 400, "message": "response_format: json_schema is not supported" } });
-    let stream = vec![Step::Send(head("text/event-stream")), Step::Send(events(&[&error.to_string()]))];
+    let stream = stream(&[&error.to_string()]);
     let server = Server::start([stream, good("一")]).await;
     let provider = provider(&server, Structured::Auto);
     assert_eq!(provider.complete(&structured(), &mut Silent).await.unwrap().text, "一");
@@ -333,7 +330,7 @@ impl Live for Began {
 
 #[tokio::test]
 async fn a_call_that_is_given_up_closes_its_connection() {
-    let speaks = vec![Step::Send(head("text/event-stream")), Step::Send(events(&[&piece("您")]))];
+    let speaks = stream(&[&piece("您")]);
     for (steps, is_heard) in [(vec![], false), (speaks, true)] {
         let server = Server::start([[steps, vec![Step::AwaitClose]].concat()]).await;
         let provider = Caller::new(&CHAT_COMPLETIONS, config(&server.base_url)).unwrap();
