@@ -2,39 +2,39 @@
 
 use serde_json::Value;
 
-use crate::providers::http::chunk::{Chunk, document, object, said};
+use crate::providers::http::chunk::{Chunk, at, document, object, said};
 
 /// Reads one piece. `None` when it is no JSON object.
 pub(crate) fn read(data: &[u8]) -> Option<Chunk> {
     let event = object(data)?;
-    let kind = event["type"].as_str().unwrap_or_default();
-    if !event["error"].is_null() || kind == "error" {
+    let kind = at(&event, "/type").as_str().unwrap_or_default();
+    if !at(&event, "/error").is_null() || kind == "error" {
         return Some(Chunk::reported(&event));
     }
     let mut chunk = Chunk { known: true, ..Chunk::default() };
     match kind {
         "message_start" => {
-            chunk.model = said(&event["message"]["model"]);
-            count(&mut chunk, &event["message"]["usage"]);
+            chunk.model = said(at(&event, "/message/model"));
+            count(&mut chunk, at(&event, "/message/usage"));
         }
         "content_block_start" => {
             // A block mostly begins empty. What a tool is called with begins as an empty object, which is none of it.
-            let block = &event["content_block"];
-            chunk.text = said(&block["text"]).filter(|_| block["type"] == "text").unwrap_or_default();
+            let block = at(&event, "/content_block");
+            chunk.text = said(at(block, "/text")).filter(|_| at(block, "/type") == "text").unwrap_or_default();
             chunk.working = !chunk.text.is_empty();
         }
         "content_block_delta" => {
-            chunk.text = said(&event["delta"]["text"]).unwrap_or_default();
-            chunk.arguments = said(&event["delta"]["partial_json"]).unwrap_or_default();
+            chunk.text = said(at(&event, "/delta/text")).unwrap_or_default();
+            chunk.arguments = said(at(&event, "/delta/partial_json")).unwrap_or_default();
             // Thinking, and signatures of it, come as deltas of other kinds.
             chunk.working = true;
         }
         "message_delta" => {
-            end(&mut chunk, &event["delta"]["stop_reason"]);
-            count(&mut chunk, &event["usage"]);
+            end(&mut chunk, at(&event, "/delta/stop_reason"));
+            count(&mut chunk, at(&event, "/usage"));
         }
         "message_stop" => chunk.done = true,
-        _ if event["content"].is_array() => whole(&mut chunk, &event),
+        _ if at(&event, "/content").is_array() => whole(&mut chunk, &event),
         "content_block_stop" | "ping" => {}
         _ => chunk.known = false,
     }
@@ -43,15 +43,15 @@ pub(crate) fn read(data: &[u8]) -> Option<Chunk> {
 
 /// A whole message, which has its fields where an event has its `message`.
 fn whole(chunk: &mut Chunk, message: &Value) {
-    chunk.model = said(&message["model"]);
-    end(chunk, &message["stop_reason"]);
-    count(chunk, &message["usage"]);
+    chunk.model = said(at(message, "/model"));
+    end(chunk, at(message, "/stop_reason"));
+    count(chunk, at(message, "/usage"));
     chunk.working = true;
-    for part in message["content"].as_array().into_iter().flatten() {
-        if part["type"] == "text" {
-            chunk.text.push_str(part["text"].as_str().unwrap_or_default());
-        } else if part["type"] == "tool_use" && chunk.arguments.is_empty() {
-            chunk.arguments = document(&part["input"]);
+    for part in at(message, "/content").as_array().into_iter().flatten() {
+        if at(part, "/type") == "text" {
+            chunk.text.push_str(at(part, "/text").as_str().unwrap_or_default());
+        } else if at(part, "/type") == "tool_use" && chunk.arguments.is_empty() {
+            chunk.arguments = document(at(part, "/input"));
         }
     }
 }
@@ -63,7 +63,7 @@ fn end(chunk: &mut Chunk, reason: &Value) {
 
 /// The prompt's tokens are counted in three parts: new ones, ones that were kept for later, ones that were kept before.
 fn count(chunk: &mut Chunk, usage: &Value) {
-    let part = |name: &str| usage[name].as_u64();
+    let part = |name: &str| usage.get(name).and_then(Value::as_u64);
     let kept = ["cache_creation_input_tokens", "cache_read_input_tokens"].map(|name| part(name).unwrap_or_default());
     chunk.tokens_in = part("input_tokens").map(|new| kept.iter().fold(new, |sum, kept| sum.saturating_add(*kept)));
     chunk.tokens_cached = part("cache_read_input_tokens");

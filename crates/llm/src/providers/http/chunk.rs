@@ -41,6 +41,11 @@ pub(crate) fn object(data: &[u8]) -> Option<Value> {
     serde_json::from_slice(data).ok().filter(Value::is_object)
 }
 
+/// What stands at a JSON pointer; null when nothing does.
+pub(crate) fn at<'v>(value: &'v Value, pointer: &str) -> &'v Value {
+    value.pointer(pointer).unwrap_or(&Value::Null)
+}
+
 /// A text that may be something else, which is none then; an empty one is none, too.
 pub(crate) fn said(value: &Value) -> Option<String> {
     value.as_str().filter(|text| !text.is_empty()).map(str::to_owned)

@@ -142,7 +142,7 @@ fn plain(text: &str) -> String {
     text.trim_matches(|c: char| !c.is_alphanumeric()).to_lowercase()
 }
 
-/// A text without the words at its ends that change nothing.
+/// A text without the words at its ends that change nothing. Before a negation they may: `有没有` asks.
 fn core(text: &str) -> String {
     let mut text = plain(text);
     let shorter = |text: &str| {
@@ -153,7 +153,7 @@ fn core(text: &str) -> String {
         let after = AFTER
             .split(' ')
             .filter_map(|word| text.strip_suffix(word).filter(|rest| !word.is_ascii() || rest.ends_with(' ')));
-        before.chain(after).map(plain).find(|rest| !rest.is_empty())
+        before.chain(after).map(plain).find(|rest| !rest.is_empty() && !rest.starts_with(['不', '没']))
     };
     while let Some(rest) = shorter(&text) {
         text = rest;

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::providers::http::chunk::{Chunk, document, object, said};
+use crate::providers::http::chunk::{Chunk, at, document, object, said};
 
 const DONE: &[u8] = b"[DONE]";
 
@@ -12,29 +12,29 @@ pub(crate) fn read(data: &[u8]) -> Option<Chunk> {
         return Some(Chunk { done: true, known: true, ..Chunk::default() });
     }
     let answer = object(data)?;
-    if !answer["error"].is_null() || answer["object"] == "error" {
+    if !at(&answer, "/error").is_null() || at(&answer, "/object") == "error" {
         return Some(Chunk::reported(&answer));
     }
-    let usage = &answer["usage"];
-    let cached = &usage["prompt_tokens_details"]["cached_tokens"];
+    let usage = at(&answer, "/usage");
+    let cached = at(usage, "/prompt_tokens_details/cached_tokens");
     let mut chunk = Chunk {
-        model: said(&answer["model"]),
-        known: answer["choices"].is_array() || usage.is_object(),
-        tokens_in: usage["prompt_tokens"].as_u64(),
-        tokens_out: usage["completion_tokens"].as_u64(),
+        model: said(at(&answer, "/model")),
+        known: at(&answer, "/choices").is_array() || usage.is_object(),
+        tokens_in: at(usage, "/prompt_tokens").as_u64(),
+        tokens_out: at(usage, "/completion_tokens").as_u64(),
         // DeepSeek has another name for what stands in the details elsewhere.
-        tokens_cached: cached.as_u64().or_else(|| usage["prompt_cache_hit_tokens"].as_u64()),
+        tokens_cached: cached.as_u64().or_else(|| at(usage, "/prompt_cache_hit_tokens").as_u64()),
         ..Chunk::default()
     };
-    let Some(choice) = first(&answer["choices"]) else { return Some(chunk) };
-    let reason = &choice["finish_reason"];
+    let Some(choice) = first(at(&answer, "/choices")) else { return Some(chunk) };
+    let reason = at(choice, "/finish_reason");
     chunk.finished = !reason.is_null();
     chunk.cut_off = reason == "length";
-    let spoken = if choice["delta"].is_object() { &choice["delta"] } else { &choice["message"] };
-    chunk.text = content(&spoken["content"]);
-    let call = first(&spoken["tool_calls"]);
-    chunk.arguments = call.map(|call| document(&call["function"]["arguments"])).unwrap_or_default();
-    let thought = said(&spoken["reasoning_content"]).or_else(|| said(&spoken["reasoning"])).is_some();
+    let spoken = if at(choice, "/delta").is_object() { at(choice, "/delta") } else { at(choice, "/message") };
+    chunk.text = content(at(spoken, "/content"));
+    let call = first(at(spoken, "/tool_calls"));
+    chunk.arguments = call.map(|call| document(at(call, "/function/arguments"))).unwrap_or_default();
+    let thought = said(at(spoken, "/reasoning_content")).or_else(|| said(at(spoken, "/reasoning"))).is_some();
     chunk.working = thought || !chunk.text.is_empty() || !chunk.arguments.is_empty();
     Some(chunk)
 }
@@ -42,14 +42,14 @@ pub(crate) fn read(data: &[u8]) -> Option<Chunk> {
 /// The object of a list that is numbered as the first, or not at all, as by servers that never send more than one.
 fn first(list: &Value) -> Option<&Value> {
     let objects = list.as_array()?.iter().filter(|entry| entry.is_object());
-    objects.into_iter().find(|entry| entry["index"].is_null() || entry["index"] == 0)
+    objects.into_iter().find(|entry| at(entry, "/index").is_null() || *at(entry, "/index") == 0)
 }
 
 /// The content of a message: a text, or a list of parts of which those of type `text` count.
 fn content(value: &Value) -> String {
     let parts = value.as_array().into_iter().flatten();
-    let texts = parts.filter(|part| part["type"].is_null() || part["type"] == "text");
-    let texts = texts.filter_map(|part| part["text"].as_str());
+    let texts = parts.filter(|part| at(part, "/type").is_null() || at(part, "/type") == "text");
+    let texts = texts.filter_map(|part| at(part, "/text").as_str());
     value.as_str().map_or_else(|| texts.collect(), str::to_owned)
 }
 
