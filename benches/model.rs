@@ -20,9 +20,10 @@ use std::time::{Duration, Instant};
 use bcc_llm::model::message::{Message, Role};
 use bcc_llm::model::provider::{Provider, Silent};
 use bcc_llm::model::request::{ModelRequest, Purpose, Task};
-use bcc_llm::providers::anthropic::Anthropic;
+use bcc_llm::providers::anthropic::MESSAGES;
+use bcc_llm::providers::http::caller::Caller;
 use bcc_llm::providers::http::config::{ServerConfig, Structured};
-use bcc_llm::providers::openai::OpenAi;
+use bcc_llm::providers::openai::CHAT_COMPLETIONS;
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -176,8 +177,8 @@ async fn compare(name: &str, protocol: Protocol, pace: Option<Duration>, pairs: 
         ..ServerConfig::new(format!("http://{host}/v1"), "m")
     };
     let provider: Arc<dyn Provider> = match protocol {
-        Protocol::Chat => Arc::new(OpenAi::new(config).expect("a provider")),
-        Protocol::Messages => Arc::new(Anthropic::new(config).expect("a provider")),
+        Protocol::Chat => Arc::new(Caller::new(&CHAT_COMPLETIONS, config).expect("a provider")),
+        Protocol::Messages => Arc::new(Caller::new(&MESSAGES, config).expect("a provider")),
     };
     let request = Arc::new(request());
     let path = if protocol == Protocol::Chat { "chat/completions" } else { "messages" };

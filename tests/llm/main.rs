@@ -6,5 +6,4 @@
 mod malformed;
 mod replies;
 
-/// The root of the repository.
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");

@@ -18,7 +18,6 @@ struct Case {
     raw: String,
 }
 
-/// The families of cases, by the names of their files.
 fn families() -> Vec<(String, Vec<Case>)> {
     let folder = Path::new(crate::ROOT).join("tests/malformed");
     let mut files: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
@@ -178,7 +177,7 @@ fn every_kind_of_mend_has_a_case() {
         .flat_map(|parsed| parsed.repairs)
         .map(|mend| mend.kind)
         .collect();
-    for kind in Mend::ALL {
+    for (kind, _) in Mend::ALL {
         assert!(mended.contains(&kind), "{kind}");
     }
 }
@@ -186,7 +185,7 @@ fn every_kind_of_mend_has_a_case() {
 #[test]
 fn the_page_about_replies_says_what_is_true() {
     let page = fs::read_to_string(Path::new(crate::ROOT).join("docs/replies.md")).unwrap();
-    for kind in Mend::ALL {
+    for (kind, _) in Mend::ALL {
         assert!(page.contains(&format!("`{kind}`")), "{kind} is not in the page");
     }
     let blocks: Vec<&str> = page.split("```").skip(1).step_by(2).collect();

@@ -18,7 +18,6 @@ use proptest::strategy::Strategy as _;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// A file of `tests/replies/`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Case {

@@ -13,9 +13,10 @@ use bcc_llm::model::message::{Message, Role};
 use bcc_llm::model::provider::{Live, Manners, Provider};
 use bcc_llm::model::reply::{ModelReply, PassedOver};
 use bcc_llm::model::request::{ModelRequest, Purpose, Task};
-use bcc_llm::providers::anthropic::Anthropic;
+use bcc_llm::providers::anthropic::MESSAGES;
+use bcc_llm::providers::http::caller::Caller;
 use bcc_llm::providers::http::config::ServerConfig;
-use bcc_llm::providers::openai::OpenAi;
+use bcc_llm::providers::openai::CHAT_COMPLETIONS;
 use bcc_runtime::program::services::Models;
 use bcc_runtime::run::session::{Pause, Taken};
 use bcc_store::contract::Archive;
@@ -42,8 +43,8 @@ fn provider(protocol: Protocol, server: &Faulty, limit: Duration, max_attempts: 
         ..ServerConfig::new(format!("http://{}/v1", server.host), "m")
     };
     match protocol {
-        Protocol::Chat => Arc::new(OpenAi::new(config).unwrap()),
-        Protocol::Messages => Arc::new(Anthropic::new(config).unwrap()),
+        Protocol::Chat => Arc::new(Caller::new(&CHAT_COMPLETIONS, config).unwrap()),
+        Protocol::Messages => Arc::new(Caller::new(&MESSAGES, config).unwrap()),
     }
 }
 

@@ -14,11 +14,12 @@ use crate::rust_source::{self, RustSource};
 const CRATES: [&str; 7] = ["lang", "llm", "store", "runtime", "check", "engine", "authoring"];
 
 /// The crates that may touch the outside world, and the folders of others that may.
-const OUTSIDE_PLACES: [&str; 7] = [
+const OUTSIDE_PLACES: [&str; 8] = [
     "src/",
     "crates/authoring/",
     "crates/engine/",
     "crates/store/",
+    "crates/llm/src/http/",
     "crates/llm/src/providers/",
     "crates/runtime/src/effects/",
     "crates/runtime/src/notebook/kernel/",

@@ -9,13 +9,11 @@ use serde_json::{Map, Value};
 
 use crate::config::values::{Given, amount, body, duration, named, some_amount, switch, whole};
 use bcc_llm::model::provider::Manners;
-use bcc_llm::providers::anthropic::{ANTHROPIC_BASE_URL, Messages};
+use bcc_llm::providers::anthropic::{ANTHROPIC_BASE_URL, MESSAGES};
 use bcc_llm::providers::configured::Price;
 use bcc_llm::providers::gate::Limits;
-use bcc_llm::providers::http::asking::Form;
 use bcc_llm::providers::http::config::Structured;
-use bcc_llm::providers::http::dialect::Dialect;
-use bcc_llm::providers::openai::ChatCompletions;
+use bcc_llm::providers::openai::CHAT_COMPLETIONS;
 
 /// What answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,14 +58,9 @@ impl ProviderKind {
 
     /// The forms in which its servers can be told what a reply must look like.
     pub fn forms(self) -> Vec<Structured> {
-        fn of<D: Dialect>() -> Vec<Structured> {
-            let known = |form: &Form| D::LADDER.contains(form) || D::OTHER_FORMS.contains(form);
-            let all = Structured::ALL.into_iter();
-            all.filter(|structured| Form::of(*structured).is_none_or(|form| known(&form))).collect()
-        }
         match self {
-            Self::OpenAi => of::<ChatCompletions>(),
-            Self::Anthropic => of::<Messages>(),
+            Self::OpenAi => CHAT_COMPLETIONS.forms().collect(),
+            Self::Anthropic => MESSAGES.forms().collect(),
             // Nothing is sent, so nothing can be wrong with how.
             Self::Offline | Self::Replay => Structured::ALL.to_vec(),
         }
@@ -76,8 +69,8 @@ impl ProviderKind {
     /// The fields of a body that `extra` may not set, each with what to write instead.
     pub fn own_fields(self) -> &'static [(&'static str, &'static str)] {
         match self {
-            Self::OpenAi => ChatCompletions::OWNED,
-            Self::Anthropic => Messages::OWNED,
+            Self::OpenAi => CHAT_COMPLETIONS.owned,
+            Self::Anthropic => MESSAGES.owned,
             Self::Offline | Self::Replay => &[],
         }
     }

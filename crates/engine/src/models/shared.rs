@@ -11,10 +11,11 @@ use crate::config::model_table::ProviderKind;
 use crate::pin::sha256;
 use bcc_llm::model::error::ModelError;
 use bcc_llm::model::provider::Provider;
-use bcc_llm::providers::anthropic::Anthropic;
+use bcc_llm::providers::anthropic::MESSAGES;
 use bcc_llm::providers::gate::{Gate, Limits};
+use bcc_llm::providers::http::caller::Caller;
 use bcc_llm::providers::http::config::ServerConfig;
-use bcc_llm::providers::openai::OpenAi;
+use bcc_llm::providers::openai::CHAT_COMPLETIONS;
 
 /// A model of a project: the project's directory, and the model's name there.
 type Key = (PathBuf, String);
@@ -84,8 +85,8 @@ impl Shared {
 /// For settings that cannot work.
 pub fn connect(kind: ProviderKind, config: ServerConfig) -> Result<Arc<dyn Provider>, ModelError> {
     match kind {
-        ProviderKind::OpenAi => Ok(Arc::new(OpenAi::new(config)?)),
-        ProviderKind::Anthropic => Ok(Arc::new(Anthropic::new(config)?)),
+        ProviderKind::OpenAi => Ok(Arc::new(Caller::new(&CHAT_COMPLETIONS, config)?)),
+        ProviderKind::Anthropic => Ok(Arc::new(Caller::new(&MESSAGES, config)?)),
         ProviderKind::Offline | ProviderKind::Replay => {
             Err(ModelError::Config { message: format!("`{}` has no server", kind.name()) })
         }

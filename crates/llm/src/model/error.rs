@@ -13,130 +13,59 @@ use crate::model::reply::PassedOver;
 /// [`LONGEST_SERVER_MESSAGE`] characters and without the key.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ModelError {
-    /// No connection, or one that broke before any answer.
     #[error("cannot reach the model at {host} {}: check that the server runs and that `base_url` is right",
         because(.reason, .attempts))]
     Unreachable {
-        /// Where it was looked for.
         host: String,
         /// The innermost cause, as the operating system or the TLS library names it.
         reason: String,
-        /// Requests sent.
         attempts: u32,
     },
-    /// The server answered with an error.
     #[error("the model at {host} answered {}: {}", answered(.status, .message, .attempts),
         advice(.status, .retry_after))]
     Http {
-        /// Who answered.
         host: String,
         /// The HTTP status, or the one that an error inside the stream stands for.
         status: u16,
         /// The server's own short message; may be empty.
         message: String,
-        /// How long the server asks to wait, when it says so.
         retry_after: Option<Duration>,
-        /// Requests sent.
         attempts: u32,
     },
-    /// Nothing came in time.
     #[error("the model at {host} {}: try again, or raise `{}`", waited(.what, .after, .attempts), .what.setting())]
-    Timeout {
-        /// Who was waited for.
-        host: String,
-        /// Which limit it was.
-        what: Waited,
-        /// The limit.
-        after: Duration,
-        /// Requests sent.
-        attempts: u32,
-    },
-    /// The connection ended in the middle of the reply.
+    Timeout { host: String, what: Waited, after: Duration, attempts: u32 },
     #[error("the model at {host} cut the connection in the middle of its reply{}: try again", tries(.attempts))]
-    CutOff {
-        /// Who cut it.
-        host: String,
-        /// Requests sent.
-        attempts: u32,
-    },
-    /// In the middle of the reply came what is no part of one.
+    CutOff { host: String, attempts: u32 },
     #[error("the model at {host} sent something in the middle of its reply that is no part of one{}: try again",
         tries(.attempts))]
-    Garbled {
-        /// Who sent it.
-        host: String,
-        /// Requests sent.
-        attempts: u32,
-    },
-    /// The reply is larger than any sensible one.
+    Garbled { host: String, attempts: u32 },
     #[error("the reply of the model at {host} is larger than {limit} bytes and was given up")]
     TooLarge {
-        /// Who sent it.
         host: String,
         /// The limit, in bytes as they are read.
         limit: usize,
-        /// Requests sent.
         attempts: u32,
     },
-    /// What came is not what the protocol says.
     #[error("the model at {host} did not answer like a model's server: {message}")]
-    Protocol {
-        /// Who answered.
-        host: String,
-        /// What is wrong with the answer.
-        message: String,
-        /// Requests sent.
-        attempts: u32,
-    },
+    Protocol { host: String, message: String, attempts: u32 },
     /// A provider that is no model has nothing to say to this.
     #[error("no reply for {key}: {help}")]
-    NoReply {
-        /// What was looked for.
-        key: String,
-        /// What there is instead, and what to do.
-        help: String,
-    },
+    NoReply { key: String, help: String },
     /// Neither a model nor any of those that stand in for it gave a reply.
     #[error("none of {} models answered: {}", passed_over.len(), each(passed_over))]
-    NoneAnswered {
-        /// Those that were asked, in order, with why each gave none.
-        passed_over: Vec<PassedOver>,
-    },
-    /// A replay is asked something else than was recorded.
+    NoneAnswered { passed_over: Vec<PassedOver> },
     #[error("the prompt of {key} is not the one that was recorded in {file}:\n{diff}")]
-    Differs {
-        /// The call.
-        key: String,
-        /// The recording.
-        file: String,
-        /// What differs, line by line.
-        diff: String,
-    },
-    /// A replay comes to a call that got no reply when it was recorded.
+    Differs { key: String, file: String, diff: String },
     #[error("no reply for {key}: when {file} was recorded, there was none either: {error}")]
-    FailedThen {
-        /// The call.
-        key: String,
-        /// The recording.
-        file: String,
-        /// What was recorded of it.
-        error: String,
-    },
-    /// The provider cannot be set up like this.
+    FailedThen { key: String, file: String, error: String },
     #[error("{message}")]
-    Config {
-        /// What is wrong with which setting, and what to write instead.
-        message: String,
-    },
+    Config { message: String },
 }
 
-/// Characters of a server's message that are kept.
 pub const LONGEST_SERVER_MESSAGE: usize = 300;
 
-/// Which limit a timeout was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Waited {
-    /// One whole attempt.
     Total,
     /// From the request to the first piece of the reply.
     FirstToken,
@@ -159,38 +88,33 @@ impl ModelError {
     /// How many requests were sent before this was given up; 0 where none is ever sent.
     pub fn attempts(&self) -> u32 {
         match self {
-            Self::Unreachable { attempts, .. }
-            | Self::Http { attempts, .. }
-            | Self::Timeout { attempts, .. }
-            | Self::CutOff { attempts, .. }
-            | Self::Garbled { attempts, .. }
-            | Self::TooLarge { attempts, .. }
-            | Self::Protocol { attempts, .. } => *attempts,
             Self::NoneAnswered { passed_over } => {
                 passed_over.iter().fold(0, |sum, passed| sum.saturating_add(passed.attempts))
             }
-            Self::NoReply { .. } | Self::Differs { .. } | Self::FailedThen { .. } | Self::Config { .. } => 0,
+            _ => self.clone().sent().map_or(0, |attempts| *attempts),
         }
     }
 
-    /// The same error after `sent` requests.
     #[must_use]
-    pub(crate) fn after_attempts(mut self, sent: u32) -> Self {
-        match &mut self {
+    pub(crate) fn after_attempts(mut self, count: u32) -> Self {
+        if let Some(attempts) = self.sent() {
+            *attempts = count;
+        }
+        self
+    }
+
+    /// The count of the requests that were sent, where some are.
+    fn sent(&mut self) -> Option<&mut u32> {
+        match self {
             Self::Unreachable { attempts, .. }
             | Self::Http { attempts, .. }
             | Self::Timeout { attempts, .. }
             | Self::CutOff { attempts, .. }
             | Self::Garbled { attempts, .. }
             | Self::TooLarge { attempts, .. }
-            | Self::Protocol { attempts, .. } => *attempts = sent,
-            Self::NoneAnswered { .. }
-            | Self::NoReply { .. }
-            | Self::Differs { .. }
-            | Self::FailedThen { .. }
-            | Self::Config { .. } => {}
+            | Self::Protocol { attempts, .. } => Some(attempts),
+            _ => None,
         }
-        self
     }
 
     /// Its kind, and the status where there is one: what a recording keeps of it, without addresses and files.
@@ -230,7 +154,6 @@ fn tries(attempts: &u32) -> String {
     if *attempts > 1 { format!(" after {attempts} attempts") } else { String::new() }
 }
 
-/// Each model that gave no reply, with why.
 fn each(passed_over: &[PassedOver]) -> String {
     let each = passed_over.iter().map(|passed| format!("{}: {}", passed.model, passed.error));
     each.collect::<Vec<_>>().join("; ")
@@ -246,12 +169,10 @@ fn answered(status: &u16, message: &str, attempts: &u32) -> String {
     }
 }
 
-/// Why there was no connection, and after how many requests.
 fn because(reason: &str, attempts: &u32) -> String {
     if *attempts > 1 { format!("({reason}) after {attempts} attempts") } else { format!("({reason})") }
 }
 
-/// Which limit was reached, and after how many requests.
 fn waited(what: &Waited, after: &Duration, attempts: &u32) -> String {
     let after = format_duration(*after).to_string();
     let time = if *attempts > 1 { format!("{after} after {attempts} attempts") } else { after };
@@ -262,7 +183,6 @@ fn waited(what: &Waited, after: &Duration, attempts: &u32) -> String {
     }
 }
 
-/// What a person can do about a status.
 fn advice(status: &u16, retry_after: &Option<Duration>) -> String {
     let advice = match status {
         300..=399 => "it redirects; write the address that it redirects to as `base_url`",

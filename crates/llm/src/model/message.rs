@@ -2,7 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Who says a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
@@ -17,9 +16,7 @@ pub enum Role {
 /// One message of a prompt, in the shape in which chat models take it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Message {
-    /// Who says it.
     pub role: Role,
-    /// Its text, rendered.
     pub content: String,
 }
 

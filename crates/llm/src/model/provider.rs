@@ -33,9 +33,6 @@ pub trait Provider: Send + Sync {
     /// together are the reply's `text`. An attempt that is made again first calls [`Live::restart`].
     ///
     /// Dropping the future gives the call up.
-    ///
-    /// # Errors
-    /// [`ModelError`], after the provider's own retries.
     async fn complete(&self, request: &ModelRequest, live: &mut dyn Live) -> Result<ModelReply, ModelError>;
 }
 
@@ -58,7 +55,6 @@ pub trait Live: Send {
     fn restart(&mut self);
 }
 
-/// A listener that hears nothing.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Silent;
 

@@ -1,6 +1,6 @@
 //! What a provider gives back: the raw text, and what it cost.
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 /// A model's answer, not yet parsed (LANGUAGE.md section 8 says how it becomes a value).
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -22,7 +22,6 @@ pub struct ModelReply {
     pub attempts: u32,
     /// Whether the reply ends because it had as many tokens as it may have (`max_tokens`).
     pub cut_off: bool,
-    /// What it cost; `None` where no price is configured.
     pub cost: Option<Cost>,
     /// The provider that answered, where it is not the one that was asked.
     pub answered_by: Option<String>,
@@ -30,8 +29,7 @@ pub struct ModelReply {
     pub passed_over: Vec<PassedOver>,
 }
 
-/// What a call cost.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Cost {
     /// How much, in whole units of the currency.
     pub amount: f64,
@@ -39,13 +37,9 @@ pub struct Cost {
     pub currency: String,
 }
 
-/// A model that gave no reply, so that another one was asked.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PassedOver {
-    /// The provider's name.
     pub model: String,
-    /// Why it gave none.
     pub error: String,
-    /// How many requests it was sent.
     pub attempts: u32,
 }

@@ -13,9 +13,8 @@ use bcc_lang::value::declared::DeclaredType;
 ///
 /// It is deliberately not `Serialize`: what a real provider sends is built field by field, so that [`Task`] cannot
 /// slip into it.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct ModelRequest {
-    /// The rendered prompt, in order.
     pub messages: Vec<Message>,
     /// The JSON Schema of the reply, the one that it is checked against. Servers that take it are told it.
     pub schema: Option<Arc<Value>>,
@@ -23,23 +22,19 @@ pub struct ModelRequest {
     pub temperature: Option<f64>,
     /// The most tokens that the reply may have; `None` leaves it to the provider's configuration.
     pub max_tokens: Option<u32>,
-    /// What is asked, for providers that are no models.
     pub task: Task,
 }
 
 /// What is asked, for providers that are no models (offline, replay). Never part of what a real provider sends
 /// (ARCHITECTURE.md, "Offline and tests").
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Task {
-    /// What the call is for.
     pub purpose: Purpose,
     /// The kind of the action, as an author writes it: `ai_ask`.
     pub kind: String,
-    /// The action's id in the script.
     pub action_id: String,
     /// The instance of the action: `path` of the events' `location` (`topic_a#2/skill_comfort/ask_1`).
     pub path: String,
-    /// The action's `content`, rendered.
     pub content: String,
     /// The outputs that the reply should carry, in the author's order.
     pub wanted: Vec<WantedOutput>,
@@ -56,25 +51,22 @@ pub struct Task {
 }
 
 /// One entry of an action's `output` (LANGUAGE.md section 5).
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct WantedOutput {
-    /// The key of the reply that carries it.
     pub name: String,
-    /// Its type, when the author gave one.
     pub declared: Option<DeclaredType>,
     /// The values it may take (`enum`); empty when any.
     pub choices: Vec<Value>,
-    /// What to extract, in the author's words.
     pub define: Option<String>,
     /// Whether the action should not end while it is null.
     pub required: bool,
 }
 
 /// What a model call is for; `purpose` of the event `model_call`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Purpose {
-    /// A turn of an action.
+    #[default]
     Action,
     /// The analysis of an answered turn (LANGUAGE.md section 9).
     Monitor,
@@ -85,10 +77,8 @@ pub enum Purpose {
 }
 
 impl Purpose {
-    /// Every purpose, in the order in which messages list them.
     pub const ALL: [Self; 4] = [Self::Action, Self::Monitor, Self::Orchestrator, Self::Persona];
 
-    /// The purpose with this name.
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|purpose| purpose.name() == name)
     }

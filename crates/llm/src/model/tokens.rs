@@ -8,7 +8,6 @@ use crate::model::message::Message;
 /// Characters of alphabetic text that make about one token.
 const CHARACTERS_PER_TOKEN: u64 = 4;
 
-/// What a chat format spends on each message besides its text.
 const TOKENS_PER_MESSAGE: u64 = 4;
 
 /// About how many tokens `text` has: one for each CJK character, one for four characters of anything else.
@@ -20,7 +19,6 @@ pub fn estimate(text: &str) -> u64 {
     cjk + other.div_ceil(CHARACTERS_PER_TOKEN)
 }
 
-/// About how many tokens a prompt has.
 pub fn estimate_prompt(messages: &[Message]) -> u64 {
     messages.iter().map(|message| estimate(&message.content) + TOKENS_PER_MESSAGE).sum()
 }

@@ -17,7 +17,6 @@ use crate::providers::gate::Gate;
 /// How many tokens a reply is expected to have before it is there, where `max_tokens` does not say fewer.
 const USUAL_REPLY: u64 = 400;
 
-/// What tokens cost.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Price {
     /// Of `per` tokens of a prompt.
@@ -47,20 +46,16 @@ impl Price {
 
 /// A model with what `bcc-script.toml` says of it beyond its server.
 pub struct Configured {
-    /// The model itself.
     pub provider: Arc<dyn Provider>,
     /// Its limits, shared with everybody who asks the same model.
     pub gate: Option<Arc<Gate>>,
-    /// What it costs.
     pub price: Option<Price>,
-    /// How its replies are read.
     pub manners: Manners,
     /// The most tokens of one reply where a request says nothing else.
     pub max_tokens: Option<u32>,
 }
 
 impl Configured {
-    /// About how many tokens a call will use.
     fn expected(&self, request: &ModelRequest) -> u64 {
         let most = request.max_tokens.or(self.max_tokens).map_or(USUAL_REPLY, u64::from);
         estimate_prompt(&request.messages).saturating_add(most.min(USUAL_REPLY))

@@ -12,7 +12,6 @@ use crate::model::provider::{Live, Manners, Provider};
 use crate::model::reply::{ModelReply, PassedOver};
 use crate::model::request::{ModelRequest, Purpose};
 
-/// A model with those that stand in for it.
 pub struct Fallback {
     first: Arc<dyn Provider>,
     others: Vec<Arc<dyn Provider>>,
@@ -29,20 +28,7 @@ impl Fallback {
 /// Whether another model may well answer where this error came: something was sent, and no reply came of it. What cannot
 /// be sent at all, or what a file of replies lacks, is a mistake that no other model should cover.
 const fn passes_on(error: &ModelError) -> bool {
-    match error {
-        ModelError::Unreachable { .. }
-        | ModelError::Http { .. }
-        | ModelError::Timeout { .. }
-        | ModelError::CutOff { .. }
-        | ModelError::Garbled { .. }
-        | ModelError::TooLarge { .. }
-        | ModelError::Protocol { .. }
-        | ModelError::NoneAnswered { .. } => true,
-        ModelError::NoReply { .. }
-        | ModelError::Differs { .. }
-        | ModelError::FailedThen { .. }
-        | ModelError::Config { .. } => false,
-    }
+    error.is_of_a_model() && !matches!(error, ModelError::FailedThen { .. })
 }
 
 #[async_trait]

@@ -15,7 +15,6 @@ use crate::providers::gate::window::Window;
 /// What a model may be asked; `None` is as much as anybody wants.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Limits {
-    /// The most calls at a time.
     pub concurrency: Option<u32>,
     /// The most requests in any 60 seconds, repetitions included.
     pub requests_per_minute: Option<u32>,
@@ -24,7 +23,6 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// Whether there are none.
     pub fn are_none(self) -> bool {
         self == Self::default()
     }
@@ -52,14 +50,12 @@ struct Minute {
 #[derive(Debug)]
 pub struct Pass<'gate> {
     gate: &'gate Gate,
-    /// The place, which is left when this goes.
     #[allow(dead_code, reason = "held, not read")]
     place: Option<SemaphorePermit<'gate>>,
     tokens: Option<(Instant, u64)>,
 }
 
 impl Gate {
-    /// A gate through which nobody went yet.
     pub fn new(limits: Limits) -> Self {
         Self {
             limits,
@@ -73,7 +69,6 @@ impl Gate {
         }
     }
 
-    /// What it lets through.
     pub const fn limits(&self) -> Limits {
         self.limits
     }

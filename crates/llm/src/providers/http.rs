@@ -11,7 +11,5 @@ pub mod draft;
 #[cfg(test)]
 pub mod fake;
 pub mod headers;
-pub mod lenient;
-pub mod patience;
 pub mod reading;
 pub mod server;

@@ -9,6 +9,4 @@ pub mod limit;
 pub mod offline;
 pub mod openai;
 pub mod replay;
-pub mod retry;
 pub mod scripted;
-pub mod sse;

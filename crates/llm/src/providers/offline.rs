@@ -3,10 +3,7 @@
 //! It writes its answer as the JSON text that a model would write, so that it passes through the same reply pipeline
 //! (LANGUAGE.md section 8 says the fields).
 
-pub mod date;
 pub mod fill;
-pub mod number;
-pub mod truth;
 
 use async_trait::async_trait;
 use serde_json::{Map, Value, json};
@@ -18,7 +15,6 @@ use crate::model::request::{ModelRequest, Purpose, Task, WantedOutput};
 use crate::providers::offline::fill::fill;
 use bcc_lang::value::declared::DeclaredType;
 
-/// The name of the provider and of its model.
 pub const NAME: &str = "offline";
 
 /// What stands in the place of an assessment, which takes a model.
@@ -27,11 +23,9 @@ pub const NOT_ASSESSED: &str = "离线模式不作评估";
 /// What stands in the place of a text, which takes a model.
 pub const NOT_WRITTEN: &str = "（离线模式：这里由模型来写。 / Offline: a model would write this.）";
 
-/// The metrics of an `ai_ask` reply.
 const ASK_METRICS: [&str; 4] =
     ["information_completeness", "user_engagement", "emotional_intensity", "reply_relevance"];
 
-/// The metrics of an `ai_say` reply.
 const SAY_METRICS: [&str; 3] = ["user_engagement", "emotional_intensity", "understanding_level"];
 
 /// The deterministic responder.
@@ -157,29 +151,23 @@ fn add_outputs(reply: &mut Map<String, Value>, wanted: &[WantedOutput], outputs:
 mod tests {
     use super::*;
     use crate::model::provider::Silent;
+    use crate::providers::http::fake::Heard;
 
     fn wanted(name: &str, declared: Option<DeclaredType>) -> WantedOutput {
-        WantedOutput { name: name.into(), declared, choices: Vec::new(), define: None, required: false }
+        WantedOutput { name: name.into(), declared, ..WantedOutput::default() }
     }
 
     fn task(kind: &str, answer: Option<&str>, wanted: Vec<WantedOutput>) -> Task {
         Task {
-            purpose: Purpose::Action,
             kind: kind.into(),
             action_id: "ask_age".into(),
-            path: String::new(),
             content: "您多大了？".into(),
             wanted,
             answer: answer.map(str::to_owned),
-            inputs: Vec::new(),
             round: 1,
-            call: 0,
             opening: answer.is_none(),
+            ..Task::default()
         }
-    }
-
-    fn request(task: Task) -> ModelRequest {
-        ModelRequest { messages: Vec::new(), schema: None, temperature: None, max_tokens: None, task }
     }
 
     #[test]
@@ -283,17 +271,9 @@ mod tests {
 
     #[tokio::test]
     async fn the_text_is_json_and_is_heard_live_in_one_piece() {
-        struct Pieces(Vec<String>);
-        impl Live for Pieces {
-            fn text(&mut self, piece: &str) {
-                self.0.push(piece.to_owned());
-            }
-            fn restart(&mut self) {
-                self.0.clear();
-            }
-        }
-        let request = request(task("ai_ask", Some("我说\"{{ x }}\"\n</think>```"), vec![wanted("said", None)]));
-        let mut pieces = Pieces(Vec::new());
+        let task = task("ai_ask", Some("我说\"{{ x }}\"\n</think>```"), vec![wanted("said", None)]);
+        let request = ModelRequest { task, ..ModelRequest::default() };
+        let mut pieces = Heard::default();
         let reply = Offline.complete(&request, &mut pieces).await.unwrap();
         assert_eq!(pieces.0, std::slice::from_ref(&reply.text));
         let value: Value = serde_json::from_str(&reply.text).unwrap();
@@ -306,7 +286,8 @@ mod tests {
     async fn it_analyses_nothing() {
         for purpose in [Purpose::Monitor, Purpose::Orchestrator] {
             let task = Task { purpose, ..task("ai_ask", Some("x"), vec![]) };
-            let error = Offline.complete(&request(task), &mut Silent).await.unwrap_err();
+            let error =
+                Offline.complete(&ModelRequest { task, ..ModelRequest::default() }, &mut Silent).await.unwrap_err();
             assert!(matches!(error, ModelError::NoReply { .. }));
         }
     }

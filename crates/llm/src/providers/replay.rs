@@ -31,10 +31,8 @@ use crate::model::reply::ModelReply;
 use crate::model::request::{ModelRequest, Purpose, Task};
 use crate::providers::replay::entries::{Entries, Entry, When, read};
 
-/// The name of the provider and of its model.
 pub const NAME: &str = "replay";
 
-/// Near names that an error lists at most.
 const MOST_NAMES: usize = 10;
 
 /// Replies that were written beforehand. It remembers nothing: the same task gets the same answer.
@@ -46,19 +44,12 @@ pub struct Replay {
 
 impl Replay {
     /// Reads the replies of `text`, YAML or JSON or JSON lines. `name` is how errors call the file.
-    ///
-    /// # Errors
-    /// [`ModelError::Config`] says which entry is wrong.
     pub fn parse(name: &str, text: &str) -> Result<Self, ModelError> {
         let entries = read(text)
             .map_err(|problem| ModelError::Config { message: format!("the replies in {name}: {problem}") })?;
         Ok(Self { file: name.to_owned(), entries })
     }
 
-    /// The text for `task`.
-    ///
-    /// # Errors
-    /// [`ModelError::NoReply`] says what was looked for and what there is.
     pub fn text(&self, task: &Task) -> Result<&str, ModelError> {
         self.entry(task).map(|entry| entry.text.as_str())
     }
@@ -147,17 +138,13 @@ mod tests {
 
     fn task(action_id: &str, round: u32, call: u32, answered: bool) -> Task {
         Task {
-            purpose: Purpose::Action,
             kind: "ai_ask".into(),
             action_id: action_id.into(),
-            path: String::new(),
-            content: String::new(),
-            wanted: Vec::new(),
             answer: answered.then(|| "小林".to_owned()),
-            inputs: Vec::new(),
             round,
             call,
             opening: !answered,
+            ..Task::default()
         }
     }
 
@@ -306,7 +293,7 @@ replies:
         let replay = Replay::parse("r.yaml", text).unwrap();
         for (round, call, text, ms) in [(1, 0, "一", 5000), (2, 1, "二", 0), (3, 2, "三", 7)] {
             let (messages, task) = (Vec::new(), task("a", round, call, true));
-            let request = ModelRequest { messages, schema: None, temperature: None, max_tokens: None, task };
+            let request = ModelRequest { messages, task, ..ModelRequest::default() };
             let began = tokio::time::Instant::now();
             assert_eq!(replay.complete(&request, &mut Silent).await.unwrap().text, text);
             assert_eq!(began.elapsed().as_millis(), ms, "{text}");
@@ -316,13 +303,8 @@ replies:
     #[tokio::test]
     async fn it_answers_as_a_provider() {
         let replay = Replay::parse("r.yaml", WRITTEN).unwrap();
-        let mut request = ModelRequest {
-            messages: Vec::new(),
-            schema: None,
-            temperature: None,
-            max_tokens: None,
-            task: task("ask_name", 1, 2, true),
-        };
+        let mut request =
+            ModelRequest { messages: Vec::new(), task: task("ask_name", 1, 2, true), ..ModelRequest::default() };
         let reply = replay.complete(&request, &mut Silent).await.unwrap();
         assert_eq!((reply.text.as_str(), reply.model.as_str(), reply.attempts), ("", "replay", 1));
         request.task.call = 3;

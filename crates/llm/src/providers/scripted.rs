@@ -13,16 +13,15 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde_json::{Map, Value};
 
+use crate::http::retry::Retries;
 use crate::model::error::{ModelError, Waited};
 use crate::model::provider::{Live, Provider};
 use crate::model::reply::ModelReply;
 use crate::model::request::{ModelRequest, Purpose, Task};
 use crate::model::tokens::{estimate, estimate_prompt};
-use crate::providers::retry::Retries;
 use crate::providers::scripted::entries::{Come, Entry, Key, List};
 use crate::providers::scripted::time::VirtualTime;
 
-/// The name of the provider and of its model.
 pub const NAME: &str = "scripted";
 
 /// Requests of one call, and the middle of the first pause between them: those of a server that nobody configured.
@@ -34,7 +33,6 @@ const FIRST_TOKEN: Duration = Duration::from_secs(60);
 const IDLE: Duration = Duration::from_secs(30);
 const TOTAL: Duration = Duration::from_secs(120);
 
-/// Written replies that are used up one after the other.
 #[derive(Debug)]
 pub struct Scripted {
     lists: Vec<List>,
@@ -50,44 +48,34 @@ struct Used {
     named: Vec<(usize, usize)>,
     /// How often each asker asked, attempts counted.
     asked: BTreeMap<(Purpose, String), usize>,
-    /// Who asked in vain.
     missing: Vec<Missing>,
 }
 
-/// An attempt for which nothing was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Missing {
-    /// Why the model was asked.
     pub purpose: Purpose,
-    /// The action.
     pub action_id: String,
     /// Its list of replies, by number; none when it has none.
     pub list: Option<usize>,
     /// How many requests it had made with this one.
     pub asked: usize,
-    /// The round.
     pub round: u32,
 }
 
-/// Replies that nobody asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeftOver {
-    /// The list, by number.
     pub list: usize,
     /// How many of its entries were given.
     pub used: usize,
-    /// How many it has.
     pub of: usize,
 }
 
 impl Scripted {
-    /// A model with these replies, in this time.
     pub fn new(lists: Vec<List>, time: Arc<VirtualTime>) -> Self {
         let used = Used { next: vec![0; lists.len()], ..Used::default() };
         Self { lists, time, used: Mutex::new(used) }
     }
 
-    /// Whether there is a list for askers of this purpose.
     pub fn has(&self, purpose: Purpose) -> bool {
         let of_purpose = |list: &List| matches!(&list.key, Key::One(of, _) | Key::Every(of) if *of == purpose);
         self.lists.iter().any(of_purpose)
@@ -98,7 +86,6 @@ impl Scripted {
         self.used().missing.clone()
     }
 
-    /// The lists that were not used up.
     pub fn left_over(&self) -> Vec<LeftOver> {
         let used = self.used();
         let of_list = |(number, list): (usize, &List)| {
@@ -121,7 +108,6 @@ impl Scripted {
             .or_else(|| at(&|key| matches!(key, Key::Anyone if purpose == Purpose::Action)))
     }
 
-    /// The next entry for a task.
     fn take(&self, task: &Task) -> Result<&Entry, ModelError> {
         let number = self.list(task.purpose, &task.action_id);
         let mut used = self.used();
@@ -154,7 +140,6 @@ impl Scripted {
         }
     }
 
-    /// One attempt: its text, or what went wrong with it.
     async fn attempt(&self, come: &Come, request: &ModelRequest, live: &mut dyn Live) -> Result<String, ModelError> {
         let host = || NAME.to_owned();
         let timeout = |what, after| ModelError::Timeout { host: host(), what, after, attempts: 1 };

@@ -1,17 +1,14 @@
 //! Bends a reply to its shape, field by field, and records every bend (LANGUAGE.md section 8: never silent).
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::reply::field::{Field, Property, Verdict};
+use crate::reply::field::{Field, Property, Verdict, shape_word};
 use crate::reply::shape::ReplyShape;
-use crate::reply::word::shape as shape_word;
 
-/// What was wrong with a field.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Bending {
-    /// It was not there; it took its default.
     Missing,
     /// It was of another type; it took its default (or was removed, having none).
     Mistyped,
@@ -24,7 +21,6 @@ pub enum Bending {
 }
 
 impl Bending {
-    /// The name in events.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Missing => "missing",
@@ -36,12 +32,10 @@ impl Bending {
     }
 }
 
-/// One field that was bent.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Bend {
     /// A JSON pointer to it: `/metrics/user_engagement`; empty for the reply itself.
     pub path: String,
-    /// What was wrong.
     pub bending: Bending,
     /// What the schema wants there: `string`, `one of continue_needed, …`.
     pub expected: String,
@@ -49,7 +43,6 @@ pub struct Bend {
     pub found: String,
 }
 
-/// What `found` says of a field that is missing.
 const NOTHING: &str = "nothing";
 
 /// `object` bent to `shape`, and what was bent. The result is valid under [`ReplyShape::schema`]. Keys that the schema
@@ -62,7 +55,6 @@ pub fn bend(mut object: Map<String, Value>, shape: &ReplyShape) -> (Map<String, 
     (object, bends)
 }
 
-/// Where a walk stands: a name, and the place that it is a part of.
 struct Place<'a> {
     above: Option<&'a Place<'a>>,
     name: &'a str,

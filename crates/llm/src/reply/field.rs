@@ -2,10 +2,8 @@
 
 use serde_json::{Map, Value};
 
-use crate::reply::word::shape;
 use bcc_lang::value::declared::DeclaredType;
 
-/// A value that a schema describes.
 #[derive(Clone, Debug, Default)]
 pub struct Field {
     types: Option<Types>,
@@ -14,41 +12,32 @@ pub struct Field {
     default: Option<Value>,
 }
 
-/// A named part of an object.
 #[derive(Clone, Debug)]
 pub struct Property {
-    /// Its key.
     pub name: String,
-    /// Whether it must be there.
     pub required: bool,
-    /// What it may hold.
     pub field: Field,
 }
 
-/// The types that a value may have.
 #[derive(Clone, Debug, Default)]
 struct Types {
     null: bool,
     others: Vec<DeclaredType>,
 }
 
-/// What a [`Field`] says of a value.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Verdict {
-    /// It fits as it is.
     Fits,
     /// It fits, in another spelling of the same number (5.0 for the integer 5).
     Respelled(Value),
     /// It does not fit, but this does, and nothing is lost by it.
     Coerced(Value),
-    /// It is of another type.
     Mistyped,
     /// It is of the right type, but none of the values that are allowed.
     NotOneOf,
 }
 
 impl Field {
-    /// Compiles `schema` as far as it is understood; see [`understands`].
     pub fn new(schema: &Value) -> Self {
         let types = schema.get("type").map(|named| types(named, schema.get("format")));
         let is_required = |name: &str| {
@@ -80,7 +69,6 @@ impl Field {
         &self.properties
     }
 
-    /// The part with this name.
     pub fn property(&self, name: &str) -> Option<&Property> {
         self.properties.iter().find(|property| property.name == name)
     }
@@ -143,7 +131,6 @@ impl Field {
             .or_else(|| only(self.choices.iter().filter(typed)))
     }
 
-    /// What it wants, in words: `string or null`, `one of a, b`.
     pub fn expected(&self) -> String {
         if !self.choices.is_empty() {
             let word = |choice: &Value| choice.as_str().map_or_else(|| choice.to_string(), str::to_owned);
@@ -155,7 +142,7 @@ impl Field {
             (Some(_), true) => format!("{} or null", words.join(", ")),
             (Some((last, [])), false) => (*last).to_owned(),
             (Some((last, others)), false) => format!("{} or {last}", others.join(", ")),
-            (None, true) => shape(&Value::Null).to_owned(),
+            (None, true) => "null".to_owned(),
             (None, false) => "nothing".to_owned(),
         }
     }
@@ -241,6 +228,11 @@ fn declared(name: &str) -> Option<DeclaredType> {
     }
 }
 
+/// The word for what a value is, as failures and the record of bends use it: the names of `declare`, and `null`; never the value itself.
+pub(crate) fn shape_word(value: &Value) -> &'static str {
+    type_of(value).map_or("null", DeclaredType::name)
+}
+
 fn type_of(value: &Value) -> Option<DeclaredType> {
     match value {
         Value::Null => None,
@@ -259,7 +251,6 @@ fn same_number(left: &Value, right: &Value) -> bool {
     integer(left).is_some_and(|left| integer(right) == Some(left))
 }
 
-/// The item of `items` when there is exactly one.
 fn only<T>(mut items: impl Iterator<Item = T>) -> Option<T> {
     let first = items.next()?;
     items.next().is_none().then_some(first)

@@ -7,7 +7,6 @@
 use crate::reply::object_start::ObjectStart;
 use crate::reply::unescape::{Step, Unescape};
 
-/// How deep a reply may nest, as for the strategies.
 const DEPTH: usize = 128;
 
 /// How many characters of a key or a literal are remembered: longer ones are none of those that matter.
@@ -18,13 +17,9 @@ const WORD: usize = 16;
 #[derive(Clone, Debug, Default)]
 pub struct LiveContent {
     state: State,
-    /// Looks for the object.
     start: ObjectStart,
-    /// The brackets that are open inside the object: `{` or `[`.
     open: Vec<char>,
-    /// The key or the literal that is being read.
     word: String,
-    /// The top-level field whose value is being read.
     field: Name,
     /// Whether the value being read is `safety_risk.detected`.
     detected: bool,
@@ -34,20 +29,15 @@ pub struct LiveContent {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum State {
-    /// Before the object.
     #[default]
     Before,
     /// Inside the object, between two values, texts or literals.
     Between(Next),
-    /// Inside a text.
     Text(Role, Unescape),
-    /// Inside a number, `true`, `false` or `null`.
     Literal,
-    /// Nothing more will be shown.
     Done,
 }
 
-/// What may come next inside the object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Next {
     Key,
@@ -58,7 +48,6 @@ enum Next {
     CommaOrEnd,
 }
 
-/// What a text is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Role {
     Key,
@@ -66,7 +55,6 @@ enum Role {
     Other,
 }
 
-/// The top-level fields that matter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Name {
     SafetyRisk,
@@ -75,7 +63,6 @@ enum Name {
     Other,
 }
 
-/// What the reply has said about safety so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Safety {
     #[default]
@@ -85,7 +72,6 @@ enum Safety {
 }
 
 impl LiveContent {
-    /// Nothing has arrived yet.
     pub fn new() -> Self {
         Self::default()
     }
@@ -102,7 +88,6 @@ impl LiveContent {
         self.shown.get(before..).unwrap_or_default().to_owned()
     }
 
-    /// Everything that was shown so far.
     pub fn shown(&self) -> &str {
         &self.shown
     }
@@ -189,7 +174,6 @@ impl LiveContent {
         }
     }
 
-    /// The key in `word` is whole.
     fn key_ends(&mut self) {
         match self.open.len() {
             1 => {
@@ -204,7 +188,6 @@ impl LiveContent {
         }
     }
 
-    /// The literal in `word` is whole.
     fn literal_ends(&mut self) {
         if self.detected {
             // Of two answers the worse counts.

@@ -11,4 +11,3 @@ pub mod repair;
 pub mod shape;
 pub mod strategies;
 pub mod unescape;
-pub mod word;

@@ -10,21 +10,21 @@ const THINK: [&str; 2] = ["<think>", "</think>"];
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ObjectStart {
     state: State,
-    /// How much of a tag has been seen.
     tag: usize,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum State {
-    /// In the prose.
     #[default]
     Prose,
-    /// Inside `<think>`.
     Thinking,
-    /// After a brace that may begin the object.
     Brace,
     /// Inside a brace that does not: how many are open, and whether in a string and after a backslash there.
-    Aside { depth: usize, string: bool, escaped: bool },
+    Aside {
+        depth: usize,
+        string: bool,
+        escaped: bool,
+    },
 }
 
 impl ObjectStart {
@@ -54,7 +54,6 @@ impl ObjectStart {
         false
     }
 
-    /// Whether `c` completes `tag`.
     fn ends(&mut self, tag: &str, c: char) -> bool {
         let fits = |at: usize| tag.as_bytes().get(at).is_some_and(|&byte| char::from(byte) == c.to_ascii_lowercase());
         // A tag has its `<` only at its beginning, so what does not go on with it can only begin it anew.
@@ -84,7 +83,6 @@ mod tests {
     use super::*;
     use crate::reply::extract;
 
-    /// The text from the object's brace on.
     fn rest(text: &str) -> Option<String> {
         let mut start = ObjectStart::default();
         let at = text.char_indices().find(|(_, c)| start.take(*c))?.0;

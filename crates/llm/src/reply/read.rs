@@ -8,7 +8,6 @@ use crate::reply::repair::mend::{Mend, Repair};
 use crate::reply::shape::ReplyShape;
 use crate::reply::strategies::{Failure, parse};
 
-/// A reply that was read: valid under the schema of its shape.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reply {
     /// Its fields; keys that the schema does not name are kept as they came.
@@ -17,7 +16,6 @@ pub struct Reply {
     pub came: Map<String, Value>,
     /// The number of the strategy that read it, from 1.
     pub parse_retry_count: u8,
-    /// The strategies that did not work before it.
     pub failures: Vec<Failure>,
     /// What was bent to fit; empty for a reply that was valid as it came.
     pub bends: Vec<Bend>,
@@ -37,7 +35,6 @@ impl Reply {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no strategy could read the reply: {}", self.final_error())]
 pub struct Unreadable {
-    /// Each strategy and why it failed, in order.
     pub failures: Vec<Failure>,
 }
 
@@ -47,12 +44,10 @@ impl Unreadable {
         u8::try_from(self.failures.len()).unwrap_or(u8::MAX)
     }
 
-    /// The names of the strategies that were tried, in order.
     pub fn strategies(&self) -> Vec<&'static str> {
         self.failures.iter().map(|failure| failure.strategy.name()).collect()
     }
 
-    /// Why the last one failed; never quotes the text.
     pub fn final_error(&self) -> &str {
         self.failures.last().map_or("", |failure| failure.error.as_str())
     }

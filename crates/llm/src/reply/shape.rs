@@ -16,9 +16,7 @@ pub(crate) const FORMATS: [(&str, FormatCheck); 1] = [("date", is_date)];
 /// An item of `output`: a value that the reply must carry under a key of its own.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Wanted {
-    /// The key.
     pub name: String,
-    /// Its type, when the author gave one.
     pub declared: Option<DeclaredType>,
     /// The values it may take; empty for any.
     pub choices: Vec<Value>,
@@ -29,42 +27,19 @@ pub struct Wanted {
 /// Why a kind's schema and an action's outputs make no shape.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ShapeError {
-    /// The schema of the kind is not there, or is no JSON.
     #[error("the schema of a reply cannot be read: {why}")]
-    Unreadable {
-        /// What is wrong with its text.
-        why: String,
-    },
-    /// The schema of the kind does not describe an object.
+    Unreadable { why: String },
     #[error("the schema of a reply must describe an object with `properties`")]
     NotAnObject,
-    /// An output has the name of a field that the reply has anyway.
     #[error("the output `{name}` has the name of a field of every such reply; give it another name")]
-    Reserved {
-        /// The output's name.
-        name: String,
-    },
-    /// Two outputs have one name.
+    Reserved { name: String },
     #[error("the output `{name}` is listed twice; give one of the two another name")]
-    Duplicate {
-        /// Their name.
-        name: String,
-    },
-    /// A choice of an output is not of the output's type.
+    Duplicate { name: String },
     #[error("a choice of the output `{name}` is not of its type, {declared}")]
-    Choice {
-        /// The output's name.
-        name: String,
-        /// The name of its type.
-        declared: &'static str,
-    },
+    Choice { name: String, declared: &'static str },
     /// A field that every reply must have has no default, or one that is not valid.
     #[error("the required field at `{path}` of the reply's schema needs a valid `default`")]
-    Default {
-        /// A JSON pointer to the field in a reply.
-        path: String,
-    },
-    /// The schema itself is wrong.
+    Default { path: String },
     #[error(transparent)]
     Schema(#[from] SchemaError),
 }
@@ -88,7 +63,6 @@ impl Base {
         Self { schema, names, sound }
     }
 
-    /// The names of its fields, which no output may have.
     pub fn names(&self) -> &[String] {
         &self.names
     }
@@ -103,7 +77,6 @@ pub struct ReplyShape {
     built: Arc<OnceLock<Built>>,
 }
 
-/// What a shape needs to read replies.
 #[derive(Debug, Default)]
 struct Built {
     schema: Arc<Value>,
@@ -122,9 +95,6 @@ impl ReplyShape {
     }
 
     /// [`ReplyShape::new`] over a schema that was looked at before.
-    ///
-    /// # Errors
-    /// As for [`ReplyShape::new`].
     pub fn over(base: &Arc<Base>, wanted: Vec<Wanted>) -> Result<Self, ShapeError> {
         let built = OnceLock::new();
         if base.sound {
@@ -160,12 +130,10 @@ impl ReplyShape {
         self.base.names.iter().map(String::as_str)
     }
 
-    /// The names of the outputs, in the author's order.
     pub fn wanted(&self) -> impl Iterator<Item = &str> {
         self.wanted.iter().map(|item| item.name.as_str())
     }
 
-    /// The tree that bending walks.
     pub fn root(&self) -> &Field {
         &self.built().root
     }
@@ -231,7 +199,6 @@ impl Built {
     }
 }
 
-/// The choices of an output as values of its type, without null.
 fn choices(item: &Wanted) -> Result<Vec<Value>, ShapeError> {
     let typed = |choice: &Value| match item.declared {
         None => Ok(choice.clone()),
@@ -242,7 +209,6 @@ fn choices(item: &Wanted) -> Result<Vec<Value>, ShapeError> {
     item.choices.iter().filter(|choice| !choice.is_null()).map(typed).collect()
 }
 
-/// The schema of one output: its type or null, its choices or null.
 fn output_schema(item: &Wanted) -> Result<Value, ShapeError> {
     let mut rules = Map::new();
     if let Some(define) = &item.define {

@@ -8,11 +8,10 @@ use serde_json::{Map, Value};
 use tracing::{error, warn};
 
 use crate::reply::extract;
+use crate::reply::field::shape_word;
 use crate::reply::repair;
 use crate::reply::repair::mend::Repair;
-use crate::reply::word;
 
-/// A way to read a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Strategy {
@@ -47,12 +46,7 @@ impl Strategy {
 
     /// Its place in the order, from 1: the `parse_retry_count` of a reply that it read.
     pub const fn number(self) -> u8 {
-        match self {
-            Self::DirectParse => 1,
-            Self::TrimAndParse => 2,
-            Self::ExtractJsonBlock => 3,
-            Self::RepairJson => 4,
-        }
+        self as u8 + 1
     }
 }
 
@@ -62,23 +56,17 @@ impl fmt::Display for Strategy {
     }
 }
 
-/// A strategy that did not work.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Failure {
-    /// Which one.
     pub strategy: Strategy,
     /// Why: a reason and a position (columns and offsets in bytes), never the text itself.
     pub error: String,
 }
 
-/// An object that was read from a text.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Parsed {
-    /// The object.
     pub object: Map<String, Value>,
-    /// The strategy that worked.
     pub strategy: Strategy,
-    /// Those that were tried before it.
     pub failures: Vec<Failure>,
     /// What the fourth strategy mended; empty for the others.
     pub repairs: Vec<Repair>,
@@ -132,7 +120,6 @@ fn is_padding(c: char) -> bool {
     c.is_whitespace() || c == '\u{feff}'
 }
 
-/// The object that `text` is, with nothing around it.
 fn whole(text: &str) -> Result<Map<String, Value>, String> {
     if text.starts_with(is_padding) {
         return Err("white space or a byte-order mark stands before the JSON value".to_owned());
@@ -145,7 +132,7 @@ fn whole(text: &str) -> Result<Map<String, Value>, String> {
     }
     // Not an object: say what it is instead. (Asking serde for a map here would give an error that quotes the text.)
     match serde_json::from_str::<Value>(text) {
-        Ok(value) => Err(format!("the JSON value is a {}, not an object", word::shape(&value))),
+        Ok(value) => Err(format!("the JSON value is a {}, not an object", shape_word(&value))),
         Err(error) => Err(error.to_string()),
     }
 }

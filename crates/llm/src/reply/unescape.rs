@@ -1,13 +1,9 @@
 //! Decodes the inside of a JSON string character by character, as it arrives.
 
-/// What one more character of a string gives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// A character of the text.
     Char(char),
-    /// Nothing yet: an escape is open.
     More,
-    /// The closing quote.
     End,
     /// Not a JSON string: a control character, an unknown escape, half a surrogate pair.
     Invalid,
@@ -16,77 +12,52 @@ pub enum Step {
 /// Where a string stands between two characters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Unescape {
-    state: State,
-    /// The first half of a surrogate pair, while the second is awaited.
-    high: Option<u32>,
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum State {
-    #[default]
-    Plain,
-    /// After a backslash.
-    Escape,
-    /// Inside `\uXXXX`: how many digits have come, and their value.
-    Unicode { digits: u8, value: u32 },
+    /// The escape that is open, two of them where the first is half of a surrogate pair.
+    escape: [u8; 12],
+    length: usize,
 }
 
 impl Unescape {
     /// Takes the next character after the opening quote.
     pub fn step(&mut self, c: char) -> Step {
-        match self.state {
-            State::Plain => match c {
-                '\\' => self.wait(State::Escape),
-                _ if self.high.is_some() => Step::Invalid,
+        if self.length == 0 && c != '\\' {
+            return match c {
                 '"' => Step::End,
                 '\0'..='\u{1f}' => Step::Invalid,
                 _ => Step::Char(c),
-            },
-            State::Escape if c == 'u' => self.wait(State::Unicode { digits: 0, value: 0 }),
-            State::Escape if self.high.is_some() => Step::Invalid,
-            State::Escape => {
-                self.state = State::Plain;
-                match c {
-                    '"' | '\\' | '/' => Step::Char(c),
-                    'b' => Step::Char('\u{8}'),
-                    'f' => Step::Char('\u{c}'),
-                    'n' => Step::Char('\n'),
-                    'r' => Step::Char('\r'),
-                    't' => Step::Char('\t'),
-                    _ => Step::Invalid,
-                }
+            };
+        }
+        let fits = match self.length {
+            0 | 6 => c == '\\',
+            1 => c.is_ascii(),
+            7 => c == 'u',
+            _ => c.is_ascii_hexdigit(),
+        };
+        let (Some(place), Ok(byte), true) = (self.escape.get_mut(self.length), u8::try_from(c), fits) else {
+            return Step::Invalid;
+        };
+        *place = byte;
+        self.length += 1;
+        if !(self.length == 6 || self.length == 12 || (self.length == 2 && c != 'u')) {
+            return Step::More;
+        }
+        let written = self.escape.get(..self.length).and_then(|escape| std::str::from_utf8(escape).ok());
+        let written = written.unwrap_or_default();
+        match serde_json::from_str(&format!("\"{written}\"")) {
+            Ok(c) => {
+                self.length = 0;
+                Step::Char(c)
             }
-            State::Unicode { digits, value } => {
-                let Some(digit) = c.to_digit(16) else { return Step::Invalid };
-                let value = value * 16 + digit;
-                if digits < 3 {
-                    return self.wait(State::Unicode { digits: digits + 1, value });
-                }
-                self.state = State::Plain;
-                self.unit(value)
-            }
+            Err(_) if self.length == 6 && is_first_half(written) => Step::More,
+            Err(_) => Step::Invalid,
         }
     }
+}
 
-    fn wait(&mut self, state: State) -> Step {
-        self.state = state;
-        Step::More
-    }
-
-    /// Takes a UTF-16 code unit.
-    fn unit(&mut self, unit: u32) -> Step {
-        match (self.high.take(), unit) {
-            (None, 0xD800..=0xDBFF) => {
-                self.high = Some(unit);
-                Step::More
-            }
-            (Some(high), 0xDC00..=0xDFFF) => {
-                char::from_u32(0x10000 + ((high - 0xD800) << 10) + (unit - 0xDC00)).map_or(Step::Invalid, Step::Char)
-            }
-            (None, _) => char::from_u32(unit).map_or(Step::Invalid, Step::Char),
-            (Some(_), _) => Step::Invalid,
-        }
-    }
+/// Whether `\uXXXX` is the first half of a surrogate pair.
+fn is_first_half(escape: &str) -> bool {
+    let unit = escape.get(2..).and_then(|digits| u32::from_str_radix(digits, 16).ok());
+    unit.is_some_and(|unit| (0xD800..0xDC00).contains(&unit))
 }
 
 #[cfg(test)]

@@ -3,7 +3,6 @@
 use async_trait::async_trait;
 use serde_json::Value;
 
-/// Why a server gave nothing that can be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct ServerError {
@@ -11,11 +10,9 @@ pub struct ServerError {
     pub code: &'static str,
     /// What is wrong. Holds nothing of what the server sent beyond its status.
     pub message: String,
-    /// What to do.
     pub help: Option<String>,
 }
 
-/// A piece of what a server answers to an observation.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Piece {
     /// An action, of a stream as it arrives; as it was sent, in whatever form.
@@ -38,18 +35,11 @@ pub trait Arriving: Send {
 #[async_trait]
 pub trait BehaviorServer: Send + Sync {
     /// Sends an observation (001, section 4.1) and gives the answer as it arrives.
-    ///
-    /// # Errors
-    /// When nothing can be had, after the configured retries.
     async fn actions(&self, observation: &Value) -> Result<Box<dyn Arriving>, ServerError>;
 
     /// Sends what came of a behavior, and gives the server's judgement.
-    ///
-    /// # Errors
-    /// As [`BehaviorServer::actions`].
     async fn reflection(&self, observation: &Value) -> Result<Value, ServerError>;
 
-    /// Whether it is spoken to with the older names and fields.
     fn older_form(&self) -> bool {
         false
     }

@@ -16,21 +16,15 @@ pub struct Permits {
     pub hidden: BTreeSet<String>,
 }
 
-/// Why something is not allowed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct Refused {
-    /// What is wrong.
     pub message: String,
-    /// What to do.
     pub help: String,
 }
 
 impl Permits {
     /// Whether `what` is allowed.
-    ///
-    /// # Errors
-    /// The refusal, which says how to allow it.
     pub fn may(&self, what: &str) -> Result<(), Refused> {
         if self.allowed.contains(what) {
             return Ok(());

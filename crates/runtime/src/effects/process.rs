@@ -22,60 +22,45 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// How long the pipes are read on after the program ended: what it left behind may hold them open for ever.
 const LAST_WORDS: Duration = Duration::from_millis(500);
 
-/// A program that is to run.
 #[derive(Clone, Debug)]
 pub struct Run<'a> {
     /// The program and its arguments, as configured: nothing that a model, a server or a person said may stand in it. A name
     /// without `/` is looked for in `PATH`; a relative path begins at `directory`.
     pub command: &'a [String],
-    /// Where it runs: the directory of the project.
     pub directory: &'a Path,
     /// What it reads on its standard input, which is closed behind it.
     pub input: &'a [u8],
     /// The environment variables that it does not get: those that hold keys.
     pub hidden: &'a BTreeSet<String>,
-    /// How long it may run.
     pub timeout: Duration,
 }
 
-/// How a program ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
-    /// By itself, with this exit code.
     Code(i32),
     /// By this signal of somebody else.
     Signal(i32),
-    /// Its time was over, and it was stopped.
     TimedOut,
 }
 
-/// What was printed to one of the two outputs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Printed {
     /// The first [`MOST_OUTPUT_BYTES`] of it.
     pub bytes: Vec<u8>,
-    /// How many bytes came after those.
     pub dropped: u64,
 }
 
-/// A program that came to its end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ran {
-    /// How it ended.
     pub ended: Ended,
-    /// Its standard output.
     pub stdout: Printed,
-    /// Its standard error.
     pub stderr: Printed,
 }
 
-/// Why a program was not started.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct NotStarted {
-    /// What is wrong.
     pub message: String,
-    /// What to do.
     pub help: String,
 }
 
@@ -152,7 +137,6 @@ fn ended(status: ExitStatus) -> Ended {
     status.code().map_or_else(|| Ended::Signal(status.signal().unwrap_or_default()), Ended::Code)
 }
 
-/// Reads a pipe to its end, and keeps the beginning.
 async fn keep(pipe: Option<impl AsyncRead + Unpin>, printed: &mut Printed) {
     let Some(mut pipe) = pipe else { return };
     let mut chunk = vec![0; 16 * 1024];

@@ -8,27 +8,22 @@ use serde_json::{Map, Value};
 
 use crate::model::message::{Message, Role};
 use crate::model::request::ModelRequest;
-use crate::providers::http::asking::{Asking, Form};
-use crate::providers::http::config::ServerConfig;
+use crate::providers::http::asking::Asking;
+use crate::providers::http::config::{ServerConfig, Structured};
 
 /// The most tokens of a reply where nobody says. The oldest of the models take no more.
 pub const DEFAULT_MAX_TOKENS: u32 = 4096;
 
-/// The name of the tool that a reply is asked for with.
 const REPLY: &str = "reply";
 
-/// What stands between two messages that become one.
 const BETWEEN: &str = "\n\n";
 
 /// What the user says where the API wants a message of theirs and the prompt has none.
 const NOTHING: &str = "…";
 
 /// The body as JSON. Nothing of the request's `task` is in it.
-///
-/// # Errors
-/// The serializer's own, which no message can cause.
 pub(crate) fn encode(config: &ServerConfig, request: &ModelRequest, asking: Asking) -> serde_json::Result<Vec<u8>> {
-    let tool = request.schema.as_deref().filter(|_| asking.form == Form::Tool);
+    let tool = request.schema.as_deref().filter(|_| asking.form == Structured::Tool);
     let (system, messages) = arrange(&request.messages);
     serde_json::to_vec(&Body {
         model: &config.model,

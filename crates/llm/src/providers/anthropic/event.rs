@@ -1,148 +1,81 @@
 //! What is received: one event of a stream, or a whole message.
 
-use std::borrow::Cow;
+use serde_json::Value;
 
-use serde::Deserialize;
-
-use crate::providers::http::chunk::{Chunk, reported};
-use crate::providers::http::lenient::{Count, List, Object, Part, Text};
-
-/// The events of a stream that say nothing by themselves.
-const SILENT: [&str; 2] = ["content_block_stop", "ping"];
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Event<'a> {
-    #[serde(borrow, rename = "type")]
-    kind: Text<'a>,
-    #[serde(borrow)]
-    message: Object<Message<'a>>,
-    #[serde(borrow)]
-    content_block: Object<Part<'a>>,
-    #[serde(borrow)]
-    delta: Object<Delta<'a>>,
-    usage: Object<Usage>,
-    #[serde(borrow)]
-    error: Text<'a>,
-    // A whole message has its fields here instead of under `message`.
-    #[serde(borrow)]
-    model: Text<'a>,
-    #[serde(borrow)]
-    content: List<Object<Part<'a>>>,
-    #[serde(borrow)]
-    stop_reason: Text<'a>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Message<'a> {
-    #[serde(borrow)]
-    model: Text<'a>,
-    usage: Object<Usage>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Delta<'a> {
-    #[serde(borrow)]
-    text: Text<'a>,
-    #[serde(borrow)]
-    partial_json: Text<'a>,
-    #[serde(borrow)]
-    stop_reason: Text<'a>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Usage {
-    input_tokens: Count,
-    cache_creation_input_tokens: Count,
-    cache_read_input_tokens: Count,
-    output_tokens: Count,
-}
+use crate::providers::http::chunk::{Chunk, at, document, object, said};
 
 /// Reads one piece. `None` when it is no JSON object.
-pub(crate) fn read(data: &[u8]) -> Option<Chunk<'_>> {
-    // A list would do for serde's derived structures.
-    if data.trim_ascii_start().first() != Some(&b'{') {
-        return None;
-    }
-    let event: Event<'_> = serde_json::from_slice(data).ok()?;
-    if event.error.present || event.kind.is("error") {
-        return Some(Chunk { error: reported(data), known: true, ..Chunk::default() });
+pub(crate) fn read(data: &[u8]) -> Option<Chunk> {
+    let event = object(data)?;
+    let kind = at(&event, "/type").as_str().unwrap_or_default();
+    if !at(&event, "/error").is_null() || kind == "error" {
+        return Some(Chunk::reported(&event));
     }
     let mut chunk = Chunk { known: true, ..Chunk::default() };
-    if event.kind.is("message_start") {
-        let message = event.message.0.unwrap_or_default();
-        chunk.model = message.model.said();
-        count(&mut chunk, message.usage);
-    } else if event.kind.is("content_block_start") {
-        // A block mostly begins empty. What a tool is called with begins as an empty object, which is none of it.
-        let block = event.content_block.0.unwrap_or_default();
-        if block.kind.is("text") {
-            chunk.text = block.text.or_empty();
+    match kind {
+        "message_start" => {
+            chunk.model = said(at(&event, "/message/model"));
+            count(&mut chunk, at(&event, "/message/usage"));
         }
-        chunk.working = !chunk.text.is_empty();
-    } else if event.kind.is("content_block_delta") {
-        let delta = event.delta.0.unwrap_or_default();
-        chunk.text = delta.text.or_empty();
-        chunk.arguments = delta.partial_json.or_empty();
-        // Thinking, and signatures of it, come as deltas of other kinds.
-        chunk.working = true;
-    } else if event.kind.is("message_delta") {
-        end(&mut chunk, &event.delta.0.unwrap_or_default().stop_reason);
-        count(&mut chunk, event.usage);
-    } else if event.kind.is("message_stop") {
-        chunk.done = true;
-    } else if event.content.present {
-        whole(&mut chunk, event);
-    } else {
-        chunk.known = SILENT.iter().any(|kind| event.kind.is(kind));
+        "content_block_start" => {
+            // A block mostly begins empty. What a tool is called with begins as an empty object, which is none of it.
+            let block = at(&event, "/content_block");
+            chunk.text = said(at(block, "/text")).filter(|_| at(block, "/type") == "text").unwrap_or_default();
+            chunk.working = !chunk.text.is_empty();
+        }
+        "content_block_delta" => {
+            chunk.text = said(at(&event, "/delta/text")).unwrap_or_default();
+            chunk.arguments = said(at(&event, "/delta/partial_json")).unwrap_or_default();
+            // Thinking, and signatures of it, come as deltas of other kinds.
+            chunk.working = true;
+        }
+        "message_delta" => {
+            end(&mut chunk, at(&event, "/delta/stop_reason"));
+            count(&mut chunk, at(&event, "/usage"));
+        }
+        "message_stop" => chunk.done = true,
+        _ if at(&event, "/content").is_array() => whole(&mut chunk, &event),
+        "content_block_stop" | "ping" => {}
+        _ => chunk.known = false,
     }
     Some(chunk)
 }
 
-fn whole<'a>(chunk: &mut Chunk<'a>, message: Event<'a>) {
-    chunk.model = message.model.said();
-    end(chunk, &message.stop_reason);
-    count(chunk, message.usage);
+/// A whole message, which has its fields where an event has its `message`.
+fn whole(chunk: &mut Chunk, message: &Value) {
+    chunk.model = said(at(message, "/model"));
+    end(chunk, at(message, "/stop_reason"));
+    count(chunk, at(message, "/usage"));
     chunk.working = true;
-    for part in message.content.items.into_iter().filter_map(|part| part.0) {
-        if part.kind.is("text") {
-            join(&mut chunk.text, part.text.or_empty());
-        } else if part.kind.is("tool_use") && chunk.arguments.is_empty() {
-            chunk.arguments = part.input.0;
+    for part in at(message, "/content").as_array().into_iter().flatten() {
+        if at(part, "/type") == "text" {
+            chunk.text.push_str(at(part, "/text").as_str().unwrap_or_default());
+        } else if at(part, "/type") == "tool_use" && chunk.arguments.is_empty() {
+            chunk.arguments = document(at(part, "/input"));
         }
     }
 }
 
-fn join<'a>(text: &mut Cow<'a, str>, more: Cow<'a, str>) {
-    if text.is_empty() { *text = more } else { text.to_mut().push_str(&more) }
-}
-
-fn end(chunk: &mut Chunk<'_>, reason: &Text<'_>) {
-    chunk.finished = reason.present;
-    chunk.cut_off = reason.is("max_tokens") || reason.is("model_context_window_exceeded");
+fn end(chunk: &mut Chunk, reason: &Value) {
+    chunk.finished = !reason.is_null();
+    chunk.cut_off = reason == "max_tokens" || reason == "model_context_window_exceeded";
 }
 
 /// The prompt's tokens are counted in three parts: new ones, ones that were kept for later, ones that were kept before.
-fn count(chunk: &mut Chunk<'_>, usage: Object<Usage>) {
-    let Some(usage) = usage.0 else { return };
-    let parts = [usage.input_tokens, usage.cache_creation_input_tokens, usage.cache_read_input_tokens];
-    chunk.tokens_in = usage
-        .input_tokens
-        .number
-        .map(|_| parts.iter().fold(0_u64, |sum, part| sum.saturating_add(part.number.unwrap_or_default())));
-    chunk.tokens_cached = usage.cache_read_input_tokens.number;
-    chunk.tokens_out = usage.output_tokens.number;
+fn count(chunk: &mut Chunk, usage: &Value) {
+    let part = |name: &str| usage.get(name).and_then(Value::as_u64);
+    let kept = ["cache_creation_input_tokens", "cache_read_input_tokens"].map(|name| part(name).unwrap_or_default());
+    chunk.tokens_in = part("input_tokens").map(|new| kept.iter().fold(new, |sum, kept| sum.saturating_add(*kept)));
+    chunk.tokens_cached = part("cache_read_input_tokens");
+    chunk.tokens_out = part("output_tokens");
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::{Value, json};
+    use serde_json::json;
 
-    fn with<T>(value: &Value, look: impl FnOnce(Chunk<'_>) -> T) -> T {
+    fn with<T>(value: &Value, look: impl FnOnce(Chunk) -> T) -> T {
         look(read(value.to_string().as_bytes()).unwrap_or_else(|| panic!("{value}")))
     }
 
@@ -219,6 +152,25 @@ mod tests {
         }
         for data in [&b"[]"[..], b"null", b"{", b"", b"[DONE]", b"{\"type\": \"\xFF\"}"] {
             assert_eq!(read(data), None);
+        }
+    }
+
+    #[test]
+    fn a_field_of_another_type_is_absent_and_never_refused() {
+        let values = json!([null, true, -1, 7, 1.5, "s", [1, [2], { "name": 3 }], { "name": "n" }]);
+        let kinds = ["message_start", "content_block_start", "content_block_delta", "message_delta", "message", "ping"];
+        for value in values.as_array().unwrap() {
+            let inner = json!({ "model": value, "usage": { "input_tokens": value }, "type": value, "text": value,
+                "partial_json": value, "stop_reason": value, "input": value });
+            for (kind, inner) in kinds.iter().flat_map(|kind| [(kind, value), (kind, &inner)]) {
+                let event = json!({ "type": kind, "message": inner, "content_block": inner, "delta": inner,
+                    "usage": inner, "content": [inner], "model": value, "stop_reason": value });
+                with(&event, |chunk| {
+                    assert!(chunk.known && chunk.tokens_in.is_none_or(|tokens| tokens == 7), "{event}");
+                    assert!([None, Some("s")].contains(&chunk.model.as_deref()), "{event}");
+                    assert!(chunk.text.is_empty() || chunk.text == "s", "{event}");
+                });
+            }
         }
     }
 }

@@ -7,18 +7,19 @@ use serde_json::{Map, Value, json};
 
 use crate::model::error::{ModelError, Waited};
 use crate::model::message::{Message, Role};
-use crate::model::provider::{Live, Provider, Silent};
-use crate::model::request::{ModelRequest, Purpose, Task};
-use crate::providers::anthropic::Anthropic;
+use crate::model::provider::{Provider, Silent};
+use crate::model::reply::ModelReply;
+use crate::model::request::{ModelRequest, Task};
+use crate::providers::anthropic::MESSAGES;
+use crate::providers::http::caller::Caller;
 use crate::providers::http::config::{ServerConfig, Structured};
-use crate::providers::http::fake::{Server, Step, events, head, plain};
+use crate::providers::http::fake::{Heard, Server, Step, plain, stream};
 
 const KEY: &str = "sk-ant-very-secret";
 
 /// Long enough that a busy machine does not reach it, where a test expects no timeout.
 const LONG: Duration = Duration::from_secs(20);
 
-/// Short, where a test expects the timeout.
 const SHORT: Duration = Duration::from_millis(60);
 
 fn config(server: &Server) -> ServerConfig {
@@ -40,35 +41,15 @@ fn request() -> ModelRequest {
             Message { role: Role::User, content: "你好".into() },
         ],
         schema: Some(Arc::new(json!({ "type": "object" }))),
-        temperature: None,
-        max_tokens: None,
         task: Task {
-            purpose: Purpose::Action,
             kind: "TASK".into(),
             action_id: "TASK".into(),
             path: "TASK".into(),
             content: "TASK".into(),
-            wanted: Vec::new(),
-            answer: None,
-            inputs: Vec::new(),
             round: 1,
-            call: 0,
-            opening: false,
+            ..Task::default()
         },
-    }
-}
-
-/// What a listener heard, restarts included.
-#[derive(Debug, Default, PartialEq)]
-struct Heard(Vec<String>);
-
-impl Live for Heard {
-    fn text(&mut self, piece: &str) {
-        self.0.push(piece.to_owned());
-    }
-
-    fn restart(&mut self) {
-        self.0.push("<restart>".to_owned());
+        ..ModelRequest::default()
     }
 }
 
@@ -92,10 +73,6 @@ fn end(reason: &str) -> String {
 
 const STOP: &str = "{\"type\": \"message_stop\"}";
 
-fn stream(data: &[&str]) -> Vec<Step> {
-    vec![Step::Send(head("text/event-stream")), Step::Send(events(data))]
-}
-
 fn good(text: &str) -> Vec<Step> {
     stream(&[&start(), "{\"type\": \"ping\"}", &said(text), &end("end_turn"), STOP])
 }
@@ -110,12 +87,18 @@ fn bodies(server: &Server) -> Vec<Value> {
     server.requests().iter().map(body).collect()
 }
 
+async fn ask(settings: ServerConfig) -> (Result<ModelReply, ModelError>, Heard) {
+    let mut heard = Heard::default();
+    let result = Caller::new(&MESSAGES, settings).unwrap().complete(&request(), &mut heard).await;
+    (result, heard)
+}
+
 #[tokio::test]
 async fn a_request_is_written_as_the_api_wants_it() {
     let server = Server::start([good("好"), good("好")]).await;
     let mut settings = config(&server);
     settings.extra = Map::from_iter([("top_k".to_owned(), json!(5))]);
-    let provider = Anthropic::new(settings).unwrap();
+    let provider = Caller::new(&MESSAGES, settings).unwrap();
     assert_eq!(provider.name(), "anthropic:claude-x");
     provider.complete(&request(), &mut Silent).await.unwrap();
     let sent = server.requests().remove(0);
@@ -154,7 +137,7 @@ async fn words_and_calls_are_heard_piece_by_piece_and_counted() {
         stream(&[&start(), &said("好的："), &input("{\"a\""), &input(": 1}"), &end("tool_use"), STOP]),
     ])
     .await;
-    let provider = Anthropic::new(config(&server)).unwrap();
+    let provider = Caller::new(&MESSAGES, config(&server)).unwrap();
     let mut heard = Heard::default();
     let reply = provider.complete(&request(), &mut heard).await.unwrap();
     assert_eq!(heard.0, ["您", "好"]);
@@ -171,7 +154,7 @@ async fn a_server_that_does_not_stream_is_understood() {
     let body = json!({ "type": "message", "model": "m", "content": [{ "type": "tool_use", "input": { "a": 1 } }],
         "stop_reason": "tool_use", "usage": { "input_tokens": 3, "output_tokens": 2 } });
     let server = Server::start([vec![Step::Send(plain(200, "application/json", "", &body.to_string()))]]).await;
-    let reply = Anthropic::new(config(&server)).unwrap().complete(&request(), &mut Silent).await.unwrap();
+    let reply = ask(config(&server)).await.0.unwrap();
     assert_eq!((reply.text.as_str(), reply.tokens_in, reply.tokens_out), ("{\"a\":1}", Some(3), Some(2)));
 }
 
@@ -189,8 +172,8 @@ async fn what_passes_by_itself_is_tried_again() {
     ];
     for steps in table {
         let server = Server::start([steps, good("好")]).await;
-        let mut heard = Heard::default();
-        let reply = Anthropic::new(config(&server)).unwrap().complete(&request(), &mut heard).await.unwrap();
+        let (reply, heard) = ask(config(&server)).await;
+        let reply = reply.unwrap();
         assert_eq!((reply.text.as_str(), reply.attempts), ("好", 2));
         assert_eq!(heard.0[heard.0.len() - 2..], ["<restart>", "好"]);
     }
@@ -208,7 +191,7 @@ async fn what_will_not_pass_by_itself_is_told_at_once() {
         let in_stream = json!({ "type": "error", "error": { "type": kind, "message": message } }).to_string();
         for steps in [refuse(status, kind, message), stream(&[&start(), &in_stream])] {
             let server = Server::start([steps]).await;
-            let error = Anthropic::new(config(&server)).unwrap().complete(&request(), &mut Silent).await.unwrap_err();
+            let error = ask(config(&server)).await.0.unwrap_err();
             assert!(matches!(error, ModelError::Http { status: told, attempts: 1, .. } if told == status), "{error:?}");
             let line = error.to_string();
             assert!(line.contains(advice) && !line.contains(KEY), "{line}");
@@ -220,7 +203,7 @@ async fn what_will_not_pass_by_itself_is_told_at_once() {
 async fn a_server_that_refuses_tools_is_asked_in_words_from_then_on() {
     let message = "Thinking may not be enabled when tool_choice forces tool use.";
     let server = Server::start([refuse(400, "invalid_request_error", message), good("一"), good("二")]).await;
-    let provider = Anthropic::new(ServerConfig { max_attempts: 1, ..config(&server) }).unwrap();
+    let provider = Caller::new(&MESSAGES, ServerConfig { max_attempts: 1, ..config(&server) }).unwrap();
     assert_eq!(provider.complete(&request(), &mut Silent).await.unwrap().text, "一");
     assert_eq!(provider.complete(&request(), &mut Silent).await.unwrap().text, "二");
     let asked: Vec<bool> = bodies(&server).iter().map(|body| body.get("tools").is_some()).collect();
@@ -229,8 +212,8 @@ async fn a_server_that_refuses_tools_is_asked_in_words_from_then_on() {
 
 #[tokio::test]
 async fn silence_has_its_timeouts_here_too() {
-    let first = vec![Step::Send(head("text/event-stream")), Step::Send(events(&[&start()])), Step::Hang];
-    let idle = vec![Step::Send(head("text/event-stream")), Step::Send(events(&[&start(), &said("您")])), Step::Hang];
+    let first = [stream(&[&start()]), vec![Step::Hang]].concat();
+    let idle = [stream(&[&start(), &said("您")]), vec![Step::Hang]].concat();
     for (steps, what) in [(first, Waited::FirstToken), (idle, Waited::Idle)] {
         let server = Server::start([steps]).await;
         let mut settings = ServerConfig { max_attempts: 1, ..config(&server) };
@@ -238,7 +221,7 @@ async fn silence_has_its_timeouts_here_too() {
             Waited::FirstToken => settings.first_token_timeout = SHORT,
             _ => settings.idle_timeout = SHORT,
         }
-        let error = Anthropic::new(settings).unwrap().complete(&request(), &mut Silent).await.unwrap_err();
+        let error = ask(settings).await.0.unwrap_err();
         assert_eq!(error, ModelError::Timeout { host: server.host.clone(), what, after: SHORT, attempts: 1 });
     }
 }
@@ -247,7 +230,8 @@ async fn silence_has_its_timeouts_here_too() {
 async fn settings_that_the_api_does_not_have_are_refused() {
     let server = Server::start([]).await;
     for form in [Structured::JsonSchema, Structured::JsonObject] {
-        let error = Anthropic::new(ServerConfig { structured: form, ..config(&server) }).unwrap_err().to_string();
+        let error =
+            Caller::new(&MESSAGES, ServerConfig { structured: form, ..config(&server) }).unwrap_err().to_string();
         assert_eq!(
             error,
             format!(
@@ -259,11 +243,11 @@ async fn settings_that_the_api_does_not_have_are_refused() {
     for key in ["system", "messages", "max_tokens"] {
         let mut settings = config(&server);
         settings.extra = Map::from_iter([(key.to_owned(), json!("x"))]);
-        assert!(Anthropic::new(settings).unwrap_err().to_string().contains(key), "{key}");
+        assert!(Caller::new(&MESSAGES, settings).unwrap_err().to_string().contains(key), "{key}");
     }
     let mut settings = config(&server);
     settings.headers = vec![("X-Api-Key".to_owned(), "other".into())];
-    assert!(Anthropic::new(settings).unwrap_err().to_string().contains("API key"));
-    let shown = format!("{:?}", Anthropic::new(config(&server)).unwrap());
+    assert!(Caller::new(&MESSAGES, settings).unwrap_err().to_string().contains("API key"));
+    let shown = format!("{:?}", Caller::new(&MESSAGES, config(&server)).unwrap());
     assert!(!shown.contains(KEY), "{shown}");
 }

@@ -7,10 +7,8 @@ use tokio::time::{Instant, sleep};
 use super::*;
 use crate::model::message::{Message, Role};
 use crate::model::provider::Silent;
-use crate::model::request::Task;
 use crate::providers::gate::Limits;
 
-/// A model that takes its time and says how many tokens it used.
 struct Slow {
     takes: Duration,
     ends: Result<(u64, u64), ModelError>,
@@ -35,21 +33,8 @@ impl Provider for Slow {
 }
 
 fn request(characters: usize) -> ModelRequest {
-    let task = Task {
-        purpose: Purpose::Action,
-        kind: "ai_ask".into(),
-        action_id: "ask".into(),
-        path: "t/ask".into(),
-        content: String::new(),
-        wanted: Vec::new(),
-        answer: None,
-        inputs: Vec::new(),
-        round: 1,
-        call: 0,
-        opening: true,
-    };
     let messages = vec![Message { role: Role::User, content: "字".repeat(characters) }];
-    ModelRequest { messages, schema: None, temperature: None, max_tokens: Some(100), task }
+    ModelRequest { messages, max_tokens: Some(100), ..ModelRequest::default() }
 }
 
 fn configured(ends: Result<(u64, u64), ModelError>, limits: Limits, price: Option<Price>) -> Configured {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::*;
 use crate::model::error::Waited;
-use crate::model::request::Task;
+use crate::providers::http::fake::Heard;
 
 /// Says a piece, and then ends as it is told.
 struct Made {
@@ -48,37 +48,6 @@ impl Provider for Made {
     }
 }
 
-/// What was heard, with `|` where it began anew.
-#[derive(Default)]
-struct Heard(String);
-
-impl Live for Heard {
-    fn text(&mut self, piece: &str) {
-        self.0.push_str(piece);
-    }
-
-    fn restart(&mut self) {
-        self.0.push('|');
-    }
-}
-
-fn request() -> ModelRequest {
-    let task = Task {
-        purpose: Purpose::Action,
-        kind: "ai_ask".into(),
-        action_id: "ask".into(),
-        path: "t/ask".into(),
-        content: String::new(),
-        wanted: Vec::new(),
-        answer: None,
-        inputs: Vec::new(),
-        round: 1,
-        call: 0,
-        opening: true,
-    };
-    ModelRequest { messages: Vec::new(), schema: None, temperature: None, max_tokens: None, task }
-}
-
 fn http(status: u16, attempts: u32) -> ModelError {
     ModelError::Http { host: "h".into(), status, message: String::new(), retry_after: None, attempts }
 }
@@ -87,8 +56,8 @@ async fn ask(chain: &[&Arc<Made>]) -> (Result<ModelReply, ModelError>, String) {
     let others = chain.iter().skip(1).map(|made| Arc::clone(made) as Arc<dyn Provider>).collect();
     let chain = Fallback::new(Arc::clone(chain[0]) as Arc<dyn Provider>, others);
     let mut heard = Heard::default();
-    let result = chain.complete(&request(), &mut heard).await;
-    (result, heard.0)
+    let result = chain.complete(&ModelRequest::default(), &mut heard).await;
+    (result, heard.0.concat().replace("<restart>", "|"))
 }
 
 #[tokio::test]

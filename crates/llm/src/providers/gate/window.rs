@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// The time over which is counted.
 pub const MINUTE: Duration = Duration::from_secs(60);
 
 /// Uses that lie this close together are kept as one, which bounds what is kept: they are all forgotten with the last that
@@ -36,7 +35,6 @@ pub struct Window {
 }
 
 impl Window {
-    /// A window through which at most `limit` may go in any minute.
     pub const fn new(limit: u64) -> Self {
         Self { limit, used: 0, kept: VecDeque::new() }
     }

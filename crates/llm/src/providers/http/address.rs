@@ -1,6 +1,4 @@
-//! Where a server is: the address as it is configured, and how much of it may be told.
-
-use std::net::IpAddr;
+//! Where a model is asked: the address that follows from the configured one.
 
 use reqwest::Url;
 
@@ -40,22 +38,6 @@ pub(crate) fn endpoint(base_url: &str, path: &[&str], example: &str) -> Result<U
     Ok(endpoint)
 }
 
-/// Host, and port when the address names one: all that errors say about where a server is.
-pub(crate) fn host_of(url: &Url) -> String {
-    let host = url.host_str().unwrap_or_default();
-    match url.port() {
-        Some(port) => format!("{host}:{port}"),
-        None => host.to_owned(),
-    }
-}
-
-/// Whether the address is this machine, which no proxy can reach.
-pub(crate) fn is_local(url: &Url) -> bool {
-    let host = url.host_str().unwrap_or_default();
-    let bare = host.trim_start_matches('[').trim_end_matches(']');
-    bare == "localhost" || bare.ends_with(".localhost") || bare.parse().is_ok_and(|ip: IpAddr| ip.is_loopback())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -92,18 +74,6 @@ mod tests {
             assert!(matches!(error, ModelError::Config { .. }), "{base_url}");
             let message = error.to_string();
             assert!(message.contains("`base_url`") && !message.contains("secret"), "{message}");
-        }
-    }
-
-    #[test]
-    fn this_machine_is_known_by_all_its_names() {
-        for local in
-            ["http://localhost:1", "http://127.0.0.1", "http://127.9.9.9", "http://[::1]:8080", "http://a.localhost"]
-        {
-            assert!(is_local(&Url::parse(local).unwrap()), "{local}");
-        }
-        for far in ["http://localhost.example.com", "http://10.0.0.1", "http://[2001:db8::1]"] {
-            assert!(!is_local(&Url::parse(far).unwrap()), "{far}");
         }
     }
 }

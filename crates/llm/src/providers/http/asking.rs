@@ -10,80 +10,34 @@ use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use crate::providers::http::chunk::Refusal;
 use crate::providers::http::config::Structured;
 
-/// One form in which a server is told what a reply must look like.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
-    /// `response_format` with the schema.
-    JsonSchema,
-    /// `response_format` for any JSON object.
-    JsonObject,
-    /// A tool that must be called.
-    Tool,
-    /// Nothing.
-    Off,
-}
-
-impl Form {
-    /// The form of a setting; `None` for the one that finds it out.
-    pub const fn of(structured: Structured) -> Option<Self> {
-        match structured {
-            Structured::Auto => None,
-            Structured::JsonSchema => Some(Self::JsonSchema),
-            Structured::JsonObject => Some(Self::JsonObject),
-            Structured::Tool => Some(Self::Tool),
-            Structured::Off => Some(Self::Off),
-        }
-    }
-
-    /// The setting that names it.
-    pub(crate) const fn structured(self) -> Structured {
-        match self {
-            Self::JsonSchema => Structured::JsonSchema,
-            Self::JsonObject => Structured::JsonObject,
-            Self::Tool => Structured::Tool,
-            Self::Off => Structured::Off,
-        }
-    }
-
-    /// Words of a complaint about this form, and whether they can mean nothing else. They are compared in lower case
-    /// with spaces for `_` and `-`.
-    const fn words(self) -> (&'static [&'static str], &'static [&'static str]) {
-        match self {
-            Self::JsonSchema => (
-                &["response format", "json schema"],
-                &[
-                    "schema",
-                    "grammar",
-                    "guided",
-                    "structured output",
-                    "json mode",
-                    "json object",
-                    "requested parameters",
-                ],
-            ),
-            Self::JsonObject => (&["response format", "json object", "json mode"], &[]),
-            Self::Tool => (&["tool choice", "tools"], &["tool", "function", "requested parameters"]),
-            Self::Off => (&[], &[]),
-        }
+/// Words of a complaint about this form, and whether they can mean nothing else. They are compared in lower case
+/// with spaces for `_` and `-`.
+const fn complaints(form: Structured) -> (&'static [&'static str], &'static [&'static str]) {
+    match form {
+        Structured::JsonSchema => (
+            &["response format", "json schema"],
+            &["schema", "grammar", "guided", "structured output", "json mode", "json object", "requested parameters"],
+        ),
+        Structured::JsonObject => (&["response format", "json object", "json mode"], &[]),
+        Structured::Tool => (&["tool choice", "tools"], &["tool", "function", "requested parameters"]),
+        Structured::Auto | Structured::Off => (&[], &[]),
     }
 }
 
-/// What one request asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Asking {
     /// Token counts at the end of a stream.
     pub(crate) usage: bool,
     /// The limit of the reply as `max_completion_tokens` instead of `max_tokens`.
     pub(crate) completion_tokens: bool,
-    /// The form of structured output.
-    pub(crate) form: Form,
+    pub(crate) form: Structured,
 }
 
 impl Asking {
     /// The request to make instead, when `refusal` is about something that this one asks for; `None` when it is about
     /// something else. `ladder` is what may be gone down (empty when the form is not to be changed), `first` whether
     /// the form of this call was not changed before.
-    pub(crate) fn instead(self, refusal: &Refusal, ladder: &[Form], first: bool) -> Option<Self> {
+    pub(crate) fn instead(self, refusal: &Refusal, ladder: &[Structured], first: bool) -> Option<Self> {
         let status = refusal.status.unwrap_or(400);
         if !matches!(status, 400 | 404 | 415 | 422 | 500 | 501) {
             return None;
@@ -97,7 +51,7 @@ impl Asking {
         if client_error && !self.completion_tokens && says(&"max completion tokens") {
             return Some(Self { completion_tokens: true, ..self });
         }
-        let (certain, hints) = self.form.words();
+        let (certain, hints) = complaints(self.form);
         // A server in trouble says so with 500 too; only the name of the field itself tells that it is not that.
         let about_form = certain.iter().any(says) || (status != 500 && first && hints.iter().any(says));
         if about_form {
@@ -105,13 +59,12 @@ impl Asking {
             return ladder.get(at + 1).map(|form| Self { form: *form, ..self });
         }
         // A server that does not say what it refuses is asked once for the words alone.
-        let bare = Self { usage: false, form: if ladder.is_empty() { self.form } else { Form::Off }, ..self };
+        let bare = Self { usage: false, form: if ladder.is_empty() { self.form } else { Structured::Off }, ..self };
         let silent = matches!(status, 400 | 415 | 422 | 501) && says_nothing(&words);
         (silent && first && !ladder.is_empty() && bare.form != self.form).then_some(bare)
     }
 }
 
-/// What a server was found to refuse.
 #[derive(Debug, Default)]
 pub(crate) struct Learned {
     no_usage: AtomicBool,
@@ -122,19 +75,19 @@ pub(crate) struct Learned {
 
 impl Learned {
     /// What to ask for now. `fixed` is the form that the settings name, `structured` whether the request has a schema.
-    pub(crate) fn asking(&self, fixed: Option<Form>, structured: bool, ladder: &[Form]) -> Asking {
+    pub(crate) fn asking(&self, fixed: Option<Structured>, structured: bool, ladder: &[Structured]) -> Asking {
         let rung = usize::from(self.rung.load(Ordering::Relaxed));
         let form = fixed.or_else(|| ladder.get(rung).copied()).filter(|_| structured);
         Asking {
             usage: !self.no_usage.load(Ordering::Relaxed),
             completion_tokens: self.completion_tokens.load(Ordering::Relaxed),
-            form: form.unwrap_or(Form::Off),
+            form: form.unwrap_or(Structured::Off),
         }
     }
 
     /// Keeps what has worked after something else was refused. What was given up for a call that fails all the same is not
     /// kept: it may have been innocent.
-    pub(crate) fn keep(&self, asked: Asking, began: Asking, ladder: &[Form]) {
+    pub(crate) fn keep(&self, asked: Asking, began: Asking, ladder: &[Structured]) {
         if began.usage && !asked.usage {
             self.no_usage.store(true, Ordering::Relaxed);
         }
@@ -157,41 +110,18 @@ fn plain(text: &str) -> String {
 
 /// Whether a complaint only says that something is wrong.
 fn says_nothing(words: &str) -> bool {
-    const EMPTY: [&str; 23] = [
-        "400",
-        "415",
-        "422",
-        "501",
-        "bad",
-        "request",
-        "invalid",
-        "error",
-        "parameter",
-        "parameters",
-        "params",
-        "argument",
-        "arguments",
-        "input",
-        "unprocessable",
-        "entity",
-        "content",
-        "validation",
-        "not",
-        "implemented",
-        "unsupported",
-        "supported",
-        "failed",
-    ];
-    words.split(' ').all(|word| word.is_empty() || EMPTY.contains(&word))
+    const EMPTY: &str = "400 415 422 501 bad request invalid error parameter parameters params argument arguments input \
+                         unprocessable entity content validation not implemented unsupported supported failed";
+    words.split(' ').all(|word| word.is_empty() || EMPTY.split(' ').any(|empty| empty == word))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const LADDER: [Form; 3] = [Form::JsonSchema, Form::JsonObject, Form::Off];
+    const LADDER: [Structured; 3] = [Structured::JsonSchema, Structured::JsonObject, Structured::Off];
 
-    const FULL: Asking = Asking { usage: true, completion_tokens: false, form: Form::JsonSchema };
+    const FULL: Asking = Asking { usage: true, completion_tokens: false, form: Structured::JsonSchema };
 
     fn refusal(status: u16, message: &str) -> Refusal {
         Refusal { status: Some(status), message: message.into(), about: String::new() }
@@ -199,7 +129,7 @@ mod tests {
 
     #[test]
     fn what_a_complaint_is_about_is_told_from_its_words() {
-        let object = Asking { form: Form::JsonObject, ..FULL };
+        let object = Asking { form: Structured::JsonObject, ..FULL };
         let table: [(u16, &str, Option<Asking>); 12] = [
             (400, "Unrecognized request argument: stream_options", Some(Asking { usage: false, ..FULL })),
             (422, "include-usage is unknown", Some(Asking { usage: false, ..FULL })),
@@ -212,7 +142,7 @@ mod tests {
             (401, "response_format", None),
             (400, "prompt is too long", None),
             (404, "", None),
-            (501, "Not Implemented", Some(Asking { usage: false, form: Form::Off, ..FULL })),
+            (501, "Not Implemented", Some(Asking { usage: false, form: Structured::Off, ..FULL })),
         ];
         for (status, message, expected) in table {
             assert_eq!(FULL.instead(&refusal(status, message), &LADDER, true), expected, "{status} {message}");
@@ -223,14 +153,14 @@ mod tests {
 
     #[test]
     fn the_second_step_needs_the_name_of_the_field() {
-        let object = Asking { form: Form::JsonObject, ..FULL };
-        let off = Some(Asking { form: Form::Off, ..FULL });
+        let object = Asking { form: Structured::JsonObject, ..FULL };
+        let off = Some(Asking { form: Structured::Off, ..FULL });
         for (message, expected) in
             [("response_format", off), ("json_object", off), ("schema", None), ("", None), ("bad request", None)]
         {
             assert_eq!(object.instead(&refusal(400, message), &LADDER, false), expected, "{message}");
         }
-        let last = Asking { form: Form::Off, ..FULL };
+        let last = Asking { form: Structured::Off, ..FULL };
         assert_eq!(last.instead(&refusal(400, "response_format"), &LADDER, false), None);
         // What the settings name is not changed.
         assert_eq!(FULL.instead(&refusal(400, "response_format"), &[], true), None);
@@ -243,13 +173,13 @@ mod tests {
         assert_eq!(learned.asking(None, true, &LADDER), FULL);
         learned.keep(FULL, FULL, &LADDER);
         assert_eq!(learned.asking(None, true, &LADDER), FULL);
-        let less = Asking { usage: false, completion_tokens: true, form: Form::Off };
+        let less = Asking { usage: false, completion_tokens: true, form: Structured::Off };
         learned.keep(less, FULL, &LADDER);
         // A call that began before goes less far down, and changes nothing.
-        learned.keep(Asking { form: Form::JsonObject, ..FULL }, FULL, &LADDER);
+        learned.keep(Asking { form: Structured::JsonObject, ..FULL }, FULL, &LADDER);
         assert_eq!(learned.asking(None, true, &LADDER), less);
-        assert_eq!(learned.asking(Some(Form::Tool), true, &LADDER).form, Form::Tool);
-        assert_eq!(learned.asking(Some(Form::Tool), false, &LADDER).form, Form::Off);
+        assert_eq!(learned.asking(Some(Structured::Tool), true, &LADDER).form, Structured::Tool);
+        assert_eq!(learned.asking(Some(Structured::Tool), false, &LADDER).form, Structured::Off);
     }
 
     #[test]

@@ -1,18 +1,15 @@
 //! What one piece of a server's answer says, in whatever protocol it said it; and the errors that servers report.
 
-use std::borrow::Cow;
-
 use serde_json::Value;
 
 /// One event of a stream, or a whole answer.
 #[derive(Debug, Default, PartialEq)]
-pub struct Chunk<'a> {
-    /// The model that answers, when it says so.
-    pub(crate) model: Option<Cow<'a, str>>,
+pub struct Chunk {
+    pub(crate) model: Option<String>,
     /// The next piece of the reply's text; empty for pieces of something else.
-    pub(crate) text: Cow<'a, str>,
+    pub(crate) text: String,
     /// The next piece of what a tool is called with: the reply, where it was asked for as a call of a tool.
-    pub(crate) arguments: Cow<'a, str>,
+    pub(crate) arguments: String,
     /// Whether the model is at work: it wrote text, or reasoning, which is otherwise ignored.
     pub(crate) working: bool,
     /// Whether it is what the protocol says; an object with nothing known in it is not.
@@ -21,24 +18,52 @@ pub struct Chunk<'a> {
     pub(crate) finished: bool,
     /// Whether it ended because it may not say more.
     pub(crate) cut_off: bool,
-    /// Whether nothing follows.
     pub(crate) done: bool,
-    /// Tokens of the prompt, by the server's count.
     pub(crate) tokens_in: Option<u64>,
     /// How many of those the server had kept from an earlier call.
     pub(crate) tokens_cached: Option<u64>,
-    /// Tokens of the reply, by the server's count.
     pub(crate) tokens_out: Option<u64>,
     /// An error that the server reports in place of a reply.
     pub(crate) error: Option<Refusal>,
 }
 
-/// An error that a server reports.
+impl Chunk {
+    /// What an event that reports an error, or an answer whose status is good, says in place of a reply.
+    pub(crate) fn reported(answer: &Value) -> Self {
+        let error = answer.get("error").filter(|error| !error.is_null()).unwrap_or(answer);
+        Self { error: Some(refusal(error)), known: true, ..Self::default() }
+    }
+}
+
+/// The JSON object that `data` is. Fields of it that have another type than they should count as absent: servers differ in every
+/// detail.
+pub(crate) fn object(data: &[u8]) -> Option<Value> {
+    serde_json::from_slice(data).ok().filter(Value::is_object)
+}
+
+/// What stands at a JSON pointer; null when nothing does.
+pub(crate) fn at<'v>(value: &'v Value, pointer: &str) -> &'v Value {
+    value.pointer(pointer).unwrap_or(&Value::Null)
+}
+
+/// A text that may be something else, which is none then; an empty one is none, too.
+pub(crate) fn said(value: &Value) -> Option<String> {
+    value.as_str().filter(|text| !text.is_empty()).map(str::to_owned)
+}
+
+/// A JSON document as text: a string holds it, or it stands there itself.
+pub(crate) fn document(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Array(_) | Value::Object(_) => value.to_string(),
+        _ => String::new(),
+    }
+}
+
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Refusal {
     /// The HTTP status that it has, or stands for when that can be told.
     pub(crate) status: Option<u16>,
-    /// Its message; may be empty.
     pub(crate) message: String,
     /// The field of the request that it complains about, where it names one apart.
     pub(crate) about: String,
@@ -58,15 +83,6 @@ pub(crate) fn read_error(body: &[u8]) -> Refusal {
             let page = text.trim_start().starts_with('<');
             Refusal { message: if page { String::new() } else { text.trim().to_owned() }, ..Refusal::default() }
         }
-    }
-}
-
-/// The error that an event of a stream reports, or an answer whose status is good.
-pub(crate) fn reported(data: &[u8]) -> Option<Refusal> {
-    let Ok(Value::Object(fields)) = serde_json::from_slice(data) else { return None };
-    match fields.get("error").filter(|error| !error.is_null()) {
-        Some(error) => Some(refusal(error)),
-        None => Some(refusal(&Value::Object(fields))),
     }
 }
 
@@ -133,10 +149,9 @@ mod tests {
             let expected = Refusal { status, message: "m".into(), about: String::new() };
             let body = value.to_string();
             assert_eq!(read_error(body.as_bytes()), expected, "{value}");
-            assert_eq!(reported(body.as_bytes()), Some(expected), "{value}");
+            assert_eq!(Chunk::reported(&value).error, Some(expected), "{value}");
         }
-        let bare = json!({ "object": "error", "message": "m", "code": 400 }).to_string();
-        let bare = reported(bare.as_bytes()).unwrap();
+        let bare = Chunk::reported(&json!({ "object": "error", "message": "m", "code": 400 })).error.unwrap();
         assert_eq!((bare.status, bare.message.as_str()), (Some(400), "m"));
         let bodies = [
             ("{\"detail\": \"m\"}", "m"),
@@ -162,5 +177,12 @@ mod tests {
             let read = read_error(value.to_string().as_bytes());
             assert_eq!((read.message.as_str(), read.about.as_str()), ("m", about), "{value}");
         }
+    }
+
+    #[test]
+    fn a_document_is_a_string_or_stands_there_itself() {
+        assert_eq!(document(&json!(r#"{"a": 1}"#)), r#"{"a": 1}"#);
+        assert_eq!(document(&json!({ "b": 1, "a": [2] })), r#"{"b":1,"a":[2]}"#);
+        assert_eq!(document(&json!(5)), "");
     }
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Map, Value};
 
+use crate::http::patience::Limits;
 use crate::model::error::ModelError;
 
 /// The longest timeout that may be set; a longer one is a mistake of units.
@@ -17,7 +18,6 @@ pub struct ServerConfig {
     /// Where the API is, up to and with its version: `http://localhost:11434/v1`, with or without a trailing slash. A
     /// query stays, and counts as a secret.
     pub base_url: String,
-    /// The model's name as the server knows it.
     pub model: String,
     /// The API key; `None` or an empty one sends no `Authorization` header, as local servers want it,
     /// and no `x-api-key`.
@@ -28,14 +28,11 @@ pub struct ServerConfig {
     pub max_tokens: Option<u32>,
     /// Headers that are sent besides the provider's own. Their values are secrets like the key.
     pub headers: Vec<(String, SecretString)>,
-    /// Fields that are merged into the body of each request.
     pub extra: Map<String, Value>,
     /// The proxy that the server is reached through: an `http://` address, or `none`; `None` takes the one that the
     /// environment names, and none for a server on this machine.
     pub proxy: Option<String>,
-    /// How the server is told what a reply must look like.
     pub structured: Structured,
-    /// The limit of one attempt from request to end.
     pub timeout: Duration,
     /// The limit until the first piece of the reply (for a server that does not stream: until its answer begins).
     pub first_token_timeout: Duration,
@@ -86,10 +83,8 @@ pub enum Structured {
 }
 
 impl Structured {
-    /// Every form, in the order in which messages list them.
     pub const ALL: [Self; 5] = [Self::Auto, Self::JsonSchema, Self::JsonObject, Self::Tool, Self::Off];
 
-    /// The name in `bcc-script.toml`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Auto => "auto",
@@ -100,7 +95,6 @@ impl Structured {
         }
     }
 
-    /// The form with this name.
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|form| form.name() == name)
     }
@@ -129,9 +123,6 @@ impl ServerConfig {
     }
 
     /// Refuses what cannot work.
-    ///
-    /// # Errors
-    /// [`ModelError::Config`] names the setting and what to write.
     pub(crate) fn check(&self) -> Result<(), ModelError> {
         if self.model.trim().is_empty() {
             return Err(refuse("`model` is empty; write the model's name as the server knows it"));
@@ -155,13 +146,18 @@ impl ServerConfig {
         Ok(())
     }
 
+    /// How long an attempt may take. Before the first token it is always that limit which passes, even where the total is the shorter:
+    /// that decides over a repetition.
+    pub(crate) fn limits(&self) -> Limits {
+        Limits { total: self.timeout, first: self.first_token_timeout.min(self.timeout), idle: self.idle_timeout }
+    }
+
     /// The key without the white space that files end with; `None` when there is none.
     pub(crate) fn key(&self) -> Option<&str> {
         self.api_key.as_ref().map(|key| key.expose_secret().trim()).filter(|key| !key.is_empty())
     }
 }
 
-/// A refusal of the settings.
 pub(crate) fn refuse(message: &str) -> ModelError {
     ModelError::Config { message: message.to_owned() }
 }
@@ -193,5 +189,12 @@ mod tests {
             breaks(&mut config);
             assert!(config.check().unwrap_err().to_string().contains(&format!("`{name}`")), "{name}");
         }
+    }
+
+    #[test]
+    fn a_total_shorter_than_the_first_token_limit_counts_as_that() {
+        let limits = ServerConfig { timeout: Duration::from_secs(5), ..config("http://h") }.limits();
+        assert_eq!((limits.total.as_secs(), limits.first.as_secs()), (5, 5));
+        assert_eq!(config("http://h").limits().first.as_secs(), 60);
     }
 }

@@ -3,7 +3,6 @@
 use crate::model::provider::Live;
 use crate::providers::http::chunk::{Chunk, Refusal};
 
-/// What one attempt brought.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Answer {
     pub(crate) text: String,
@@ -14,17 +13,14 @@ pub(crate) struct Answer {
     pub(crate) cut_off: bool,
 }
 
-/// An answer that is not whole yet.
 #[derive(Debug, Default)]
 pub(crate) struct Draft {
     pub(crate) answer: Answer,
     /// Whether anything came that the protocol knows.
     pub(crate) begun: bool,
-    /// Whether the model has ended its reply.
     pub(crate) finished: bool,
     /// Whether the reply was asked for as a call of a tool.
     tool: bool,
-    /// Whether the tool is being called.
     called: bool,
 }
 
@@ -35,10 +31,7 @@ impl Draft {
     }
 
     /// Adds a piece, and gives what is new of the text to `live`.
-    ///
-    /// # Errors
-    /// The error that the piece reports.
-    pub(crate) fn add(&mut self, chunk: Chunk<'_>, live: &mut dyn Live) -> Result<(), Refusal> {
+    pub(crate) fn add(&mut self, chunk: Chunk, live: &mut dyn Live) -> Result<(), Refusal> {
         if let Some(refusal) = chunk.error {
             return Err(refusal);
         }
@@ -46,7 +39,7 @@ impl Draft {
         self.finished |= chunk.finished;
         self.answer.cut_off |= chunk.cut_off;
         if self.answer.model.is_none() {
-            self.answer.model = chunk.model.map(|model| model.into_owned());
+            self.answer.model = chunk.model;
         }
         // The last figures win: some servers count along.
         self.answer.tokens_in = chunk.tokens_in.or(self.answer.tokens_in);

@@ -7,21 +7,19 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 
-/// One thing that the server does after it has read a request.
+use crate::model::provider::Live;
+
 #[derive(Clone)]
 pub(crate) enum Step {
     Send(Vec<u8>),
     /// Sends the block again and again until so many bytes are out or the client has gone.
     Repeat(Vec<u8>, usize),
-    /// Keeps the connection open without a word.
     Hang,
-    /// Reads another request on the same connection.
     NextRequest,
     /// Waits until the client has closed the connection, and notes that.
     AwaitClose,
 }
 
-/// A running server; it ends with the value.
 pub(crate) struct Server {
     pub(crate) base_url: String,
     pub(crate) host: String,
@@ -29,11 +27,9 @@ pub(crate) struct Server {
     task: JoinHandle<()>,
 }
 
-/// What the server has seen.
 #[derive(Default)]
 struct Seen {
     requests: Mutex<Vec<String>>,
-    /// Whether it waits for another request on a connection.
     waiting: AtomicBool,
     closed: AtomicBool,
 }
@@ -55,7 +51,6 @@ impl Server {
         Self { base_url: format!("http://{host}/v1"), host, seen, task }
     }
 
-    /// The requests that came, head and body.
     pub(crate) fn requests(&self) -> Vec<String> {
         self.seen.requests.lock().unwrap().clone()
     }
@@ -65,7 +60,6 @@ impl Server {
         self.seen.waiting.load(Ordering::SeqCst)
     }
 
-    /// Whether a client was seen to close its connection.
     pub(crate) fn saw_close(&self) -> bool {
         self.seen.closed.load(Ordering::SeqCst)
     }
@@ -142,7 +136,6 @@ pub(crate) fn head(content_type: &str) -> Vec<u8> {
     format!("HTTP/1.1 200 OK\r\ncontent-type: {content_type}\r\nconnection: close\r\n\r\n").into_bytes()
 }
 
-/// A whole answer.
 pub(crate) fn plain(status: u16, content_type: &str, headers: &str, body: &str) -> Vec<u8> {
     let length = body.len();
     format!(
@@ -151,7 +144,25 @@ pub(crate) fn plain(status: u16, content_type: &str, headers: &str, body: &str) 
     .into_bytes()
 }
 
-/// Events with these data.
 pub(crate) fn events(data: &[&str]) -> Vec<u8> {
     data.iter().map(|data| format!("data: {data}\n\n")).collect::<String>().into_bytes()
+}
+
+/// An answer that streams events with these data.
+pub(crate) fn stream(data: &[&str]) -> Vec<Step> {
+    vec![Step::Send(head("text/event-stream")), Step::Send(events(data))]
+}
+
+/// What a listener heard, restarts included.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct Heard(pub(crate) Vec<String>);
+
+impl Live for Heard {
+    fn text(&mut self, piece: &str) {
+        self.0.push(piece.to_owned());
+    }
+
+    fn restart(&mut self) {
+        self.0.push("<restart>".to_owned());
+    }
 }

@@ -5,22 +5,20 @@ use reqwest::header::{
 };
 use secrecy::{ExposeSecret, SecretString};
 
+use crate::http::client;
 use crate::model::error::ModelError;
 use crate::providers::http::config::refuse;
 
-/// Headers that say how the request itself is written.
 const OWNED: [HeaderName; 5] = [CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HOST, TRANSFER_ENCODING];
 
 /// The value of a header that holds a secret, marked sensitive.
 ///
 /// # Errors
-/// [`ModelError::Config`] when the secret holds what no header can carry. It is not told.
+/// [`ModelError::Config`] when the secret holds what no header can carry. It is left out of the message.
 pub(crate) fn secret(value: &str, what: &str) -> Result<HeaderValue, ModelError> {
-    let mut header = HeaderValue::from_str(value).map_err(|_| {
+    client::secret(value).ok_or_else(|| {
         refuse(&format!("{what} holds characters that no header has; was the right file or variable read?"))
-    })?;
-    header.set_sensitive(true);
-    Ok(header)
+    })
 }
 
 /// `headers` with those of the settings added, which take the place of others of their name: a gateway may want another

@@ -3,41 +3,22 @@
 #[cfg(test)]
 mod tests;
 
-use std::future::Future;
-
 use serde::de::IgnoredAny;
 
+use crate::http::body::{Body, Broken, Source};
+use crate::http::patience::Patience;
+use crate::http::sse::SseDecoder;
 use crate::model::error::ModelError;
 use crate::model::provider::Live;
 use crate::providers::http::chunk::Refusal;
 use crate::providers::http::dialect::Dialect;
 use crate::providers::http::draft::{Answer, Draft};
-use crate::providers::http::patience::Patience;
-use crate::providers::sse::SseDecoder;
 
 /// The most bytes that are read of one answer, whatever they hold: text, reasoning, comments or one endless line.
 pub const MAX_REPLY_BYTES: usize = 4 * 1024 * 1024;
 
-/// Where the bytes of an answer come from.
-pub(crate) trait Source: Send {
-    /// The next bytes; `None` at the end.
-    fn next(&mut self) -> impl Future<Output = Result<Option<impl AsRef<[u8]> + Send>, Broken>> + Send;
-}
-
-/// The connection broke before the end.
-#[derive(Debug)]
-pub(crate) struct Broken;
-
-impl Source for reqwest::Response {
-    async fn next(&mut self) -> Result<Option<impl AsRef<[u8]> + Send>, Broken> {
-        self.chunk().await.map_err(|_| Broken)
-    }
-}
-
-/// Why an answer could not be read.
 #[derive(Debug)]
 pub(crate) enum Fault {
-    /// The answer itself is at fault.
     Model(ModelError),
     /// It reports an error, whose message is as the server wrote it.
     Reported(Refusal),
@@ -49,44 +30,47 @@ impl From<ModelError> for Fault {
     }
 }
 
-/// What an answer turns out to be.
 enum Incoming {
     /// Nothing but white space has come.
     Unknown,
-    /// One JSON body.
     Whole(Vec<u8>),
-    /// A stream of events.
     Stream(SseDecoder),
 }
 
-/// An answer that is being read.
-pub(crate) struct Reading<'a, S> {
-    source: S,
+pub(crate) fn as_model_error(broken: Broken, host: &str) -> ModelError {
+    let (host, attempts) = (host.to_owned(), 1);
+    match broken {
+        Broken::CutOff => ModelError::CutOff { host, attempts },
+        Broken::Late(what, after) => ModelError::Timeout { host, what, after, attempts },
+        Broken::Flood(limit) => ModelError::TooLarge { host, limit, attempts },
+        Broken::Rubbish(_) => ModelError::Garbled { host, attempts },
+    }
+}
+
+pub(crate) struct Reading<'a> {
+    body: Body,
     ended: bool,
     intake: Intake<'a>,
 }
 
-/// What is made of the bytes, under the limits.
 struct Intake<'a> {
-    patience: Patience<'a>,
+    dialect: &'a Dialect,
     host: &'a str,
-    read: usize,
 }
 
-impl<'a, S: Source> Reading<'a, S> {
-    /// Begins to read an answer of `host`; `patience` counts since its request was sent.
-    pub(crate) fn new(source: S, patience: Patience<'a>, host: &'a str) -> Self {
-        Self { source, ended: false, intake: Intake { patience, host, read: 0 } }
+impl<'a> Reading<'a> {
+    pub(crate) fn new(body: Body, dialect: &'a Dialect, host: &'a str) -> Self {
+        Self { body, ended: false, intake: Intake { dialect, host } }
     }
 
     /// Where the bytes come from, unless it was read to its end.
-    pub(crate) fn rest(self) -> Option<S> {
-        (!self.ended).then_some(self.source)
+    pub(crate) fn rest(self) -> Option<Box<dyn Source>> {
+        (!self.ended).then_some(self.body.source)
     }
 
     /// Reads an answer as what it is: a stream, or one JSON body from a server that ignores `stream`. Its text is also
     /// given to `live`. `tool` says that the reply was asked for as a call of a tool.
-    pub(crate) async fn answer<D: Dialect>(
+    pub(crate) async fn answer(
         &mut self,
         content_type: &str,
         tool: bool,
@@ -97,23 +81,23 @@ impl<'a, S: Source> Reading<'a, S> {
         let mut incoming = Incoming::Unknown;
         let mut draft = Draft::new(tool);
         loop {
-            match next(&mut self.source, &self.intake.patience, self.intake.host).await {
-                Ok(Some(bytes)) => match self.intake.piece::<D>(bytes.as_ref(), &mut incoming, &mut draft, live) {
-                    Ok(false) => {}
-                    Ok(true) => return Ok(draft.answer),
-                    // The reply is whole; whatever is wrong comes after it.
-                    Err(_) if draft.finished => return Ok(draft.answer),
-                    Err(fault) => return Err(fault),
-                },
+            let taken = match self.body.next().await {
+                Ok(Some(bytes)) => self.intake.piece(&bytes, &mut self.body.patience, &mut incoming, &mut draft, live),
                 Ok(None) => break,
+                Err(broken) => Err(as_model_error(broken, self.intake.host).into()),
+            };
+            match taken {
+                Ok(false) => {}
+                Ok(true) => return Ok(draft.answer),
+                // The reply is whole; whatever is wrong comes after it.
                 Err(_) if draft.finished => return Ok(draft.answer),
-                Err(error) => return Err(error.into()),
+                Err(fault) => return Err(fault),
             }
         }
         self.ended = true;
         match incoming {
-            Incoming::Whole(body) => self.intake.whole::<D>(&body, draft, live),
-            Incoming::Stream(decoder) => self.intake.end::<D>(decoder, draft, says_stream, live),
+            Incoming::Whole(body) => self.intake.whole(&body, draft, live),
+            Incoming::Stream(decoder) => self.intake.end(decoder, draft, says_stream, live),
             Incoming::Unknown => Err(self.intake.cut_off()),
         }
     }
@@ -121,18 +105,14 @@ impl<'a, S: Source> Reading<'a, S> {
 
 impl Intake<'_> {
     /// Takes the next bytes; whether the stream says that nothing follows.
-    fn piece<D: Dialect>(
-        &mut self,
+    fn piece(
+        &self,
         bytes: &[u8],
+        patience: &mut Patience,
         incoming: &mut Incoming,
         draft: &mut Draft,
         live: &mut dyn Live,
     ) -> Result<bool, Fault> {
-        self.read = self.read.saturating_add(bytes.len());
-        if self.read > MAX_REPLY_BYTES {
-            let host = self.host.to_owned();
-            return Err(ModelError::TooLarge { host, limit: MAX_REPLY_BYTES, attempts: 1 }.into());
-        }
         if matches!(incoming, Incoming::Unknown) {
             *incoming = match bytes.trim_ascii_start().first() {
                 Some(b'{') => Incoming::Whole(Vec::new()),
@@ -145,7 +125,7 @@ impl Intake<'_> {
         let decoder = match incoming {
             Incoming::Stream(decoder) => decoder,
             Incoming::Whole(body) => {
-                self.patience.begun();
+                patience.begun();
                 body.extend_from_slice(bytes);
                 return Ok(false);
             }
@@ -153,14 +133,14 @@ impl Intake<'_> {
         };
         decoder.feed(bytes);
         while let Some(data) = decoder.next_data() {
-            let chunk = D::read(&data).ok_or_else(|| self.garbled(draft))?;
+            let chunk = (self.dialect.read)(&data).ok_or_else(|| self.garbled(draft))?;
             let done = chunk.done;
             if chunk.working {
-                self.patience.begun();
+                patience.begun();
             }
             draft.add(chunk, live).map_err(Fault::Reported)?;
             if draft.finished {
-                self.patience.finished();
+                patience.finished();
             }
             if done {
                 return Ok(true);
@@ -170,14 +150,14 @@ impl Intake<'_> {
     }
 
     /// The stream has ended without its end mark; what it was about to say may still be whole.
-    fn end<D: Dialect>(
+    fn end(
         &self,
         decoder: SseDecoder,
         mut draft: Draft,
         says_stream: bool,
         live: &mut dyn Live,
     ) -> Result<Answer, Fault> {
-        if let Some(chunk) = decoder.finish().as_deref().and_then(D::read) {
+        if let Some(chunk) = decoder.finish().as_deref().and_then(self.dialect.read) {
             draft.finished |= chunk.done;
             draft.add(chunk, live).map_err(Fault::Reported)?;
         }
@@ -190,8 +170,8 @@ impl Intake<'_> {
         }
     }
 
-    fn whole<D: Dialect>(&self, body: &[u8], mut draft: Draft, live: &mut dyn Live) -> Result<Answer, Fault> {
-        let Some(chunk) = D::read(body) else {
+    fn whole(&self, body: &[u8], mut draft: Draft, live: &mut dyn Live) -> Result<Answer, Fault> {
+        let Some(chunk) = (self.dialect.read)(body) else {
             return Err(match serde_json::from_slice::<IgnoredAny>(body) {
                 Err(error) if error.is_eof() => self.cut_off(),
                 _ if body.trim_ascii_start().starts_with(b"{\"") => self.garbled_reply().into(),
@@ -225,14 +205,4 @@ impl Intake<'_> {
     fn protocol(&self, message: &str) -> ModelError {
         ModelError::Protocol { host: self.host.to_owned(), message: message.to_owned(), attempts: 1 }
     }
-}
-
-/// The next bytes, as long as patience lasts.
-async fn next<'s, S: Source>(
-    source: &'s mut S,
-    patience: &Patience<'_>,
-    host: &str,
-) -> Result<Option<impl AsRef<[u8]> + Send + use<'s, S>>, ModelError> {
-    let cut = |Broken| ModelError::CutOff { host: host.to_owned(), attempts: 1 };
-    patience.wait(source.next()).await?.map_err(cut)
 }

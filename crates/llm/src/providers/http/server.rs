@@ -5,21 +5,23 @@ use std::fmt;
 use std::time::Duration;
 
 use reqwest::header::{ACCEPT, CONTENT_TYPE, DATE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
-use reqwest::redirect::Policy;
-use reqwest::{Client, Proxy, Response, Url};
+use reqwest::{Client, Response, Url};
 use secrecy::ExposeSecret;
 
+use crate::http::address::host_of;
+use crate::http::body::{Body, Source};
+use crate::http::client::client;
+use crate::http::patience::Patience;
+use crate::http::retry::retry_after;
 use crate::model::error::{LONGEST_SERVER_MESSAGE, ModelError};
 use crate::model::provider::Live;
-use crate::providers::http::address::{host_of, is_local};
+use crate::providers::http::address::endpoint;
 use crate::providers::http::chunk::{Refusal, read_error};
 use crate::providers::http::config::{ServerConfig, refuse};
 use crate::providers::http::dialect::Dialect;
 use crate::providers::http::draft::Answer;
 use crate::providers::http::headers::with_custom;
-use crate::providers::http::patience::Patience;
-use crate::providers::http::reading::{Fault, Reading};
-use crate::providers::retry::retry_after;
+use crate::providers::http::reading::{Fault, MAX_REPLY_BYTES, Reading, as_model_error};
 use bcc_lang::value::mask::MASK;
 
 /// The most bytes that are read of an answer that is an error; its message stands at the beginning.
@@ -48,7 +50,6 @@ impl fmt::Debug for Server {
     }
 }
 
-/// Why an attempt brought nothing.
 #[derive(Debug)]
 pub(crate) struct Failed {
     pub(crate) error: ModelError,
@@ -64,24 +65,18 @@ impl From<ModelError> for Failed {
 
 impl Server {
     /// A server with these settings. Nothing is sent yet.
-    ///
-    /// Redirections are not followed, so that prompts and the key go nowhere but to `base_url`; a server on this
-    /// machine is reached without the proxy that the environment may name.
-    ///
-    /// # Errors
-    /// [`ModelError::Config`] for settings that cannot work.
-    pub(crate) fn new<D: Dialect>(config: ServerConfig) -> Result<Self, ModelError> {
+    pub(crate) fn new(dialect: &Dialect, config: ServerConfig) -> Result<Self, ModelError> {
         config.check()?;
         for key in config.extra.keys() {
-            if let Some((_, instead)) = D::OWNED.iter().find(|(owned, _)| owned == key) {
+            if let Some((_, instead)) = dialect.owned.iter().find(|(owned, _)| owned == key) {
                 return Err(refuse(&format!("`extra` must not set `{key}`: {instead}")));
             }
         }
-        let endpoint = D::endpoint(&config)?;
-        let mut headers = with_custom(D::headers(&config)?, &config.headers)?;
+        let endpoint = endpoint(&config.base_url, dialect.path, dialect.example)?;
+        let mut headers = with_custom((dialect.headers)(&config)?, &config.headers)?;
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         headers.entry(ACCEPT).or_insert(HeaderValue::from_static("text/event-stream, application/json"));
-        let client = client(&config, &endpoint)?;
+        let client = client(&endpoint, config.proxy.as_deref(), None).map_err(|why| refuse(&why))?;
         let host = host_of(&endpoint);
         let secrets = secrets(&config, &endpoint);
         Ok(Self { client, endpoint, headers, host, config, secrets })
@@ -89,24 +84,27 @@ impl Server {
 
     /// Sends `body` and gives what the model answers, each piece also to `live`. `tool` says that the reply was asked for
     /// as a call of a tool.
-    pub(crate) async fn attempt<D: Dialect>(
+    pub(crate) async fn attempt(
         &self,
+        dialect: &'static Dialect,
         body: Vec<u8>,
         tool: bool,
         live: &mut dyn Live,
     ) -> Result<Answer, Failed> {
-        let patience = Patience::new(&self.config, &self.host);
+        let patience = Patience::new(self.config.limits());
         let request = self.client.post(self.endpoint.clone()).headers(self.headers.clone()).body(body);
-        let response = patience.wait(request.send()).await?.map_err(|error| self.unreachable(error))?;
+        let response = patience.wait(request.send()).await.map_err(|broken| as_model_error(broken, &self.host))?;
+        let response = response.map_err(|error| self.unreachable(error))?;
         if !response.status().is_success() {
-            return Err(self.refused(response, &patience).await);
+            return Err(self.refused(response, patience).await);
         }
         let kind = header(response.headers(), &CONTENT_TYPE).unwrap_or_default().to_owned();
-        let mut reading = Reading::new(response, patience, &self.host);
-        match reading.answer::<D>(&kind, tool, live).await {
+        let body = Body::new(Box::new(response), patience, MAX_REPLY_BYTES);
+        let mut reading = Reading::new(body, dialect, &self.host);
+        match reading.answer(&kind, tool, live).await {
             Ok(answer) => {
-                if let Some(response) = reading.rest() {
-                    farewell(response).await;
+                if let Some(source) = reading.rest() {
+                    farewell(source).await;
                 }
                 Ok(answer)
             }
@@ -115,14 +113,14 @@ impl Server {
         }
     }
 
-    /// The error of an answer with an error status.
-    async fn refused(&self, mut response: Response, patience: &Patience<'_>) -> Failed {
+    async fn refused(&self, response: Response, patience: Patience) -> Failed {
         let status = response.status().as_u16();
         let headers = response.headers();
         let retry_after = header(headers, &RETRY_AFTER).and_then(|wait| retry_after(wait, header(headers, &DATE)));
+        let mut arriving = Body::new(Box::new(response), patience, usize::MAX);
         let mut body = Vec::new();
         // A body that does not arrive leaves the status, which says most of it.
-        while let Ok(Ok(Some(bytes))) = patience.wait(response.chunk()).await {
+        while let Ok(Some(bytes)) = arriving.next().await {
             body.extend_from_slice(&bytes);
             if body.len() >= MAX_ERROR_BYTES {
                 break;
@@ -134,7 +132,6 @@ impl Server {
         Failed { error, refusal: Some(refusal) }
     }
 
-    /// The error of an answer that began well and reports an error inside.
     fn reported(&self, refusal: Refusal) -> Failed {
         let host = self.host.clone();
         let message = self.shorten(&refusal.message);
@@ -166,30 +163,6 @@ impl Server {
     }
 }
 
-fn client(config: &ServerConfig, endpoint: &Url) -> Result<Client, ModelError> {
-    // An error means that one is installed already, which is as good.
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let mut client =
-        Client::builder().redirect(Policy::none()).user_agent(concat!("bcc-script/", env!("CARGO_PKG_VERSION")));
-    match config.proxy.as_deref().map(str::trim) {
-        Some("none") => client = client.no_proxy(),
-        Some(address) => client = client.proxy(proxy(address)?),
-        None if is_local(endpoint) => client = client.no_proxy(),
-        None => {}
-    }
-    client.build().map_err(|error| refuse(&format!("cannot set up the HTTP client ({})", error.without_url())))
-}
-
-/// The proxy at an address, which is not told: it may hold a password.
-fn proxy(address: &str) -> Result<Proxy, ModelError> {
-    const WRITE: &str = "write an address like http://proxy.example:3128, or \"none\"";
-    let url = Url::parse(address).map_err(|error| refuse(&format!("`proxy` is no address ({error}); {WRITE}")))?;
-    if !matches!(url.scheme(), "http" | "https") {
-        return Err(refuse(&format!("`proxy` must begin with http:// or https://; {WRITE}")));
-    }
-    Proxy::all(url).map_err(|_| refuse(&format!("`proxy` is no address; {WRITE}")))
-}
-
 /// Every secret of the settings, the longest first, so that none is hidden by a part of it.
 fn secrets(config: &ServerConfig, endpoint: &Url) -> Vec<String> {
     let mut secrets: Vec<String> = config.key().map(str::to_owned).into_iter().collect();
@@ -209,12 +182,12 @@ fn secrets(config: &ServerConfig, endpoint: &Url) -> Vec<String> {
 
 /// Reads what follows a whole reply, mostly nothing, beside whatever comes next: a connection whose answer was not read
 /// to its end is closed, and the next call would have to open another.
-async fn farewell(mut response: Response) {
-    let rest = tokio::time::timeout(Duration::ZERO, response.chunk()).await;
+async fn farewell(mut source: Box<dyn Source>) {
+    let rest = tokio::time::timeout(Duration::ZERO, source.next()).await;
     if !matches!(rest, Ok(Ok(None) | Err(_))) {
         tokio::spawn(tokio::time::timeout(LONGEST_FAREWELL, async move {
             let mut read = 0_usize;
-            while let Ok(Some(bytes)) = response.chunk().await {
+            while let Ok(Some(bytes)) = source.next().await {
                 read = read.saturating_add(bytes.len());
                 if read > MAX_ERROR_BYTES {
                     return;

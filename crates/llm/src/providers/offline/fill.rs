@@ -1,159 +1,176 @@
-//! A wanted output filled from a person's words, by its type and its choices.
+//! A wanted output filled from a person's words, by its type and its choices: what the answer plainly says as a whole, else null.
+//!
+//! Nobody understands a sentence here: `不好` contains `好`, and `no problem` contains `no`. So a yes, a no or a choice counts only
+//! when it is the whole answer but for punctuation and words that change nothing, and a number only without a negation.
 
+use std::sync::LazyLock;
+
+use jiff::civil::Date;
+use regex::Regex;
 use serde_json::Value;
 
 use crate::model::request::WantedOutput;
-use crate::providers::offline::date::first_date;
-use crate::providers::offline::number::first_number;
-use crate::providers::offline::truth::truth;
 use bcc_lang::value::declared::{DeclaredType, is_date};
 
-/// What stands between the elements of a list.
 const SEPARATORS: [char; 7] = ['，', '、', ',', '；', ';', '\n', '\r'];
 
-/// The value of `wanted` in `text`; null when nothing in it fits. White space fills nothing.
-///
-/// With choices only one of them is ever given: the longest that the text contains, else the one that the text is by
-/// its type. In a list the choices are those of its elements.
+const YES: &str = "是 是的 对 对的 没错 有 有的 有过 好 好的 好啊 行 可以 愿意 同意 当然 嗯 会 要 能 \
+                   yes y yeah yep true ok okay sure right";
+
+const NO: &str = "不 不是 不是的 不对 没 没有 否 无 不行 不可以 不愿意 不同意 不会 不要 不能 no n nope false";
+
+/// What changes nothing before a choice or a Chinese numeral, and after it.
+const BEFORE: &str = "我的 我 想要 想 要 喝 选 来 杯 就 大概 大约 有 是 a an the";
+const AFTER: &str = "吧 啊 呀 呢 左右 please mostly";
+
+const COUNTED: [char; 7] = ['分', '岁', '次', '个', '天', '年', '月'];
+
+/// A number in digits, with any letters and marks right around it, which make it something else: `B12`, `1:30`.
+static DIGITS: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(r"[a-zA-Z_0-9.,:/+-]*[0-9][a-zA-Z_0-9.,:/+-]*").ok());
+
+static NEGATION: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(r"(?i)[不没未无别勿]|\b(no|not|never|none|nor|neither|without|cannot)\b|n['’]t\b").ok()
+});
+
+static DATE: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(r"^([0-9]{4}) ?[-/.年] ?([0-9]{1,2}) ?[-/.月] ?([0-9]{1,2}) ?[日号]?$").ok());
+
+/// The value of `wanted` in `text`; null when the text does not plainly say one. White space fills nothing. With choices only one
+/// of them is ever given; in a list they are those of its elements.
 pub fn fill(wanted: &WantedOutput, text: &str) -> Value {
     let text = text.trim();
-    if text.is_empty() {
-        return Value::Null;
-    }
-    match (wanted.declared, wanted.choices.as_slice()) {
+    let value = match (wanted.declared, wanted.choices.as_slice()) {
+        _ if text.is_empty() => None,
         (declared, []) => by_type(declared, text),
-        (Some(DeclaredType::List), choices) => {
-            let picked: Vec<Value> = text.split(SEPARATORS).filter_map(|part| pick(choices, part)).cloned().collect();
-            if picked.is_empty() { Value::Null } else { Value::Array(picked) }
+        (Some(DeclaredType::List), choices) => elements(text, |part| pick(choices, part)),
+        (declared, choices) => {
+            pick(choices, text).or_else(|| by_type(declared, text).filter(|value| choices.contains(value)))
         }
-        (declared, choices) => pick(choices, text).cloned().unwrap_or_else(|| {
-            let value = by_type(declared, text);
-            if choices.contains(&value) { value } else { Value::Null }
-        }),
-    }
-}
-
-fn by_type(declared: Option<DeclaredType>, text: &str) -> Value {
-    let value = match declared {
-        None | Some(DeclaredType::String) => Some(Value::String(text.to_owned())),
-        Some(DeclaredType::Number) => first_number(text).map(Value::Number),
-        Some(DeclaredType::Integer) => {
-            first_number(text).and_then(|number| DeclaredType::Integer.coerce(&Value::Number(number)))
-        }
-        Some(DeclaredType::Boolean) => truth(text).map(Value::Bool),
-        Some(DeclaredType::Date) if is_date(text) => Some(Value::String(text.to_owned())),
-        Some(DeclaredType::Date) => first_date(text).map(Value::String),
-        Some(DeclaredType::List) => {
-            let parts = text.split(SEPARATORS).map(str::trim).filter(|part| !part.is_empty());
-            let parts: Vec<Value> = parts.map(|part| Value::String(part.to_owned())).collect();
-            (!parts.is_empty()).then_some(Value::Array(parts))
-        }
-        Some(DeclaredType::Object) => serde_json::from_str(text).ok().filter(Value::is_object),
     };
     value.unwrap_or(Value::Null)
 }
 
-/// The longest text among the choices that `text` contains, upper and lower case alike: as a word of its own where it
-/// is written in letters, else anywhere.
-fn pick<'a>(choices: &'a [Value], text: &str) -> Option<&'a Value> {
-    let text = text.to_lowercase();
-    let named = || choices.iter().filter_map(|choice| Some((choice, choice.as_str()?.trim().to_lowercase())));
-    let longest = |fits: &dyn Fn(&str) -> bool| {
-        let mut best: Option<(&Value, usize)> = None;
-        for (choice, name) in named() {
-            // Of two that are equally long the first listed counts.
-            if !name.is_empty() && fits(&name) && best.is_none_or(|(_, length)| name.len() > length) {
-                best = Some((choice, name.len()));
+fn by_type(declared: Option<DeclaredType>, text: &str) -> Option<Value> {
+    let words = || Some(Value::from(text));
+    match declared {
+        None | Some(DeclaredType::String) => words(),
+        Some(declared @ (DeclaredType::Number | DeclaredType::Integer)) => declared.coerce(&Value::from(number(text)?)),
+        Some(DeclaredType::Boolean) => truth(text).map(Value::Bool),
+        Some(DeclaredType::Date) => {
+            if is_date(text) {
+                words()
+            } else {
+                date(text).map(Value::from)
             }
         }
-        best.map(|(choice, _)| choice)
-    };
-    longest(&|name| contains_word(&text, name)).or_else(|| longest(&|name| text.contains(name)))
+        Some(DeclaredType::List) => elements(text, |part| Some(Value::from(part))),
+        Some(DeclaredType::Object) => serde_json::from_str(text).ok().filter(Value::is_object),
+    }
 }
 
-fn contains_word(text: &str, word: &str) -> bool {
-    let letter = |c: char| c.is_ascii_alphanumeric();
-    text.match_indices(word).any(|(start, _)| {
-        let before = text.get(..start).and_then(|before| before.chars().next_back());
-        let after = text.get(start + word.len()..).and_then(|after| after.chars().next());
-        let open = word.starts_with(letter) && before.is_some_and(letter);
-        let goes_on = word.ends_with(letter) && after.is_some_and(letter);
-        !open && !goes_on
-    })
+fn elements(text: &str, element: impl Fn(&str) -> Option<Value>) -> Option<Value> {
+    let parts = text.split(SEPARATORS).map(str::trim).filter(|part| !part.is_empty());
+    let found: Vec<Value> = parts.filter_map(element).collect();
+    (!found.is_empty()).then_some(Value::Array(found))
+}
+
+/// The choice that the text is, upper and lower case alike; of several that it leaves open (`茶或者咖啡`) the first.
+fn pick(choices: &[Value], text: &str) -> Option<Value> {
+    let named = |said: &str| choices.iter().find(|choice| choice.as_str().is_some_and(|name| plain(name) == said));
+    let one = |part: &str| {
+        let core = core(part);
+        named(&plain(part)).or_else(|| named(&core)).filter(|_| !core.is_empty())
+    };
+    let alternatives = text.split("或").flat_map(|part| part.trim_start_matches('者').split(" or "));
+    let found: Option<Vec<&Value>> = alternatives.map(one).collect();
+    one(text).or_else(|| found?.first().copied()).cloned()
+}
+
+/// Yes when every part of the text says yes, no when every part says no.
+fn truth(text: &str) -> Option<bool> {
+    let parts = || {
+        text.split(|c: char| !c.is_alphanumeric() && c != '\'' && c != '’' && c != ' ')
+            .filter(|part| !part.trim().is_empty())
+    };
+    let all = |words: &str| parts().all(|part| words.split(' ').any(|word| word == plain(part)));
+    parts().next()?;
+    if all(YES) { Some(true) } else { all(NO).then_some(false) }
+}
+
+/// The one number of the text, as JSON writes it.
+fn number(text: &str) -> Option<String> {
+    let narrow: String = text.chars().map(narrow).collect();
+    if NEGATION.as_ref()?.is_match(&narrow) {
+        return None;
+    }
+    let mut digits = DIGITS.as_ref()?.find_iter(&narrow);
+    match (digits.next(), digits.next()) {
+        (Some(only), None) => {
+            let after = narrow.get(only.end()..)?;
+            let only = only.as_str().trim_end_matches(['.', ',']);
+            let multiplied = after.trim_start().starts_with(['十', '百', '千', '万', '亿', '点', '半']);
+            (!multiplied && only.parse::<f64>().is_ok_and(f64::is_finite)).then(|| only.to_owned())
+        }
+        (None, _) => numeral(&core(&narrow)).map(|value| value.to_string()),
+        _ => None,
+    }
+}
+
+/// A Chinese numeral below a hundred and at most a word for what it counts.
+fn numeral(text: &str) -> Option<usize> {
+    let digit = |text: &str| -> Option<usize> {
+        let mut characters = text.chars();
+        let value = characters.next().and_then(|digit| "零一二三四五六七八九".chars().position(|known| known == digit));
+        let value = value.or((text == "两").then_some(2))?;
+        characters.next().is_none().then_some(value)
+    };
+    let text = text.trim_end_matches(COUNTED);
+    let Some((tens, ones)) = text.split_once('十') else { return digit(text) };
+    let tens = if tens.is_empty() { 1 } else { digit(tens)? };
+    Some(tens * 10 + if ones.is_empty() { 0 } else { digit(ones)? })
+}
+
+fn date(text: &str) -> Option<String> {
+    let text: String = text.chars().map(narrow).collect();
+    let (_, [year, month, day]) = DATE.as_ref()?.captures(text.trim_end_matches('。'))?.extract();
+    Date::new(year.parse().ok()?, month.parse().ok()?, day.parse().ok()?).ok().map(|date| date.to_string())
+}
+
+/// A text in lower case, without what is neither letter nor digit at its ends.
+fn plain(text: &str) -> String {
+    text.trim_matches(|c: char| !c.is_alphanumeric()).to_lowercase()
+}
+
+/// A text without the words at its ends that change nothing. Before a negation they may: `有没有` asks.
+fn core(text: &str) -> String {
+    let mut text = plain(text);
+    let shorter = |text: &str| {
+        // A word of letters is one only with a space between it and the rest.
+        let before = BEFORE
+            .split(' ')
+            .filter_map(|word| text.strip_prefix(word).filter(|rest| !word.is_ascii() || rest.starts_with(' ')));
+        let after = AFTER
+            .split(' ')
+            .filter_map(|word| text.strip_suffix(word).filter(|rest| !word.is_ascii() || rest.ends_with(' ')));
+        before.chain(after).map(plain).find(|rest| !rest.is_empty() && !rest.starts_with(['不', '没']))
+    };
+    while let Some(rest) = shorter(&text) {
+        text = rest;
+    }
+    text
+}
+
+/// The ASCII form of full-width digits and signs, which stand at a fixed distance from it.
+fn narrow(character: char) -> char {
+    match character {
+        '０'..='９' | '．' | '／' | '－' => {
+            u32::from(character).checked_sub(0xFEE0).and_then(char::from_u32).unwrap_or(character)
+        }
+        '−' => '-',
+        other => other,
+    }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use serde_json::json;
-
-    fn wanted(declared: Option<DeclaredType>, choices: Value) -> WantedOutput {
-        let choices = choices.as_array().cloned().unwrap_or_default();
-        WantedOutput { name: "x".into(), declared, choices, define: None, required: false }
-    }
-
-    #[test]
-    fn each_type_takes_what_fits_it() {
-        use DeclaredType::{Boolean, Date, Integer, List, Number, Object, String};
-        let table = [
-            (None, " 我叫小林 ", json!("我叫小林")),
-            (Some(String), "{{ x }}", json!("{{ x }}")),
-            (Some(Number), "大概三十五", json!(35)),
-            (Some(Number), "2.5 小时", json!(2.5)),
-            (Some(Integer), "2.5 小时", Value::Null),
-            (Some(Integer), "3.0", json!(3)),
-            (Some(Integer), "３５岁", json!(35)),
-            (Some(Boolean), "没有", json!(false)),
-            (Some(Boolean), "也许", Value::Null),
-            (Some(Date), "2026年11月21日", json!("2026-11-21")),
-            (Some(Date), "2026-11-21T20:00:00Z", json!("2026-11-21T20:00:00Z")),
-            (Some(Date), "昨天", Value::Null),
-            (Some(List), "爸爸，妈妈、奶奶; 哥哥\n\n姐姐,", json!(["爸爸", "妈妈", "奶奶", "哥哥", "姐姐"])),
-            (Some(List), "，、", Value::Null),
-            (Some(Object), "{\"a\": 1}", json!({ "a": 1 })),
-            (Some(Object), "[1]", Value::Null),
-            (Some(Object), "a: 1", Value::Null),
-            (None, " \n\u{3000}", Value::Null),
-        ];
-        for (declared, text, expected) in table {
-            let value = fill(&wanted(declared, Value::Null), text);
-            assert_eq!(value, expected, "{declared:?} from {text:?}");
-            assert!(declared.is_none_or(|declared| value.is_null() || declared.fits(&value)), "{declared:?} {value}");
-        }
-    }
-
-    #[test]
-    fn with_choices_only_a_choice_is_given() {
-        use DeclaredType::{Boolean, Integer, List, String};
-        let table = [
-            (None, json!(["焦虑", "重度焦虑"]), "我有重度焦虑", json!("重度焦虑")),
-            (Some(String), json!(["Low", "High"]), "rather HIGH i think", json!("High")),
-            (None, json!(["male", "female"]), "female", json!("female")),
-            (None, json!(["no", "maybe"]), "I don't know, maybe", json!("maybe")),
-            (None, json!(["dog", "cat"]), "two dogs", json!("dog")),
-            (None, json!(["甲", "乙"]), "乙和甲", json!("甲")),
-            (None, json!(["甲", "乙"]), "丙", Value::Null),
-            (Some(Integer), json!([1, 2, 3]), "三次", json!(3)),
-            (Some(Integer), json!([1, 2, 3]), "四次", Value::Null),
-            (Some(Boolean), json!([true]), "没有", Value::Null),
-            (Some(List), json!(["父亲", "母亲", "祖母"]), "母亲，我的父亲、邻居", json!(["母亲", "父亲"])),
-            (Some(List), json!(["父亲"]), "邻居", Value::Null),
-            (None, json!(["", " "]), "any", Value::Null),
-        ];
-        for (declared, choices, text, expected) in table {
-            assert_eq!(fill(&wanted(declared, choices.clone()), text), expected, "{choices} from {text:?}");
-        }
-    }
-
-    proptest::proptest! {
-        #[test]
-        fn whatever_a_person_writes_a_value_fits_its_type_or_is_null(
-            text in "[一二三十百千万亿零点负两半年月日是不没有0-9０-９.,，、/:a-z \\-]{0,24}|\\PC{0,40}",
-        ) {
-            for declared in DeclaredType::ALL {
-                let value = fill(&wanted(Some(declared), Value::Null), &text);
-                proptest::prop_assert!(value.is_null() || declared.fits(&value), "{} from {:?}: {}", declared.name(), text, value);
-            }
-        }
-    }
-}
+mod tests;

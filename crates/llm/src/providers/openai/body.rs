@@ -5,20 +5,16 @@ use serde_json::{Map, Value};
 
 use crate::model::message::Message;
 use crate::model::request::ModelRequest;
-use crate::providers::http::asking::{Asking, Form};
-use crate::providers::http::config::ServerConfig;
+use crate::providers::http::asking::Asking;
+use crate::providers::http::config::{ServerConfig, Structured};
 
-/// The name of the schema, or of the tool, that a reply is asked for with.
 const REPLY: &str = "reply";
 
 /// The body as JSON. Nothing of the request's `task` is in it.
-///
-/// # Errors
-/// The serializer's own, which no message can cause.
 pub(crate) fn encode(config: &ServerConfig, request: &ModelRequest, asking: Asking) -> serde_json::Result<Vec<u8>> {
     let limit = request.max_tokens.or(config.max_tokens);
     let schema = request.schema.as_deref();
-    let tool = schema.filter(|_| asking.form == Form::Tool);
+    let tool = schema.filter(|_| asking.form == Structured::Tool);
     serde_json::to_vec(&Body {
         model: &config.model,
         messages: &request.messages,
@@ -35,15 +31,15 @@ pub(crate) fn encode(config: &ServerConfig, request: &ModelRequest, asking: Aski
     })
 }
 
-fn response_format(form: Form, schema: &Value) -> Option<ResponseFormat<'_>> {
+fn response_format(form: Structured, schema: &Value) -> Option<ResponseFormat<'_>> {
     match form {
-        Form::JsonSchema => Some(ResponseFormat {
+        Structured::JsonSchema => Some(ResponseFormat {
             r#type: "json_schema",
             // Strict would demand that every field is required, which a schema with optional outputs is not.
             json_schema: Some(JsonSchema { name: REPLY, schema, strict: false }),
         }),
-        Form::JsonObject => Some(ResponseFormat { r#type: "json_object", json_schema: None }),
-        Form::Tool | Form::Off => None,
+        Structured::JsonObject => Some(ResponseFormat { r#type: "json_object", json_schema: None }),
+        Structured::Auto | Structured::Tool | Structured::Off => None,
     }
 }
 

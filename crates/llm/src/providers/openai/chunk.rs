@@ -1,131 +1,64 @@
 //! What is received: one chunk of a stream, or a whole answer, which have nearly the same shape.
 
-use std::borrow::Cow;
+use serde_json::Value;
 
-use serde::Deserialize;
+use crate::providers::http::chunk::{Chunk, at, document, object, said};
 
-use crate::providers::http::chunk::{Chunk, reported};
-use crate::providers::http::lenient::{Content, Count, Document, List, Object, Text};
-
-/// The data of the event that ends a stream.
 const DONE: &[u8] = b"[DONE]";
 
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Answer<'a> {
-    #[serde(borrow)]
-    model: Text<'a>,
-    #[serde(borrow)]
-    object: Text<'a>,
-    #[serde(borrow)]
-    error: Text<'a>,
-    #[serde(borrow)]
-    choices: List<Object<Choice<'a>>>,
-    usage: Object<Usage>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Choice<'a> {
-    index: Count,
-    #[serde(borrow)]
-    delta: Object<Said<'a>>,
-    #[serde(borrow)]
-    message: Object<Said<'a>>,
-    #[serde(borrow)]
-    finish_reason: Text<'a>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Said<'a> {
-    #[serde(borrow)]
-    content: Content<'a>,
-    #[serde(borrow)]
-    reasoning_content: Text<'a>,
-    #[serde(borrow)]
-    reasoning: Text<'a>,
-    #[serde(borrow)]
-    tool_calls: List<Object<Call<'a>>>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Call<'a> {
-    index: Count,
-    #[serde(borrow)]
-    function: Object<Function<'a>>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Function<'a> {
-    #[serde(borrow)]
-    arguments: Document<'a>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Usage {
-    prompt_tokens: Count,
-    completion_tokens: Count,
-    prompt_tokens_details: Object<Details>,
-    /// DeepSeek's name for what stands in the details elsewhere.
-    prompt_cache_hit_tokens: Count,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Details {
-    cached_tokens: Count,
-}
-
 /// Reads one piece. `None` when it is no JSON object.
-pub(crate) fn read(data: &[u8]) -> Option<Chunk<'_>> {
+pub(crate) fn read(data: &[u8]) -> Option<Chunk> {
     if data == DONE {
         return Some(Chunk { done: true, known: true, ..Chunk::default() });
     }
-    // A list would do for serde's derived structures.
-    if data.trim_ascii_start().first() != Some(&b'{') {
-        return None;
+    let answer = object(data)?;
+    if !at(&answer, "/error").is_null() || at(&answer, "/object") == "error" {
+        return Some(Chunk::reported(&answer));
     }
-    let answer: Answer<'_> = serde_json::from_slice(data).ok()?;
-    if answer.error.present || answer.object.is("error") {
-        return Some(Chunk { error: reported(data), known: true, ..Chunk::default() });
-    }
-    let mut chunk = Chunk { model: answer.model.said(), known: answer.choices.present, ..Chunk::default() };
-    if let Some(usage) = answer.usage.0 {
-        chunk.known = true;
-        chunk.tokens_in = usage.prompt_tokens.number;
-        chunk.tokens_out = usage.completion_tokens.number;
-        let details = usage.prompt_tokens_details.0.and_then(|details| details.cached_tokens.number);
-        chunk.tokens_cached = details.or(usage.prompt_cache_hit_tokens.number);
-    }
-    let mut choices = answer.choices.items.into_iter().filter_map(|choice| choice.0);
-    let Some(choice) = choices.find(|choice| first(choice.index)) else { return Some(chunk) };
-    chunk.finished = choice.finish_reason.present;
-    chunk.cut_off = choice.finish_reason.is("length");
-    if let Some(said) = choice.delta.0.or(choice.message.0) {
-        chunk.text = said.content.0;
-        let call = said.tool_calls.items.into_iter().filter_map(|call| call.0).find(|call| first(call.index));
-        chunk.arguments = call.and_then(|call| call.function.0).map_or(Cow::Borrowed(""), |made| made.arguments.0);
-        let thought = said.reasoning_content.said().or(said.reasoning.said()).is_some();
-        chunk.working = thought || !chunk.text.is_empty() || !chunk.arguments.is_empty();
-    }
+    let usage = at(&answer, "/usage");
+    let cached = at(usage, "/prompt_tokens_details/cached_tokens");
+    let mut chunk = Chunk {
+        model: said(at(&answer, "/model")),
+        known: at(&answer, "/choices").is_array() || usage.is_object(),
+        tokens_in: at(usage, "/prompt_tokens").as_u64(),
+        tokens_out: at(usage, "/completion_tokens").as_u64(),
+        // DeepSeek has another name for what stands in the details elsewhere.
+        tokens_cached: cached.as_u64().or_else(|| at(usage, "/prompt_cache_hit_tokens").as_u64()),
+        ..Chunk::default()
+    };
+    let Some(choice) = first(at(&answer, "/choices")) else { return Some(chunk) };
+    let reason = at(choice, "/finish_reason");
+    chunk.finished = !reason.is_null();
+    chunk.cut_off = reason == "length";
+    let spoken = if at(choice, "/delta").is_object() { at(choice, "/delta") } else { at(choice, "/message") };
+    chunk.text = content(at(spoken, "/content"));
+    let call = first(at(spoken, "/tool_calls"));
+    chunk.arguments = call.map(|call| document(at(call, "/function/arguments"))).unwrap_or_default();
+    let thought = said(at(spoken, "/reasoning_content")).or_else(|| said(at(spoken, "/reasoning"))).is_some();
+    chunk.working = thought || !chunk.text.is_empty() || !chunk.arguments.is_empty();
     Some(chunk)
 }
 
-/// Whether an entry is the first of its list, or the only one of a server that does not number them.
-fn first(index: Count) -> bool {
-    !index.present || index.number == Some(0)
+/// The object of a list that is numbered as the first, or not at all, as by servers that never send more than one.
+fn first(list: &Value) -> Option<&Value> {
+    let objects = list.as_array()?.iter().filter(|entry| entry.is_object());
+    objects.into_iter().find(|entry| at(entry, "/index").is_null() || *at(entry, "/index") == 0)
+}
+
+/// The content of a message: a text, or a list of parts of which those of type `text` count.
+fn content(value: &Value) -> String {
+    let parts = value.as_array().into_iter().flatten();
+    let texts = parts.filter(|part| at(part, "/type").is_null() || at(part, "/type") == "text");
+    let texts = texts.filter_map(|part| at(part, "/text").as_str());
+    value.as_str().map_or_else(|| texts.collect(), str::to_owned)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::{Value, json};
+    use serde_json::json;
 
-    fn with<T>(value: &Value, look: impl FnOnce(Chunk<'_>) -> T) -> T {
+    fn with<T>(value: &Value, look: impl FnOnce(Chunk) -> T) -> T {
         look(read(value.to_string().as_bytes()).unwrap_or_else(|| panic!("{value}")))
     }
 
@@ -247,5 +180,33 @@ mod tests {
         }
         assert_eq!(read("[".repeat(100_000).as_bytes()), None);
         assert_eq!(read("{\"a\":".repeat(100_000).as_bytes()), None);
+    }
+
+    #[test]
+    fn a_field_of_another_type_is_absent_and_never_refused() {
+        let values = json!([null, true, -1, 7, 1.5, "s", [1, [2], { "name": 3 }], { "name": "n" }]);
+        for value in values.as_array().unwrap() {
+            let call = json!({ "index": value, "function": { "arguments": value } });
+            let said =
+                json!({ "content": value, "reasoning": value, "reasoning_content": value, "tool_calls": [call] });
+            let choice =
+                |said: &Value| json!({ "index": value, "delta": said, "message": said, "finish_reason": value });
+            let usage = json!({ "prompt_tokens": value, "completion_tokens": value, "prompt_tokens_details": value });
+            for answer in [
+                json!({ "model": value, "object": value, "choices": value, "usage": value }),
+                json!({ "choices": [choice(value), value], "usage": usage }),
+                json!({ "choices": [{ "delta": { "content": value, "tool_calls": value } }], "usage": usage }),
+                json!({ "choices": [choice(&said)] }),
+                json!({ "choices": [{ "delta": said }] }),
+            ] {
+                with(&answer, |chunk| {
+                    assert_eq!(chunk.model.is_some(), answer["model"] == "s", "{answer}");
+                    let counted = (answer["usage"]["prompt_tokens"] == 7).then_some(7);
+                    assert_eq!((chunk.tokens_in, chunk.tokens_cached), (counted, None), "{answer}");
+                    assert!(chunk.text.is_empty() || chunk.text == "s", "{answer}");
+                });
+            }
+            assert!(read(json!({ "error": value }).to_string().as_bytes()).is_some(), "{value}");
+        }
     }
 }

@@ -5,22 +5,21 @@ mod structured;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use wiremock::matchers::{header, method, path};
-use wiremock::{Mock, MockServer, ResponseTemplate};
 
 use crate::model::error::{ModelError, Waited};
 use crate::model::message::{Message, Role};
-use crate::model::provider::{Live, Provider, Silent};
+use crate::model::provider::{Provider, Silent};
+use crate::model::reply::ModelReply;
 use crate::model::request::{ModelRequest, Purpose, Task, WantedOutput};
+use crate::providers::http::caller::Caller;
 use crate::providers::http::config::ServerConfig;
-use crate::providers::http::fake::{Server, Step, events, head, plain};
+use crate::providers::http::fake::{Heard, Server, Step, events, head, plain, stream};
 use crate::providers::http::reading::MAX_REPLY_BYTES;
-use crate::providers::openai::OpenAi;
+use crate::providers::openai::CHAT_COMPLETIONS;
 
 /// Long enough that a busy machine does not reach it, where a test expects no timeout.
 const LONG: Duration = Duration::from_secs(20);
 
-/// Short, where a test expects the timeout.
 const SHORT: Duration = Duration::from_millis(60);
 
 const KEY: &str = "sk-very-secret";
@@ -42,9 +41,6 @@ fn request() -> ModelRequest {
             Message { role: Role::System, content: "您是咨询师".into() },
             Message { role: Role::User, content: "你好".into() },
         ],
-        schema: None,
-        temperature: None,
-        max_tokens: None,
         task: Task {
             purpose: Purpose::Action,
             kind: "TASK_kind".into(),
@@ -64,20 +60,7 @@ fn request() -> ModelRequest {
             call: 4712,
             opening: false,
         },
-    }
-}
-
-/// What a listener heard, restarts included.
-#[derive(Debug, Default, PartialEq)]
-struct Heard(Vec<String>);
-
-impl Live for Heard {
-    fn text(&mut self, piece: &str) {
-        self.0.push(piece.to_owned());
-    }
-
-    fn restart(&mut self) {
-        self.0.push("<restart>".to_owned());
+        ..ModelRequest::default()
     }
 }
 
@@ -90,18 +73,17 @@ fn end(reason: &str) -> String {
     json!({ "choices": [{ "index": 0, "delta": {}, "finish_reason": reason }] }).to_string()
 }
 
-/// A whole good answer that says `text`.
 fn good(text: &str) -> Vec<Step> {
-    vec![Step::Send(head("text/event-stream")), Step::Send(events(&[&piece(text), &end("stop"), "[DONE]"]))]
+    stream(&[&piece(text), &end("stop"), "[DONE]"])
 }
 
-async fn ask(server: &Server) -> (Result<crate::model::reply::ModelReply, ModelError>, Heard) {
+async fn ask(server: &Server) -> (Result<ModelReply, ModelError>, Heard) {
     ask_with(config(&server.base_url)).await
 }
 
-async fn ask_with(config: ServerConfig) -> (Result<crate::model::reply::ModelReply, ModelError>, Heard) {
+async fn ask_with(config: ServerConfig) -> (Result<ModelReply, ModelError>, Heard) {
     let mut heard = Heard::default();
-    let result = OpenAi::new(config).unwrap().complete(&request(), &mut heard).await;
+    let result = Caller::new(&CHAT_COMPLETIONS, config).unwrap().complete(&request(), &mut heard).await;
     (result, heard)
 }
 
@@ -150,23 +132,22 @@ async fn nothing_of_the_task_reaches_the_server() {
 
 #[tokio::test]
 async fn a_requests_settings_come_before_the_configured_ones() {
-    let server = MockServer::start().await;
-    let answer = json!({ "choices": [{ "message": { "content": "x" } }] });
-    Mock::given(method("POST"))
-        .and(path("/v1/chat/completions"))
-        .and(header("authorization", format!("Bearer {KEY}")))
-        .respond_with(ResponseTemplate::new(200).set_body_json(answer))
-        .mount(&server)
-        .await;
-    let config =
-        ServerConfig { temperature: Some(0.4), max_tokens: Some(100), ..config(&format!("{}/v1/", server.uri())) };
-    let provider = OpenAi::new(config).unwrap();
+    let answer = json!({ "choices": [{ "message": { "content": "x" } }] }).to_string();
+    let answer = || vec![Step::Send(plain(200, "application/json", "", &answer))];
+    let server = Server::start([answer(), answer()]).await;
+    let base_url = format!("{}/", server.base_url);
+    let config = ServerConfig { temperature: Some(0.4), max_tokens: Some(100), ..config(&base_url) };
+    let provider = Caller::new(&CHAT_COMPLETIONS, config).unwrap();
     assert_eq!(provider.name(), "openai:qwen3");
     provider.complete(&request(), &mut Silent).await.unwrap();
     let asked = ModelRequest { temperature: Some(0.0), max_tokens: Some(7), ..request() };
     provider.complete(&asked, &mut Silent).await.unwrap();
-    let bodies: Vec<Value> =
-        server.received_requests().await.unwrap().iter().map(|sent| sent.body_json().unwrap()).collect();
+    let body = |sent: &String| serde_json::from_str(sent.split_once("\r\n\r\n").unwrap().1).unwrap();
+    let bodies: Vec<Value> = server.requests().iter().map(body).collect();
+    for sent in server.requests() {
+        assert!(sent.starts_with("POST /v1/chat/completions "), "{sent}");
+        assert!(sent.contains(&format!("\r\nauthorization: Bearer {KEY}\r\n")), "{sent}");
+    }
     assert_eq!((&bodies[0]["temperature"], &bodies[0]["max_tokens"]), (&json!(0.4), &json!(100)));
     assert_eq!((&bodies[1]["temperature"], &bodies[1]["max_tokens"]), (&json!(0.0), &json!(7)));
 }
@@ -207,10 +188,7 @@ async fn what_passes_by_itself_is_tried_again() {
         vec![],
         vec![Step::Send(head("text/event-stream"))],
         vec![Step::Send(b"HTTP/1.1 200 OK\r\ncontent-le".to_vec())],
-        vec![
-            Step::Send(head("text/event-stream")),
-            Step::Send(events(&[r#"{"error": {"message": "m", "code": 503}}"#])),
-        ],
+        stream(&[r#"{"error": {"message": "m", "code": 503}}"#]),
     ];
     for steps in table {
         let server = Server::start([steps, good("好")]).await;
@@ -236,7 +214,7 @@ async fn a_reply_that_was_cut_off_is_begun_again() {
 
 #[tokio::test]
 async fn the_attempts_are_bounded_and_told() {
-    let cut = || vec![Step::Send(head("text/event-stream")), Step::Send(events(&[&piece("您")]))];
+    let cut = || stream(&[&piece("您")]);
     let server = Server::start([cut(), cut(), cut(), cut()]).await;
     let (reply, _) = ask(&server).await;
     assert_eq!(reply.unwrap_err(), ModelError::CutOff { host: server.host.clone(), attempts: 4 });
@@ -260,7 +238,7 @@ async fn a_stream_that_misses_only_its_end_is_whole() {
 
 #[tokio::test]
 async fn a_finished_reply_does_not_wait_for_figures_that_never_come() {
-    let mut steps = vec![Step::Send(head("text/event-stream")), Step::Send(events(&[&piece("好"), &end("stop")]))];
+    let mut steps = stream(&[&piece("好"), &end("stop")]);
     steps.push(Step::Hang);
     let server = Server::start([steps]).await;
     let (reply, _) = ask_with(ServerConfig { idle_timeout: SHORT, ..config(&server.base_url) }).await;
@@ -293,14 +271,11 @@ async fn what_will_not_pass_by_itself_is_told_at_once_with_what_to_do() {
     let table =
         [(400, "model"), (401, "API key"), (403, "API key"), (404, "base_url"), (422, "settings"), (307, "redirects")];
     for (status, advice) in table {
-        let server = MockServer::start().await;
-        let body = json!({ "error": { "message": format!("bad\nkey {KEY} {}", "长".repeat(400)) } });
-        Mock::given(method("POST"))
-            .respond_with(ResponseTemplate::new(status).insert_header("location", "/elsewhere").set_body_json(body))
-            .expect(1)
-            .mount(&server)
-            .await;
-        let error = ask_with(config(&server.uri())).await.0.unwrap_err();
+        let body = json!({ "error": { "message": format!("bad\nkey {KEY} {}", "长".repeat(400)) } }).to_string();
+        let answer = plain(status, "application/json", "location: /elsewhere\r\n", &body);
+        let server = Server::start([vec![Step::Send(answer)]]).await;
+        let error = ask(&server).await.0.unwrap_err();
+        assert_eq!(server.requests().len(), 1);
         let ModelError::Http { status: told, message, attempts, .. } = &error else { panic!("{error:?}") };
         assert_eq!((*told, *attempts), (status, 1));
         assert!(message.starts_with("bad key *** 长") && message.chars().count() == 301, "{message}");
@@ -323,7 +298,8 @@ async fn a_server_that_refuses_stream_options_is_asked_without_them_from_then_on
     let refusal = json!({ "error": { "message": "Unrecognized request argument: stream_options" } }).to_string();
     let refuse = vec![Step::Send(plain(400, "application/json", "", &refusal))];
     let server = Server::start([refuse, good("一"), good("二")]).await;
-    let provider = OpenAi::new(ServerConfig { max_attempts: 1, ..config(&server.base_url) }).unwrap();
+    let provider =
+        Caller::new(&CHAT_COMPLETIONS, ServerConfig { max_attempts: 1, ..config(&server.base_url) }).unwrap();
     assert_eq!(provider.complete(&request(), &mut Silent).await.unwrap().text, "一");
     assert_eq!(provider.complete(&request(), &mut Silent).await.unwrap().text, "二");
     let asked: Vec<bool> = server.requests().iter().map(|sent| sent.contains("include_usage")).collect();
@@ -384,7 +360,7 @@ async fn nobody_listening_is_unreachable_after_all_attempts() {
 
 #[test]
 fn the_key_is_never_shown() {
-    let provider = OpenAi::new(config("http://127.0.0.1:1/v1")).unwrap();
+    let provider = Caller::new(&CHAT_COMPLETIONS, config("http://127.0.0.1:1/v1")).unwrap();
     let shown = format!("{provider:?} {}", provider.name());
     assert!(!shown.contains(KEY), "{shown}");
 }
@@ -392,5 +368,5 @@ fn the_key_is_never_shown() {
 #[test]
 fn a_provider_can_be_shared_between_tasks() {
     fn shared<T: Provider + Send + Sync + 'static>() {}
-    shared::<OpenAi>();
+    shared::<Caller>();
 }

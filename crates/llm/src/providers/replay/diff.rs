@@ -15,13 +15,10 @@ pub const MASK: &str = "***";
 static TIME: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"\d{4}-\d\d-\d\d \d\d:\d\d \((?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day\)").ok());
 
-/// The most lines of differences that are shown.
 const MOST_LINES: usize = 40;
 
-/// The most characters of a line that are shown.
 const MOST_CHARS: usize = 160;
 
-/// Lines around a difference that are shown with it.
 const AROUND: usize = 2;
 
 /// The most pairs of lines that are compared one by one; of longer parts, all that was and all that is now is shown.
@@ -67,7 +64,6 @@ const fn name(role: Role) -> &'static str {
     }
 }
 
-/// Whether `now` is what was recorded.
 fn alike(recorded: &str, now: &str, mark: &str) -> bool {
     if recorded == now {
         return true;

@@ -8,30 +8,30 @@ use serde_json::Value;
 use crate::model::request::{Purpose, Task};
 use crate::providers::replay::recording::{MARK, lines};
 
-/// The replies of one file, by purpose and action.
 pub(crate) type Entries = BTreeMap<(Purpose, String), Vec<Entry>>;
 
-/// One reply and the calls that it answers.
 #[derive(Debug)]
 pub(crate) struct Entry {
     pub(crate) when: When,
     /// The instance of the action, where the recording tells it.
     pub(crate) path: Option<String>,
-    /// The text that a model would have written.
     pub(crate) text: String,
-    /// How long the model would have taken.
     pub(crate) after: Duration,
 }
 
-/// Which calls an entry answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum When {
     /// The call that has its place in the order.
     InOrder,
     /// Every call that fits; `None` fits any.
-    Keyed { round: Option<u32>, answered: Option<bool> },
-    /// One recorded call.
-    Recorded { round: u32, call: u32 },
+    Keyed {
+        round: Option<u32>,
+        answered: Option<bool>,
+    },
+    Recorded {
+        round: u32,
+        call: u32,
+    },
 }
 
 impl When {
@@ -49,9 +49,6 @@ impl When {
 }
 
 /// Reads written replies (YAML or JSON) or recorded ones (JSON lines).
-///
-/// # Errors
-/// One sentence that says which entry is wrong and what may stand there.
 pub(crate) fn read(text: &str) -> Result<Entries, String> {
     let text = text.strip_prefix('\u{FEFF}').unwrap_or(text);
     let first = text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();

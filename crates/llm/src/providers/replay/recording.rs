@@ -22,7 +22,6 @@ use crate::providers::replay::{NAME, describe, written};
 /// The field of a recording's first line that says that it is one.
 pub const MARK: &str = "recording";
 
-/// How a recording answers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum By {
@@ -38,27 +37,19 @@ pub enum By {
 pub(crate) struct Line {
     pub(crate) purpose: Option<Purpose>,
     pub(crate) action_id: String,
-    #[serde(default)]
     pub(crate) path: Option<String>,
     pub(crate) round: u32,
     pub(crate) call: u32,
-    #[serde(default)]
     pub(crate) messages: Option<Vec<Message>>,
-    #[serde(default)]
     pub(crate) text: Option<String>,
-    #[serde(default)]
     pub(crate) error: Option<String>,
     /// Whether the turn went on though this call failed.
     #[serde(default)]
     went_on: bool,
     /// What stands in `messages` in the place of sensitive values.
-    #[serde(default)]
     mask: Option<String>,
-    #[serde(default)]
     model: Option<String>,
-    #[serde(default)]
     tokens_in: Option<u64>,
-    #[serde(default)]
     tokens_out: Option<u64>,
     #[serde(default)]
     cut_off: bool,
@@ -99,10 +90,6 @@ impl Line {
     }
 }
 
-/// The lines of a recording, each as JSON text, the first without its mark.
-///
-/// # Errors
-/// One sentence that says which line is wrong.
 pub(crate) fn lines(text: &str) -> Result<Vec<Line>, String> {
     let mut lines = Vec::new();
     for (index, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
@@ -125,17 +112,14 @@ pub(crate) fn lines(text: &str) -> Result<Vec<Line>, String> {
     Ok(lines)
 }
 
-/// Whether a line begins a recording.
 pub fn is_header(line: &str) -> bool {
     matches!(serde_json::from_str::<Value>(line), Ok(Value::Object(fields)) if fields.contains_key(MARK))
 }
 
-/// A recorded conversation.
 #[derive(Debug)]
 pub struct Recording {
     file: String,
     by: By,
-    /// The exchanges that count, in the order of their commits.
     lines: Vec<Line>,
     /// Those of them that are of actions and were replayed, and how many of each purpose and action were.
     replayed: Mutex<Replayed>,
@@ -151,9 +135,6 @@ struct Replayed {
 
 impl Recording {
     /// Reads a recording. `name` is how errors call the file.
-    ///
-    /// # Errors
-    /// [`ModelError::Config`] says which line is wrong.
     pub fn parse(name: &str, text: &str, by: By) -> Result<Self, ModelError> {
         let text = text.strip_prefix('\u{FEFF}').unwrap_or(text);
         let wrong = |problem: String| ModelError::Config { message: format!("the recording {name}: {problem}") };

@@ -7,10 +7,8 @@ use serde_json::Value;
 use crate::model::error::Waited;
 use crate::model::request::{Purpose, Task};
 
-/// Whom a list is for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Key {
-    /// Calls of this purpose about this action.
     One(Purpose, String),
     /// Calls of this purpose about any action that has no list of its own.
     Every(Purpose),
@@ -18,49 +16,37 @@ pub enum Key {
     Anyone,
 }
 
-/// The replies for one asker.
 #[derive(Clone, Debug)]
 pub struct List {
-    /// Whom they are for.
     pub key: Key,
     /// One for each attempt, in order; but those by round.
     pub entries: Vec<Entry>,
 }
 
-/// What one attempt is answered.
 #[derive(Clone, Debug)]
 pub struct Entry {
     /// The round that it is for; such an entry has no place in the order, and answers every attempt that fits it.
     pub round: Option<u32>,
     /// Whether it is for answered turns or for opening ones, likewise.
     pub answered: Option<bool>,
-    /// How long it takes.
     pub after: Duration,
-    /// What comes then.
     pub come: Come,
 }
 
-/// What comes from the model.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Come {
     /// A value, as compact JSON.
     Value(Value),
-    /// A text, as it is.
     Text(String),
     /// So many characters of it; then the connection breaks.
     Cut(usize, Box<Come>),
-    /// An error of the server.
     Http {
-        /// The status.
         status: u16,
-        /// What it asks to wait.
         retry_after: Option<Duration>,
-        /// What it says.
         message: String,
     },
     /// Nothing, within this limit.
     Timeout(Waited),
-    /// No connection.
     Unreachable,
 }
 
@@ -70,7 +56,6 @@ impl Entry {
         self.round.is_some() || self.answered.is_some()
     }
 
-    /// Whether it is for this very call.
     pub(crate) fn names(&self, task: &Task) -> bool {
         self.is_named()
             && self.round.is_none_or(|round| round == task.round)

@@ -10,19 +10,15 @@ fn task(purpose: Purpose, action_id: &str, round: u32, answered: bool) -> Task {
         purpose,
         kind: "ai_ask".into(),
         action_id: action_id.into(),
-        path: String::new(),
-        content: String::new(),
-        wanted: Vec::new(),
         answer: answered.then(|| "小林".to_owned()),
-        inputs: Vec::new(),
         round,
-        call: 0,
         opening: !answered,
+        ..Task::default()
     }
 }
 
 fn request(task: Task) -> ModelRequest {
-    ModelRequest { messages: Vec::new(), schema: None, temperature: None, max_tokens: None, task }
+    ModelRequest { task, ..ModelRequest::default() }
 }
 
 fn entry(come: Come) -> Entry {

@@ -9,7 +9,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-/// The time of one conversation.
 #[derive(Debug, Default)]
 pub struct VirtualTime {
     state: Mutex<State>,
@@ -24,7 +23,6 @@ struct State {
 }
 
 impl VirtualTime {
-    /// What has passed since it began.
     pub fn now(&self) -> Duration {
         self.state().now
     }
@@ -42,7 +40,6 @@ impl VirtualTime {
         Sleep { time: Arc::clone(self), key }
     }
 
-    /// When the next sleeper wants to be woken.
     pub fn next(&self) -> Option<Duration> {
         self.state().sleepers.keys().next().map(|(until, _)| *until)
     }
@@ -68,7 +65,6 @@ impl VirtualTime {
     }
 }
 
-/// Somebody who sleeps. Dropping it gives the sleep up.
 #[derive(Debug)]
 pub struct Sleep {
     time: Arc<VirtualTime>,

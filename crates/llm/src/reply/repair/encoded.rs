@@ -2,7 +2,6 @@
 
 use serde_json::{Map, Value};
 
-/// Whether `text` may begin with such an object.
 pub(super) fn begins(text: &str) -> bool {
     let inside = text.strip_prefix('"').unwrap_or(text);
     let Some(inside) = without_space(inside).strip_prefix('{') else { return false };

@@ -5,14 +5,10 @@ use crate::reply::repair::marks::{closing, is_quote, is_space, is_word, plain};
 /// How many bytes are looked at before a quote counts as part of its text.
 const FAR: usize = 512;
 
-/// Where a text stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
-    /// It is a key.
     Key,
-    /// It is the value of a key.
     Member,
-    /// It is an item of a list.
     Item,
 }
 
@@ -26,7 +22,6 @@ pub(super) struct Ahead<'t> {
     strict: bool,
 }
 
-/// What looking ahead passed over.
 #[derive(Clone, Copy, Default)]
 struct Passed {
     space: bool,
@@ -34,7 +29,6 @@ struct Passed {
 }
 
 impl<'t> Ahead<'t> {
-    /// Looks at `text` from byte `at` on.
     pub(super) fn new(text: &'t str, at: usize, wide: bool) -> Self {
         Self { rest: text.get(at..).unwrap_or_default(), left: FAR, wide, strict: false }
     }
@@ -49,7 +43,6 @@ impl<'t> Ahead<'t> {
         self.left > 0 && !self.strict
     }
 
-    /// How many bytes were looked at.
     pub(super) const fn looked(&self) -> usize {
         FAR - self.left
     }
@@ -110,7 +103,6 @@ impl<'t> Ahead<'t> {
         }
     }
 
-    /// The next character after white space.
     pub(super) fn after_space(&mut self) -> Option<char> {
         self.space();
         self.peek()
@@ -140,7 +132,6 @@ impl<'t> Ahead<'t> {
         }
     }
 
-    /// Passes over a comment that ends and has no quote in it.
     fn comment_without_quotes(&mut self) -> bool {
         let block = self.rest.starts_with("/*");
         if !block && !self.rest.starts_with("//") && !self.rest.starts_with('#') {

@@ -35,12 +35,10 @@ pub(super) fn is_space(c: char) -> bool {
     c.is_whitespace() || matches!(c, '\u{feff}' | '\u{200b}' | '\u{200c}' | '\u{200d}' | '\u{2060}')
 }
 
-/// Whether `c` is JSON's own white space.
 pub(super) const fn is_json_space(c: char) -> bool {
     matches!(c, ' ' | '\t' | '\n' | '\r')
 }
 
-/// Whether `c` may be part of a word without quotes.
 pub(super) fn is_word(c: char) -> bool {
     c.is_alphanumeric() || matches!(c, '_' | '$' | '-' | '.' | '+')
 }

@@ -2,10 +2,10 @@
 
 use std::fmt;
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 /// A way in which a text was no JSON, and was read nevertheless.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Mend {
     /// The text ends before its object does; what was open was closed, and the field that was cut left out.
@@ -28,9 +28,7 @@ pub enum Mend {
     FullWidth,
     /// Other white space than JSON's between two tokens.
     OtherSpace,
-    /// A comment.
     Comment,
-    /// A key without quotes.
     UnquotedKey,
     /// A text of one word without quotes.
     UnquotedText,
@@ -57,60 +55,36 @@ pub enum Mend {
 }
 
 impl Mend {
-    /// Every kind.
-    pub const ALL: [Self; 23] = [
-        Self::CutOff,
-        Self::CutField,
-        Self::ExtraComma,
-        Self::MissingComma,
-        Self::MissingValue,
-        Self::MissingBrace,
-        Self::DoubledBrace,
-        Self::OtherQuotes,
-        Self::FullWidth,
-        Self::OtherSpace,
-        Self::Comment,
-        Self::UnquotedKey,
-        Self::UnquotedText,
-        Self::OtherWord,
-        Self::NoValue,
-        Self::OtherNumber,
-        Self::RawControl,
-        Self::RawQuote,
-        Self::OtherEscape,
-        Self::LoneSurrogate,
-        Self::DoubleEncoded,
-        Self::RepeatedKey,
-        Self::SeveralObjects,
+    /// Every kind, with its name in events and logs.
+    pub const ALL: [(Self, &str); 23] = [
+        (Self::CutOff, "cut_off"),
+        (Self::CutField, "cut_field"),
+        (Self::ExtraComma, "extra_comma"),
+        (Self::MissingComma, "missing_comma"),
+        (Self::MissingValue, "missing_value"),
+        (Self::MissingBrace, "missing_brace"),
+        (Self::DoubledBrace, "doubled_brace"),
+        (Self::OtherQuotes, "other_quotes"),
+        (Self::FullWidth, "full_width"),
+        (Self::OtherSpace, "other_space"),
+        (Self::Comment, "comment"),
+        (Self::UnquotedKey, "unquoted_key"),
+        (Self::UnquotedText, "unquoted_text"),
+        (Self::OtherWord, "other_word"),
+        (Self::NoValue, "no_value"),
+        (Self::OtherNumber, "other_number"),
+        (Self::RawControl, "raw_control"),
+        (Self::RawQuote, "raw_quote"),
+        (Self::OtherEscape, "other_escape"),
+        (Self::LoneSurrogate, "lone_surrogate"),
+        (Self::DoubleEncoded, "double_encoded"),
+        (Self::RepeatedKey, "repeated_key"),
+        (Self::SeveralObjects, "several_objects"),
     ];
 
     /// The name in events and logs.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::CutOff => "cut_off",
-            Self::CutField => "cut_field",
-            Self::ExtraComma => "extra_comma",
-            Self::MissingComma => "missing_comma",
-            Self::MissingValue => "missing_value",
-            Self::MissingBrace => "missing_brace",
-            Self::DoubledBrace => "doubled_brace",
-            Self::OtherQuotes => "other_quotes",
-            Self::FullWidth => "full_width",
-            Self::OtherSpace => "other_space",
-            Self::Comment => "comment",
-            Self::UnquotedKey => "unquoted_key",
-            Self::UnquotedText => "unquoted_text",
-            Self::OtherWord => "other_word",
-            Self::NoValue => "no_value",
-            Self::OtherNumber => "other_number",
-            Self::RawControl => "raw_control",
-            Self::RawQuote => "raw_quote",
-            Self::OtherEscape => "other_escape",
-            Self::LoneSurrogate => "lone_surrogate",
-            Self::DoubleEncoded => "double_encoded",
-            Self::RepeatedKey => "repeated_key",
-            Self::SeveralObjects => "several_objects",
-        }
+    pub fn name(self) -> &'static str {
+        Self::ALL.iter().find(|(kind, _)| *kind == self).map_or("", |(_, name)| name)
     }
 }
 
@@ -121,9 +95,8 @@ impl fmt::Display for Mend {
 }
 
 /// One mend: what was wrong and where, never the text.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Repair {
-    /// What was wrong.
     pub kind: Mend,
     /// Where, in bytes from the beginning of the raw text.
     pub at: usize,

@@ -22,7 +22,6 @@ use crate::reply::repair::marks::{closing, is_quote, is_space, plain};
 use crate::reply::repair::mend::{Mend, Repair};
 use crate::reply::repair::parser::{Parser, Stop};
 
-/// How many braces of the prose are passed over.
 const BRACES: usize = 64;
 
 /// How many of them may never close. Each costs one look at the rest of the text.
@@ -30,14 +29,12 @@ const UNCLOSED_BRACES: usize = 4;
 
 const BRACKETS: [char; 8] = ['{', '}', '[', ']', '｛', '｝', '［', '］'];
 
-/// An object that was mended.
 struct Mended {
     object: Map<String, Value>,
     mends: Vec<Repair>,
     end: usize,
 }
 
-/// Why an object cannot be mended, and where.
 type Refusal = (&'static str, usize);
 
 /// The object in `text`, mended, and what was mended in the order of the text.
@@ -162,7 +159,6 @@ fn read(text: &str, start: usize, mixed: bool) -> Result<Mended, Refusal> {
     Ok(Mended { object, mends: parser.mends, end })
 }
 
-/// Behind the comma that `rest` begins with.
 fn comma(rest: &str) -> usize {
     let behind = rest.trim_start_matches(|c| is_space(c) || plain(c) == ',');
     rest.len() - behind.len()

@@ -17,7 +17,6 @@ const MOST_MENDS: usize = 1_000;
 /// How often the text may be looked at ahead of its turn.
 const MOST_LOOKS: usize = 64;
 
-/// Why reading ended early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stop {
     /// The raw text ended inside of what was being read.
@@ -26,13 +25,9 @@ pub(super) enum Stop {
     Refused(&'static str, usize),
 }
 
-/// A reader at a place of a raw text.
 pub(super) struct Parser<'t> {
-    /// The whole raw text.
     pub(super) text: &'t str,
-    /// How far it has been read.
     pub(super) at: usize,
-    /// What was mended.
     pub(super) mends: Vec<Repair>,
     /// A typographic quote may end a text that a plain one began.
     pub(super) mixed: bool,
@@ -47,7 +42,6 @@ pub(super) struct Parser<'t> {
 }
 
 impl<'t> Parser<'t> {
-    /// A reader of `text` from byte `at` on.
     pub(super) const fn new(text: &'t str, at: usize, mixed: bool) -> Self {
         Self {
             text,
@@ -63,9 +57,6 @@ impl<'t> Parser<'t> {
     }
 
     /// The object that begins here, with its brace or without.
-    ///
-    /// # Errors
-    /// [`Stop::Refused`]; what was cut is left out and recorded.
     pub(super) fn object(&mut self) -> Result<Map<String, Value>, Stop> {
         let begin = self.at;
         let object = match self.peek().map(plain) {
@@ -256,7 +247,6 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// Takes an opening brace, and whether it is doubled.
     fn brace(&mut self) -> Result<bool, Stop> {
         let begin = self.at;
         if let Some(c) = self.peek() {
@@ -274,7 +264,6 @@ impl<'t> Parser<'t> {
         comma.map_or(Ok(()), |at| self.mend(Mend::ExtraComma, at))
     }
 
-    /// Takes `c`, which stands here, as syntax.
     fn punctuation(&mut self, c: char) -> Result<(), Stop> {
         if plain(c) != c {
             self.wide = true;
@@ -318,7 +307,6 @@ impl<'t> Parser<'t> {
         Ok(())
     }
 
-    /// Records a mend.
     pub(super) fn mend(&mut self, kind: Mend, at: usize) -> Result<(), Stop> {
         if self.mends.len() >= MOST_MENDS {
             return Err(Stop::Refused("it needs more than 1000 mends", at));
@@ -327,7 +315,6 @@ impl<'t> Parser<'t> {
         Ok(())
     }
 
-    /// Looks at what stands from byte `at` on.
     pub(super) fn look<T>(&mut self, at: usize, mut question: impl FnMut(&mut Ahead<'t>) -> T) -> T {
         let mut ahead = Ahead::new(self.text, at, self.wide);
         let answer = question(&mut ahead);
@@ -335,17 +322,14 @@ impl<'t> Parser<'t> {
         answer
     }
 
-    /// What has not been read yet.
     pub(super) fn rest(&self) -> &'t str {
         self.text.get(self.at..).unwrap_or_default()
     }
 
-    /// The character that stands here.
     pub(super) fn peek(&self) -> Option<char> {
         self.rest().chars().next()
     }
 
-    /// Takes the character that stands here.
     pub(super) fn bump(&mut self) {
         self.at += self.peek().map_or(0, char::len_utf8);
     }

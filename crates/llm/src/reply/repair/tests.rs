@@ -7,7 +7,6 @@ use serde_json::{Map, Value, json};
 use crate::reply::repair::mend::Mend;
 use crate::reply::strategies::{Strategy as Way, parse};
 
-/// How a model may write an object that is not JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Damage {
     TrailingCommas,
@@ -65,7 +64,6 @@ const DAMAGES: [Damage; 25] = [
     Damage::OtherSpace,
 ];
 
-/// `object` as a model writes it.
 fn damaged(object: &Map<String, Value>, damage: Damage) -> String {
     let text = written(&Value::Object(object.clone()), damage);
     match damage {
@@ -303,40 +301,14 @@ proptest! {
     }
 }
 
+/// What is repeated a million times.
+const UNITS: &str = "[|{|\"|\\|'|“|{\"a\":|{\"a\":[|{\"a\":\"\"b|{a:|{'a':'|\" |\",\"|\", \"a|//|/*|#|{{|{,|,|：|｛|```{\"|\
+    {\"a\": \"x\" /*|{\"a\":\"「|<think>|{\\\"|\"{\\\"|\"a\":";
+
 #[test]
 fn hostile_texts_are_refused_in_linear_time_and_with_a_shallow_stack() {
     for bytes in [64 << 10, 1 << 20] {
-        for unit in [
-            "[",
-            "{",
-            "\"",
-            "\\",
-            "'",
-            "“",
-            "{\"a\":",
-            "{\"a\":[",
-            "{\"a\":\"\"b",
-            "{a:",
-            "{'a':'",
-            "\" ",
-            "\",\"",
-            "\", \"a",
-            "//",
-            "/*",
-            "#",
-            "{{",
-            "{,",
-            ",",
-            "：",
-            "｛",
-            "```{\"",
-            "{\"a\": \"x\" /*",
-            "{\"a\":\"「",
-            "<think>",
-            "{\\\"",
-            "\"{\\\"",
-            "\"a\":",
-        ] {
+        for unit in UNITS.split('|') {
             for before in ["", "{\"a\":\"", "{\"a\":[\"b\",", "{\"a\":"] {
                 let text = format!("{before}{}", unit.repeat(bytes / unit.len()));
                 if let Ok((object, mends)) = super::object(&text) {

@@ -10,7 +10,6 @@ use crate::reply::repair::marks::{closing, is_space, is_word, plain};
 use crate::reply::repair::mend::Mend;
 use crate::reply::repair::parser::{Parser, Stop};
 
-/// A text that is being read.
 struct Quoted {
     place: Place,
     begin: usize,
@@ -65,7 +64,6 @@ impl Parser<'_> {
         }
     }
 
-    /// A text between triple quotes, behind the opening ones.
     fn tripled(&mut self, mut quoted: Quoted) -> Result<String, Stop> {
         loop {
             self.plain_run(&mut quoted);
@@ -328,7 +326,6 @@ impl Quoted {
         if swallowed { Stop::Refused("it is not clear where the text ends", self.begin) } else { Stop::Cut }
     }
 
-    /// The text, when its quotes have their partners.
     fn whole(self) -> Result<String, Stop> {
         if self.raw > 0 && (self.raw + self.escaped) % 2 == 1 {
             return Err(Stop::Refused("a quote inside a text is not escaped and has no partner", self.begin));
@@ -341,13 +338,11 @@ const fn doubled(quote: char) -> &'static str {
     if quote == '"' { "\"\"" } else { "''" }
 }
 
-/// The code unit of `uXXXX`.
 fn unit(text: &str) -> Option<u32> {
     let digits = text.get(1..5)?;
     digits.bytes().all(|byte| byte.is_ascii_hexdigit()).then(|| u32::from_str_radix(digits, 16).ok())?
 }
 
-/// The code unit of `\uXXXX`.
 fn unit_behind_backslash(text: &str) -> Option<u32> {
     unit(text.strip_prefix('\\').filter(|rest| rest.starts_with('u'))?)
 }

@@ -1,82 +1,11 @@
-//! An answer while it arrives, under every limit of time and size.
-
-use std::future::Future;
-use std::time::Duration;
+//! An answer of a behavior server while it arrives.
 
 use async_trait::async_trait;
-use reqwest::Response;
-use tokio::time::{Instant, timeout_at};
 
-use crate::effects::behavior_server::fault::{Fault, Waited};
+use crate::effects::behavior_server::fault::Fault;
 use crate::effects::behavior_server::pieces::Pieces;
-use crate::effects::behavior_server::settings::Settings;
 use crate::effects::behaviors::{Arriving, Piece, ServerError};
-
-/// The most bytes of one answer.
-pub const MOST_BYTES: usize = 16 * 1024 * 1024;
-
-/// How long an answer is waited for, counted from its request.
-#[derive(Clone, Copy, Debug)]
-pub struct Patience {
-    start: Instant,
-    first_byte: Duration,
-    idle: Duration,
-    total: Duration,
-    begun: bool,
-}
-
-impl Patience {
-    /// Begins to count.
-    pub fn new(settings: &Settings) -> Self {
-        Self {
-            start: Instant::now(),
-            first_byte: settings.first_byte_timeout,
-            idle: settings.idle_timeout,
-            total: settings.timeout,
-            begun: false,
-        }
-    }
-
-    /// What `future` gives, unless a limit passes first.
-    ///
-    /// # Errors
-    /// [`Fault::Timeout`], which says which limit that was.
-    pub async fn wait<T>(&self, future: impl Future<Output = T>) -> Result<T, Fault> {
-        let total = (self.start + self.total, Waited::Total, self.total);
-        let now = if self.begun {
-            (Instant::now() + self.idle, Waited::Idle, self.idle)
-        } else {
-            (self.start + self.first_byte, Waited::FirstByte, self.first_byte)
-        };
-        let (deadline, waited, after) = if now.0 <= total.0 { now } else { total };
-        timeout_at(deadline, future).await.map_err(|_| Fault::Timeout(waited, after))
-    }
-}
-
-/// The bytes of an answer.
-pub struct Body {
-    response: Response,
-    patience: Patience,
-    read: usize,
-}
-
-impl Body {
-    /// The body of `response`, of which nothing was read; `patience` counts since its request.
-    pub const fn new(response: Response, patience: Patience) -> Self {
-        Self { response, patience, read: 0 }
-    }
-
-    /// The next bytes; none at the end.
-    ///
-    /// # Errors
-    /// When the connection breaks, a limit of time passes, or too much has come.
-    pub async fn next(&mut self) -> Result<Option<impl AsRef<[u8]> + use<>>, Fault> {
-        let bytes = self.patience.wait(self.response.chunk()).await?.map_err(|_| Fault::CutOff)?;
-        self.patience.begun = true;
-        self.read += bytes.as_ref().map_or(0, |bytes| bytes.len());
-        if self.read > MOST_BYTES { Err(Fault::Flood(MOST_BYTES)) } else { Ok(bytes) }
-    }
-}
+use bcc_llm::http::body::Body;
 
 /// An answer that is taken apart while it arrives.
 pub struct Answer {
@@ -96,7 +25,6 @@ impl Answer {
         answer
     }
 
-    /// Takes the next bytes, or the end.
     fn take(&mut self, bytes: Option<&[u8]>) {
         let taken = match bytes {
             Some(bytes) => self.pieces.feed(bytes),
@@ -126,10 +54,10 @@ impl Arriving for Answer {
             }
             let Some(body) = &mut self.body else { return Ok(None) };
             match body.next().await {
-                Ok(bytes) => self.take(bytes.as_ref().map(AsRef::as_ref)),
-                Err(fault) => {
+                Ok(bytes) => self.take(bytes.as_deref()),
+                Err(broken) => {
                     self.body = None;
-                    self.fault = Some(fault);
+                    self.fault = Some(broken.into());
                 }
             }
         }

@@ -5,27 +5,26 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER};
-use reqwest::redirect::Policy;
 use reqwest::{Client, Response, Url};
 use secrecy::ExposeSecret;
 use serde_json::Value;
 
-use crate::effects::behavior_server::arriving::{Answer, Body, Patience};
+use crate::effects::behavior_server::arriving::Answer;
 use crate::effects::behavior_server::fault::Fault;
 use crate::effects::behavior_server::pieces::Pieces;
-use crate::effects::behavior_server::settings::{Endpoint, Form, Settings, is_local};
+use crate::effects::behavior_server::settings::{Endpoint, Form, Settings};
 use crate::effects::behaviors::{Arriving, BehaviorServer, Piece, ServerError};
+use bcc_llm::http::body::{Body, Broken};
+use bcc_llm::http::client::{client, secret};
+use bcc_llm::http::patience::Patience;
+use bcc_llm::http::retry::Retries;
+
+/// The most bytes of one answer.
+pub const MOST_BYTES: usize = 16 * 1024 * 1024;
 
 /// The most bytes of a judgement: it says yes or no, why, and what changes.
 const MOST_JUDGEMENT_BYTES: usize = 1024 * 1024;
 
-/// The longest `Retry-After` that is waited for.
-const LONGEST_RETRY_AFTER: Duration = Duration::from_secs(60);
-
-/// The longest pause between two requests when the server asks for none.
-const LONGEST_BACKOFF: Duration = Duration::from_secs(15);
-
-/// A server over HTTP.
 pub struct HttpServer {
     settings: Settings,
     client: Client,
@@ -49,11 +48,7 @@ fn unusable(settings: &Settings, why: &str) -> ServerError {
 }
 
 impl HttpServer {
-    /// A server with these settings. Nothing is sent yet. Redirections are not followed, so that what is observed and the
-    /// token go nowhere but to `url`; a server on this machine is reached without the proxy that the environment may name.
-    ///
-    /// # Errors
-    /// For settings that cannot work.
+    /// A server with these settings. Nothing is sent yet.
     pub fn new(settings: Settings) -> Result<Self, ServerError> {
         let endpoint = |endpoint| settings.endpoint(endpoint).map_err(|why| unusable(&settings, &why));
         let (actions, reflection) = (endpoint(Endpoint::Actions)?, endpoint(Endpoint::Reflection)?);
@@ -61,61 +56,44 @@ impl HttpServer {
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         headers.insert(ACCEPT, HeaderValue::from_static("application/json, application/x-ndjson, text/event-stream"));
         if let Some(token) = &settings.token {
-            let mut value = HeaderValue::from_str(&format!("Bearer {}", token.expose_secret().trim()))
-                .map_err(|_| unusable(&settings, "its token cannot be sent in a header"))?;
-            value.set_sensitive(true);
+            let value = secret(&format!("Bearer {}", token.expose_secret().trim()))
+                .ok_or_else(|| unusable(&settings, "its token cannot be sent in a header"))?;
             headers.insert(AUTHORIZATION, value);
         }
-        // An error means that one is installed already, which is as good.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let mut client = Client::builder()
-            .redirect(Policy::none())
-            .connect_timeout(settings.connect_timeout)
-            .user_agent(concat!("bcc-script/", env!("CARGO_PKG_VERSION")));
-        if is_local(&actions) {
-            client = client.no_proxy();
-        }
-        let client = client.build().map_err(|_| unusable(&settings, "the HTTP client cannot be set up"))?;
+        let client = client(&actions, None, Some(settings.connect_timeout))
+            .map_err(|_| unusable(&settings, "the HTTP client cannot be set up"))?;
         Ok(Self { settings, client, headers, actions, reflection })
     }
 
     /// One request; the answer as soon as its first bytes are there. None of them means that it is empty.
     async fn attempt(&self, to: &Url, body: Vec<u8>) -> Result<(Body, Option<Vec<u8>>), Fault> {
-        let patience = Patience::new(&self.settings);
+        let patience = Patience::new(self.settings.limits());
         let request = self.client.post(to.clone()).headers(self.headers.clone()).body(body);
         let response = patience.wait(request.send()).await?.map_err(|_| Fault::Unreachable)?;
         let status = response.status();
         if !status.is_success() {
             return Err(Fault::Status(status.as_u16(), retry_after(&response)));
         }
-        let mut body = Body::new(response, patience);
-        let first = body.next().await?.map(|bytes| bytes.as_ref().to_vec());
+        let mut body = Body::new(Box::new(response), patience, MOST_BYTES);
+        let first = body.next().await?;
+        body.patience.begun();
         Ok((body, first))
     }
 
-    /// Requests until one brings the beginning of an answer, or there is no hope.
     async fn ask(&self, to: &Url, observation: &Value) -> Result<(Body, Option<Vec<u8>>), ServerError> {
         let name = &self.settings.name;
         let body = observation.to_string().into_bytes();
-        let mut backoff = self.settings.first_backoff;
-        let mut sent = 1;
+        let mut retries = Retries::new(self.settings.max_attempts, self.settings.first_backoff);
         loop {
+            let sent = retries.count();
             let fault = match self.attempt(to, body.clone()).await {
                 Ok(begun) => return Ok(begun),
                 Err(fault) => fault,
             };
-            let wait = match fault {
-                Fault::Status(_, Some(wait)) => wait,
-                // Full jitter: sessions that failed together do not come back together.
-                _ => backoff.min(LONGEST_BACKOFF).mul_f64(fastrand::f64()),
-            };
-            if !fault.is_transient() || sent >= self.settings.max_attempts || wait > LONGEST_RETRY_AFTER {
-                return Err(fault.told(name));
-            }
-            tracing::debug!(name, sent, pause_ms = wait.as_millis(), "asking the behavior server again");
-            tokio::time::sleep(wait).await;
-            backoff = backoff.saturating_mul(2);
-            sent += 1;
+            let asked = if let Fault::Status(_, asked) = fault { asked } else { None };
+            let Some(pause) = retries.pause(fault.is_transient(), asked) else { return Err(fault.told(name)) };
+            tracing::debug!(name, sent, pause_ms = pause.as_millis(), "asking the behavior server again");
+            tokio::time::sleep(pause).await;
         }
     }
 }
@@ -137,10 +115,10 @@ impl BehaviorServer for HttpServer {
         let told = |fault: Fault| fault.told(&self.settings.name);
         let (mut body, first) = self.ask(&self.reflection, observation).await?;
         let mut whole = first.unwrap_or_default();
-        while let Some(bytes) = body.next().await.map_err(told)? {
-            whole.extend_from_slice(bytes.as_ref());
+        while let Some(bytes) = body.next().await.map_err(|broken| told(broken.into()))? {
+            whole.extend_from_slice(&bytes);
             if whole.len() > MOST_JUDGEMENT_BYTES {
-                return Err(told(Fault::Flood(MOST_JUDGEMENT_BYTES)));
+                return Err(told(Broken::Flood(MOST_JUDGEMENT_BYTES).into()));
             }
         }
         judgement(&whole).map_err(told)
@@ -159,7 +137,7 @@ fn judgement(bytes: &[u8]) -> Result<Value, Fault> {
     let mut pieces = Pieces::default();
     pieces.feed(bytes)?;
     pieces.end()?;
-    let mut last = Err(Fault::Rubbish("it is no judgement"));
+    let mut last = Err(Broken::Rubbish("it is no judgement").into());
     while let Some(piece) = pieces.take() {
         if let Piece::Response(value) = piece {
             last = Ok(value);

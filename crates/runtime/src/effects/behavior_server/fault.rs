@@ -3,44 +3,30 @@
 use std::time::Duration;
 
 use crate::effects::behaviors::ServerError;
+use bcc_llm::http::body::Broken;
+use bcc_llm::model::error::Waited;
 
-/// Which limit of time passed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Waited {
-    /// For the first byte.
-    FirstByte,
-    /// For the next bytes.
-    Idle,
-    /// For all of it.
-    Total,
-}
-
-/// What went wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// No connection.
     Unreachable,
-    /// The connection broke in the middle of an answer.
-    CutOff,
     /// An answer with this status, and how long it asks to wait.
     Status(u16, Option<Duration>),
-    /// A limit of time passed.
-    Timeout(Waited, Duration),
-    /// What came is no answer; what is wrong with it.
-    Rubbish(&'static str),
-    /// More came than is read; how many bytes that is.
-    Flood(usize),
-    /// The answer says that something failed.
+    Broken(Broken),
     Reported,
+}
+
+impl From<Broken> for Fault {
+    fn from(broken: Broken) -> Self {
+        Self::Broken(broken)
+    }
 }
 
 impl Fault {
     /// Whether the same request may well succeed a little later.
     pub const fn is_transient(&self) -> bool {
-        matches!(self, Self::Unreachable | Self::CutOff | Self::Status(429 | 500..=599, _))
+        matches!(self, Self::Unreachable | Self::Broken(Broken::CutOff) | Self::Status(429 | 500..=599, _))
     }
 
-    /// The error of the server with this name.
     pub fn told(&self, name: &str) -> ServerError {
         let (code, message, help) = match self {
             Self::Unreachable => (
@@ -48,7 +34,7 @@ impl Fault {
                 format!("the behavior server `{name}` cannot be reached"),
                 format!("see that it runs, and that `url` of `[behavior_servers.{name}]` is right"),
             ),
-            Self::CutOff => (
+            Self::Broken(Broken::CutOff) => (
                 "server-unreachable",
                 format!("the connection to the behavior server `{name}` broke in the middle of its answer"),
                 "see what the server wrote down; the session can be resumed".to_owned(),
@@ -63,10 +49,10 @@ impl Fault {
                     _ => "see what the server wrote down; the session can be resumed".to_owned(),
                 },
             ),
-            Self::Timeout(waited, after) => {
+            Self::Broken(Broken::Late(waited, after)) => {
                 let after = humantime::format_duration(*after);
                 let (message, setting) = match waited {
-                    Waited::FirstByte => (
+                    Waited::FirstToken => (
                         format!("the behavior server `{name}` did not begin to answer within {after}"),
                         "first_byte_timeout",
                     ),
@@ -83,12 +69,12 @@ impl Fault {
                     format!("if it needs longer, raise `{setting}` of `[behavior_servers.{name}]`"),
                 )
             }
-            Self::Rubbish(what) => (
+            Self::Broken(Broken::Rubbish(what)) => (
                 "server-rubbish",
                 format!("what the behavior server `{name}` sent is no answer: {what}"),
                 "docs/protocol.md says what it may send".to_owned(),
             ),
-            Self::Flood(bytes) => (
+            Self::Broken(Broken::Flood(bytes)) => (
                 "server-flood",
                 format!("the behavior server `{name}` sent more than {bytes} bytes"),
                 "docs/protocol.md says how much is read".to_owned(),

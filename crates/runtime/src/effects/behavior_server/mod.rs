@@ -6,4 +6,3 @@ pub mod client;
 pub mod fault;
 pub mod pieces;
 pub mod settings;
-pub mod values;

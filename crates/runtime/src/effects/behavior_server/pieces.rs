@@ -5,16 +5,14 @@ use std::collections::VecDeque;
 use serde_json::{Map, Value};
 
 use crate::effects::behavior_server::fault::Fault;
-use crate::effects::behavior_server::values::{Came, Values};
 use crate::effects::behaviors::Piece;
+use bcc_llm::http::body::Broken;
+use bcc_llm::http::values::{Came, Values};
 
-/// Makes pieces out of bytes.
 #[derive(Debug, Default)]
 pub struct Pieces {
     values: Values,
-    /// What is no action, with all its fields in one.
     around: Option<Map<String, Value>>,
-    /// Whether an action came by itself.
     streamed: bool,
     ready: VecDeque<Piece>,
 }
@@ -27,20 +25,17 @@ impl Pieces {
     pub fn feed(&mut self, bytes: &[u8]) -> Result<(), Fault> {
         let fed = self.values.feed(bytes);
         self.sort()?;
-        fed
+        Ok(fed?)
     }
 
     /// That no more bytes come: the rest of the answer is ready.
-    ///
-    /// # Errors
-    /// As of [`Values::end`].
     pub fn end(&mut self) -> Result<(), Fault> {
         let ended = self.values.end();
         self.sort()?;
         ended?;
         let nothing = self.around.is_none() && !self.streamed;
         if nothing && !self.values.has_list() {
-            return Err(Fault::Rubbish("it holds no object"));
+            return Err(Broken::Rubbish("it holds no object").into());
         }
         let around = self
             .around
@@ -56,12 +51,10 @@ impl Pieces {
         Ok(())
     }
 
-    /// The next piece.
     pub fn take(&mut self) -> Option<Piece> {
         self.ready.pop_front()
     }
 
-    /// Whether the stream said that nothing follows.
     pub const fn is_done(&self) -> bool {
         self.values.is_done()
     }
@@ -77,7 +70,7 @@ impl Pieces {
                     }
                     self.around.get_or_insert_default().extend(fields);
                 }
-                Came::Alone(_) => return Err(Fault::Rubbish("it is no object and no list")),
+                Came::Alone(_) => return Err(Broken::Rubbish("it is no object and no list").into()),
             }
         }
         Ok(())
@@ -134,10 +127,10 @@ mod tests {
     #[test]
     fn what_is_no_answer_is_a_fault_and_what_came_before_stays() {
         assert_eq!(read("{\"error\": \"secret\"}"), (vec![], Err(Fault::Reported)));
-        assert_eq!(read("7").1, Err(Fault::Rubbish("it is no object and no list")));
+        assert_eq!(read("7").1, Err(Fault::Broken(Broken::Rubbish("it is no object and no list"))));
         let (before, ended) = read("{\"action\": \"finish_thinking\"}\n{\"error\": 1}");
         assert_eq!((before.len(), ended), (1, Err(Fault::Reported)));
         let (before, ended) = read("{\"action\": \"finish_thinking\"}\nrubbish");
-        assert_eq!((before.len(), ended), (1, Err(Fault::Rubbish("it is no JSON"))));
+        assert_eq!((before.len(), ended), (1, Err(Fault::Broken(Broken::Rubbish("it is no JSON")))));
     }
 }

@@ -1,13 +1,13 @@
 //! How a behavior server is reached, and what is refused before anything is sent.
 
 use std::fmt;
-use std::net::IpAddr;
 use std::time::Duration;
 
 use reqwest::Url;
 use secrecy::SecretString;
 
-/// The names of its endpoints.
+use bcc_llm::http::patience::Limits;
+
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Paths {
     /// `/v1/actions` and `/v1/reflection`.
@@ -18,10 +18,8 @@ pub enum Paths {
 }
 
 impl Paths {
-    /// Both, in the order in which messages list them.
     pub const ALL: [Self; 2] = [Self::V1, Self::Planning];
 
-    /// The name in `bcc-script.toml`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::V1 => "v1",
@@ -39,7 +37,6 @@ impl Paths {
     }
 }
 
-/// The form of what it is sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Form {
     /// That of 001, section 4.
@@ -50,10 +47,8 @@ pub enum Form {
 }
 
 impl Form {
-    /// Both, in the order in which messages list them.
     pub const ALL: [Self; 2] = [Self::New, Self::Older];
 
-    /// The name in `bcc-script.toml`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::New => "new",
@@ -62,29 +57,20 @@ impl Form {
     }
 }
 
-/// What is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Endpoint {
-    /// The actions of the next behavior.
     Actions,
-    /// The judgement of the last one.
     Reflection,
 }
 
 /// The settings of one server. The debug form shows neither its address nor its token.
 #[derive(Clone)]
 pub struct Settings {
-    /// The name of its table in `bcc-script.toml`.
     pub name: String,
-    /// Where it listens; the names of the endpoints come after it.
     pub url: String,
-    /// The names of the endpoints.
     pub paths: Paths,
-    /// The form of what it is sent.
     pub form: Form,
-    /// What it is sent as a bearer token.
     pub token: Option<SecretString>,
-    /// How long a connection may take.
     pub connect_timeout: Duration,
     /// How long the first byte of an answer may take, from the request.
     pub first_byte_timeout: Duration,
@@ -125,6 +111,10 @@ impl Settings {
         }
     }
 
+    pub(crate) fn limits(&self) -> Limits {
+        Limits { total: self.timeout, first: self.first_byte_timeout, idle: self.idle_timeout }
+    }
+
     /// The address of an endpoint: its name after `url`. A `v1` with which `url` ends is not written twice.
     ///
     /// # Errors
@@ -151,13 +141,6 @@ impl Settings {
         }
         Ok(url)
     }
-}
-
-/// Whether the address is this machine, which no proxy can reach.
-pub fn is_local(url: &Url) -> bool {
-    let host = url.host_str().unwrap_or_default();
-    let bare = host.trim_start_matches('[').trim_end_matches(']');
-    bare == "localhost" || bare.ends_with(".localhost") || bare.parse().is_ok_and(|ip: IpAddr| ip.is_loopback())
 }
 
 #[cfg(test)]

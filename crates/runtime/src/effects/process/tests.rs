@@ -2,7 +2,6 @@
 
 use super::*;
 
-/// Time enough for any machine.
 const LONG: Duration = Duration::from_secs(60);
 
 fn shell(text: &str) -> Vec<String> {

@@ -8,16 +8,15 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::http::patience::Limits;
 use crate::model::error::Waited;
-use crate::providers::anthropic::Messages;
-use crate::providers::http::config::ServerConfig;
-use crate::providers::openai::ChatCompletions;
+use crate::providers::anthropic::MESSAGES;
+use crate::providers::openai::CHAT_COMPLETIONS;
 
 const HOST: &str = "h";
 
 const TEXT: &str = "您好，😀 \"hi\"\n";
 
-/// One thing that a connection does.
 #[derive(Clone)]
 enum Step {
     Bytes(Vec<u8>),
@@ -28,24 +27,23 @@ enum Step {
     Stall,
 }
 
-/// A connection whose bytes are known beforehand.
 struct Script(VecDeque<Step>);
 
+#[async_trait::async_trait]
 impl Source for Script {
-    async fn next(&mut self) -> Result<Option<impl AsRef<[u8]> + Send>, Broken> {
+    async fn next(&mut self) -> Result<Option<Vec<u8>>, Broken> {
         loop {
             match self.0.pop_front() {
                 None => return Ok(None),
                 Some(Step::Bytes(bytes)) => return Ok(Some(bytes)),
                 Some(Step::Wait(time)) => tokio::time::sleep(time).await,
-                Some(Step::Break) => return Err(Broken),
+                Some(Step::Break) => return Err(Broken::CutOff),
                 Some(Step::Stall) => pending().await,
             }
         }
     }
 }
 
-/// What was heard since the last restart.
 #[derive(Default)]
 struct Heard(String);
 
@@ -63,16 +61,12 @@ impl Live for Heard {
 /// What came of reading: the text, or the kind of the error.
 type Outcome = Result<String, String>;
 
-async fn read_as<D: Dialect>(sample: &Sample, steps: Vec<Step>) -> Outcome {
-    let config = ServerConfig {
-        timeout: Duration::from_hours(24),
-        first_token_timeout: Duration::from_secs(60),
-        idle_timeout: Duration::from_secs(30),
-        ..ServerConfig::new("http://h", "m")
-    };
+async fn read_as(dialect: &Dialect, sample: &Sample, steps: Vec<Step>) -> Outcome {
+    let limits =
+        Limits { total: Duration::from_hours(24), first: Duration::from_secs(60), idle: Duration::from_secs(30) };
     let mut heard = Heard::default();
-    let mut reading = Reading::new(Script(steps.into()), Patience::new(&config, HOST), HOST);
-    match reading.answer::<D>(sample.content_type, sample.tool, &mut heard).await {
+    let body = Body::new(Box::new(Script(steps.into())), Patience::new(limits), MAX_REPLY_BYTES);
+    match Reading::new(body, dialect, HOST).answer(sample.content_type, sample.tool, &mut heard).await {
         Ok(answer) => {
             assert_eq!(heard.0, answer.text, "what was heard is not what came");
             Ok(answer.text)
@@ -105,11 +99,7 @@ struct Sample {
 
 impl Sample {
     async fn read(&self, steps: Vec<Step>) -> Outcome {
-        if self.anthropic {
-            read_as::<Messages>(self, steps).await
-        } else {
-            read_as::<ChatCompletions>(self, steps).await
-        }
+        read_as(if self.anthropic { &MESSAGES } else { &CHAT_COMPLETIONS }, self, steps).await
     }
 
     fn head(&self, at: usize) -> Step {

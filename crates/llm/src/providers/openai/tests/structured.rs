@@ -8,10 +8,11 @@ use serde_json::{Map, Value, json};
 use crate::model::error::ModelError;
 use crate::model::provider::{Live, Provider, Silent};
 use crate::model::request::ModelRequest;
+use crate::providers::http::caller::Caller;
 use crate::providers::http::config::{ServerConfig, Structured};
-use crate::providers::http::fake::{Server, Step, events, head, plain};
-use crate::providers::openai::OpenAi;
-use crate::providers::openai::tests::{Heard, KEY, config, end, good, piece, request};
+use crate::providers::http::fake::{Heard, Server, Step, events, head, plain, stream};
+use crate::providers::openai::CHAT_COMPLETIONS;
+use crate::providers::openai::tests::{KEY, config, end, good, piece, request};
 
 fn schema() -> Value {
     json!({ "type": "object", "properties": { "content": { "type": "string" } }, "required": ["content"] })
@@ -26,7 +27,6 @@ fn refuse(status: u16, message: &str) -> Vec<Step> {
     vec![Step::Send(plain(status, "application/json", "", &body))]
 }
 
-/// The bodies of all requests so far.
 fn bodies(server: &Server) -> Vec<Value> {
     let bodies = server.requests().into_iter().map(|sent| {
         let (_, body) = sent.split_once("\r\n\r\n").unwrap();
@@ -35,7 +35,6 @@ fn bodies(server: &Server) -> Vec<Value> {
     bodies.collect()
 }
 
-/// The form of each request, in a word.
 fn forms(server: &Server) -> Vec<String> {
     let form = |body: &Value| match &body["response_format"]["type"] {
         Value::String(form) => form.clone(),
@@ -45,8 +44,8 @@ fn forms(server: &Server) -> Vec<String> {
     bodies(server).iter().map(form).collect()
 }
 
-fn provider(server: &Server, structured: Structured) -> OpenAi {
-    OpenAi::new(ServerConfig { structured, max_attempts: 1, ..config(&server.base_url) }).unwrap()
+fn provider(server: &Server, structured: Structured) -> Caller {
+    Caller::new(&CHAT_COMPLETIONS, ServerConfig { structured, max_attempts: 1, ..config(&server.base_url) }).unwrap()
 }
 
 #[tokio::test]
@@ -87,11 +86,8 @@ async fn what_a_tool_is_called_with_is_the_reply() {
         json!({ "choices": [{ "delta": { "tool_calls": [{ "index": 0, "function": { "arguments": arguments } }] } }] })
             .to_string()
     };
-    let server = Server::start([vec![
-        Step::Send(head("text/event-stream")),
-        Step::Send(events(&[&call("{\"content\": "), &call("\"您好\"}"), &end("tool_calls"), "[DONE]"])),
-    ]])
-    .await;
+    let server =
+        Server::start([stream(&[&call("{\"content\": "), &call("\"您好\"}"), &end("tool_calls"), "[DONE]"])]).await;
     let mut heard = Heard::default();
     let reply = provider(&server, Structured::Tool).complete(&structured(), &mut heard).await.unwrap();
     assert_eq!(reply.text, "{\"content\": \"您好\"}");
@@ -146,7 +142,7 @@ async fn a_server_that_knows_no_form_at_all_is_asked_for_none() {
 #[tokio::test]
 async fn a_complaint_inside_a_stream_counts_as_well() {
     let error = json!({ "error": { "code": 400, "message": "response_format: json_schema is not supported" } });
-    let stream = vec![Step::Send(head("text/event-stream")), Step::Send(events(&[&error.to_string()]))];
+    let stream = stream(&[&error.to_string()]);
     let server = Server::start([stream, good("一")]).await;
     let provider = provider(&server, Structured::Auto);
     assert_eq!(provider.complete(&structured(), &mut Silent).await.unwrap().text, "一");
@@ -196,7 +192,8 @@ async fn faults_and_refusals_in_one_call_are_counted_apart() {
     let busy = || refuse(503, "busy");
     let answers = [busy(), refuse(400, "response_format?"), busy(), refuse(400, "json_object?"), busy(), good("一")];
     let server = Server::start(answers).await;
-    let provider = OpenAi::new(ServerConfig { max_attempts: 4, ..config(&server.base_url) }).unwrap();
+    let provider =
+        Caller::new(&CHAT_COMPLETIONS, ServerConfig { max_attempts: 4, ..config(&server.base_url) }).unwrap();
     let mut heard = Heard::default();
     let reply = provider.complete(&structured(), &mut heard).await.unwrap();
     assert_eq!((reply.text.as_str(), reply.attempts), ("一", 6));
@@ -210,7 +207,7 @@ async fn a_server_that_wants_the_limit_under_its_newer_name_gets_it_from_then_on
         "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.";
     let server = Server::start([refuse(400, refusal), good("一"), good("二")]).await;
     let config = ServerConfig { max_tokens: Some(50), max_attempts: 1, ..config(&server.base_url) };
-    let provider = OpenAi::new(config).unwrap();
+    let provider = Caller::new(&CHAT_COMPLETIONS, config).unwrap();
     for _ in 0..2 {
         provider.complete(&request(), &mut Silent).await.unwrap();
     }
@@ -241,7 +238,7 @@ async fn fields_and_headers_of_the_settings_are_sent_along() {
         ("options".to_owned(), json!({ "num_ctx": 8192 })),
     ]);
     config.headers = vec![("X-Team".to_owned(), "team-geheim".into())];
-    OpenAi::new(config).unwrap().complete(&request(), &mut Silent).await.unwrap();
+    Caller::new(&CHAT_COMPLETIONS, config).unwrap().complete(&request(), &mut Silent).await.unwrap();
     let body = bodies(&server).remove(0);
     assert_eq!((&body["enable_thinking"], &body["options"]["num_ctx"]), (&json!(false), &json!(8192)));
     assert!(server.requests()[0].to_ascii_lowercase().contains("x-team: team-geheim\r\n"));
@@ -252,7 +249,7 @@ fn fields_that_are_not_the_settings_are_refused() {
     for key in ["model", "messages", "stream", "temperature", "max_tokens", "response_format", "tools"] {
         let mut config = config("http://127.0.0.1:1/v1");
         config.extra = Map::from_iter([(key.to_owned(), json!("geheim"))]);
-        let error = OpenAi::new(config).unwrap_err();
+        let error = Caller::new(&CHAT_COMPLETIONS, config).unwrap_err();
         assert!(matches!(error, ModelError::Config { .. }), "{key}");
         let message = error.to_string();
         assert!(message.contains(&format!("`extra` must not set `{key}`")) && !message.contains("geheim"), "{message}");
@@ -263,16 +260,16 @@ fn fields_that_are_not_the_settings_are_refused() {
 async fn a_proxy_that_is_named_is_asked_in_place_of_the_server() {
     let proxy = Server::start([good("via")]).await;
     let named = ServerConfig { proxy: Some(format!("http://{}", proxy.host)), ..config("http://models.invalid/v1") };
-    let reply = OpenAi::new(named).unwrap().complete(&request(), &mut Silent).await.unwrap();
+    let reply = Caller::new(&CHAT_COMPLETIONS, named).unwrap().complete(&request(), &mut Silent).await.unwrap();
     assert_eq!(reply.text, "via");
     assert!(proxy.requests()[0].starts_with("POST http://models.invalid/v1/chat/completions HTTP/1.1\r\n"));
     for bad in ["", "models.example:3128", "socks5://h:1", "ftp://u:geheim@h"] {
         let config = ServerConfig { proxy: Some(bad.to_owned()), ..config("http://h/v1") };
-        let message = OpenAi::new(config).unwrap_err().to_string();
+        let message = Caller::new(&CHAT_COMPLETIONS, config).unwrap_err().to_string();
         assert!(message.contains("`proxy`") && !message.contains("geheim"), "{message}");
     }
     let none = ServerConfig { proxy: Some("none".to_owned()), ..config("http://h/v1") };
-    OpenAi::new(none).unwrap();
+    Caller::new(&CHAT_COMPLETIONS, none).unwrap();
 }
 
 #[tokio::test]
@@ -287,7 +284,7 @@ async fn no_secret_of_the_settings_is_shown_even_when_the_server_repeats_it() {
         config.extra = Map::from_iter([("user".to_owned(), json!("extra-geheim"))]);
         config.max_attempts = 1;
         let shown = format!("{config:?}");
-        let provider = OpenAi::new(config).unwrap();
+        let provider = Caller::new(&CHAT_COMPLETIONS, config).unwrap();
         let error = provider.complete(&request(), &mut Silent).await.unwrap_err();
         for text in [shown, format!("{provider:?}"), format!("{error:?}"), error.to_string()] {
             assert!(!text.contains("geheim") && !text.contains(KEY), "{text}");
@@ -308,7 +305,8 @@ async fn one_connection_serves_many_calls() {
     .concat();
     let turn = [Step::Send(answer), Step::Send(b"0\r\n\r\n".to_vec()), Step::NextRequest];
     let server = Server::start([turn.iter().cycle().take(12).cloned().collect::<Vec<_>>()]).await;
-    let provider = OpenAi::new(ServerConfig { max_attempts: 1, ..config(&server.base_url) }).unwrap();
+    let provider =
+        Caller::new(&CHAT_COMPLETIONS, ServerConfig { max_attempts: 1, ..config(&server.base_url) }).unwrap();
     for _ in 0..4 {
         assert_eq!(provider.complete(&request(), &mut Silent).await.unwrap().text, "好");
         // The rest of the answer is read beside this task.
@@ -332,10 +330,10 @@ impl Live for Began {
 
 #[tokio::test]
 async fn a_call_that_is_given_up_closes_its_connection() {
-    let speaks = vec![Step::Send(head("text/event-stream")), Step::Send(events(&[&piece("您")]))];
+    let speaks = stream(&[&piece("您")]);
     for (steps, is_heard) in [(vec![], false), (speaks, true)] {
         let server = Server::start([[steps, vec![Step::AwaitClose]].concat()]).await;
-        let provider = OpenAi::new(config(&server.base_url)).unwrap();
+        let provider = Caller::new(&CHAT_COMPLETIONS, config(&server.base_url)).unwrap();
         let request = request();
         let heard = Arc::new(AtomicBool::new(false));
         let mut live = Began(Arc::clone(&heard));

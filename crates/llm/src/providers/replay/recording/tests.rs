@@ -27,16 +27,12 @@ fn request(purpose: Purpose, path: &str, (round, call): (u32, u32), prompt: &str
         kind: "ai_ask".into(),
         action_id: path.rsplit('/').next().unwrap().into(),
         path: path.into(),
-        content: String::new(),
-        wanted: Vec::new(),
-        answer: None,
-        inputs: Vec::new(),
         round,
         call,
-        opening: false,
+        ..Task::default()
     };
     let messages = vec![Message { role: Role::User, content: prompt.into() }];
-    ModelRequest { messages, schema: None, temperature: None, max_tokens: None, task }
+    ModelRequest { messages, task, ..ModelRequest::default() }
 }
 
 async fn asked(recording: &Recording, path: &str, key: (u32, u32), prompt: &str) -> Result<String, ModelError> {
@@ -75,7 +71,7 @@ async fn a_call_that_was_not_recorded_or_asks_something_else_is_an_error_that_no
     let missing = asked(&recording, "t/a", (1, 1), "p").await.unwrap_err();
     assert!(missing.to_string().contains("no such exchange"), "{missing}");
     let error = asked(&recording, "t/a", (1, 0), "电话 123\n行吗").await.unwrap_err();
-    assert!(!crate::providers::retry::is_transient(&error));
+    assert!(!crate::http::retry::is_transient(&error));
     let told = "the prompt of `a`, call 1 (round 1, opening) is not the one that was recorded in r.jsonl:\n\
                 message 1 (user):\n  电话 ***\n- 好吗\n+ 行吗";
     assert_eq!(error.to_string(), told);

@@ -5,46 +5,23 @@
 //! a core busy for seconds. This one looks at each byte once. It holds at most what it was fed: the reader bounds that.
 
 use std::collections::VecDeque;
-use std::mem;
 
-/// What a stream may begin with, and what is skipped there.
-const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
+use crate::http::lines::Lines;
 
-/// A stream of events that is being read.
 #[derive(Debug, Default)]
 pub struct SseDecoder {
-    /// The line that has not ended yet.
-    line: Vec<u8>,
+    lines: Lines,
     /// The data of the event that has not ended yet; `None` without a `data` line.
     data: Option<Vec<u8>>,
-    /// Whether the last byte was a CR, whose LF must not count as another line end.
-    after_cr: bool,
-    /// Whether a line was seen.
-    begun: bool,
     ready: VecDeque<Vec<u8>>,
 }
 
 impl SseDecoder {
     /// Takes the next bytes; they may end anywhere, inside a line or a UTF-8 character.
     pub fn feed(&mut self, mut bytes: &[u8]) {
-        if bytes.is_empty() {
-            return;
-        }
-        if mem::take(&mut self.after_cr) {
-            bytes = bytes.strip_prefix(b"\n").unwrap_or(bytes);
-        }
-        while let Some(end) = memchr::memchr2(b'\n', b'\r', bytes) {
-            let (line, rest) = bytes.split_at(end);
-            self.line.extend_from_slice(line);
+        while self.lines.take(&mut bytes) {
             self.end_line();
-            bytes = if rest == b"\r" {
-                self.after_cr = true;
-                b""
-            } else {
-                rest.strip_prefix(b"\r\n").or_else(|| rest.get(1..)).unwrap_or_default()
-            };
         }
-        self.line.extend_from_slice(bytes);
     }
 
     /// The data of the next whole event, its lines joined by `\n`. It is empty, and only then, for a line that is no field and
@@ -57,18 +34,14 @@ impl SseDecoder {
     /// What is left when the stream has ended: the data of an event whose closing blank line never came. The standard
     /// throws it away; servers that end without it are common.
     pub fn finish(mut self) -> Option<Vec<u8>> {
-        if !self.line.is_empty() {
+        if self.lines.pending() > 0 {
             self.end_line();
         }
         self.data.filter(|data| !data.is_empty())
     }
 
     fn end_line(&mut self) {
-        let whole = mem::take(&mut self.line);
-        let mut line = whole.as_slice();
-        if !mem::replace(&mut self.begun, true) {
-            line = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line);
-        }
+        let line = self.lines.line();
         if line.is_empty() {
             self.ready.extend(self.data.take().filter(|data| !data.is_empty()));
         } else if let Some(value) = data_value(line) {
@@ -82,14 +55,11 @@ impl SseDecoder {
         } else if simdutf8::basic::from_utf8(line).is_err() || memchr::memchr(0, line).is_some() {
             self.ready.push_back(Vec::new());
         }
-        // The next line most likely needs the same room.
-        self.line = whole;
-        self.line.clear();
     }
 }
 
 /// The value of a `data` line; `None` for every other field and for comments.
-fn data_value(line: &[u8]) -> Option<&[u8]> {
+pub(crate) fn data_value(line: &[u8]) -> Option<&[u8]> {
     let value = line.strip_prefix(b"data")?;
     if value.is_empty() {
         return Some(value);

@@ -16,7 +16,6 @@ pub const LONGEST_RETRY_AFTER: Duration = Duration::from_secs(60);
 /// The longest pause between two attempts when the server asks for none.
 pub const LONGEST_BACKOFF: Duration = Duration::from_secs(15);
 
-/// The repetitions of one call.
 #[derive(Debug)]
 pub struct Retries {
     max_attempts: u32,
@@ -37,22 +36,27 @@ impl Retries {
         self.sent
     }
 
-    /// Allows one request more.
     pub fn grant(&mut self) {
         self.max_attempts = self.max_attempts.saturating_add(1);
     }
 
     /// How long to wait before the next request; `None` to give up.
     pub fn pause_after(&mut self, error: &ModelError) -> Option<Duration> {
-        if self.sent >= self.max_attempts || !is_transient(error) {
+        let asked = if let ModelError::Http { retry_after, .. } = error { *retry_after } else { None };
+        self.pause(is_transient(error), asked)
+    }
+
+    /// The same after any failure: whether the request may well succeed a little later, and what the server asks to wait.
+    pub fn pause(&mut self, transient: bool, asked: Option<Duration>) -> Option<Duration> {
+        if self.sent >= self.max_attempts || !transient {
             return None;
         }
         let backoff = self.backoff.min(LONGEST_BACKOFF);
         self.backoff = backoff.saturating_mul(2);
-        match error {
-            ModelError::Http { retry_after: Some(wait), .. } => (*wait <= LONGEST_RETRY_AFTER).then_some(*wait),
+        match asked {
+            Some(wait) => (wait <= LONGEST_RETRY_AFTER).then_some(wait),
             // Full jitter, anything from nothing up: sessions that failed together do not come back together.
-            _ => Some(backoff.mul_f64(fastrand::f64())),
+            None => Some(backoff.mul_f64(fastrand::f64())),
         }
     }
 }
@@ -63,14 +67,8 @@ pub fn is_transient(error: &ModelError) -> bool {
         ModelError::Unreachable { .. } | ModelError::CutOff { .. } | ModelError::Garbled { .. } => true,
         ModelError::Http { status, .. } => matches!(status, 429 | 500 | 502 | 503 | 504 | 529),
         // A reply that was flowing and still too slow would be as slow again.
-        ModelError::Timeout { what, .. } => matches!(what, Waited::FirstToken | Waited::Idle),
-        ModelError::TooLarge { .. }
-        | ModelError::Protocol { .. }
-        | ModelError::NoneAnswered { .. }
-        | ModelError::NoReply { .. }
-        | ModelError::Differs { .. }
-        | ModelError::FailedThen { .. }
-        | ModelError::Config { .. } => false,
+        ModelError::Timeout { what, .. } => *what != Waited::Total,
+        _ => false,
     }
 }
 

@@ -6,20 +6,17 @@ use std::mem;
 
 use serde_json::Value;
 
-use crate::effects::behavior_server::fault::Fault;
+use crate::http::body::Broken;
+use crate::http::lines::Lines;
+use crate::http::sse::data_value;
 
-/// The most bytes of one value.
 pub const MOST_VALUE_BYTES: usize = 8 * 1024 * 1024;
 
-/// The deepest nesting of a value.
 pub const DEEPEST: usize = 100;
 
-/// A value that came, and where it stood.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Came {
-    /// By itself.
     Alone(Value),
-    /// In the outermost list.
     Item(Value),
 }
 
@@ -30,39 +27,30 @@ enum Shape {
     Unknown,
     /// Values, with white space or line ends between them.
     Json,
-    /// Lines of server-sent events.
     Events,
 }
 
-/// A value that is not at its end.
 #[derive(Clone, Copy, Debug, Default)]
 enum Within {
     #[default]
     Nothing,
     /// A list or an object, so many levels deep.
     Nested(usize),
-    /// A text that stands by itself.
     Text,
     /// A number or a word that stands by itself.
     Word,
 }
 
-/// Takes values out of bytes.
 #[derive(Debug, Default)]
 pub struct Values {
     shape: Shape,
-    /// The line of an event stream that has not ended.
-    line: Vec<u8>,
-    /// The value that has not ended.
+    lines: Lines,
     value: Vec<u8>,
     within: Within,
     in_string: bool,
     escaped: bool,
-    /// Whether the outermost list was opened.
     in_list: bool,
-    /// Whether the stream said that nothing follows.
     done: bool,
-    /// Whether a list was opened at all.
     listed: bool,
     ready: VecDeque<Came>,
 }
@@ -72,14 +60,14 @@ impl Values {
     ///
     /// # Errors
     /// What is no JSON, too deep or too large. The values before it can still be taken.
-    pub fn feed(&mut self, bytes: &[u8]) -> Result<(), Fault> {
+    pub fn feed(&mut self, bytes: &[u8]) -> Result<(), Broken> {
         let mut bytes = bytes;
         if self.shape == Shape::Unknown {
             let skipped = bytes.iter().take_while(|byte| byte.is_ascii_whitespace()).count();
             bytes = bytes.get(skipped..).unwrap_or_default();
             self.shape = match bytes.first() {
                 None => return Ok(()),
-                Some(b'<') => return Err(Fault::Rubbish("a web page")),
+                Some(b'<') => return Err(Broken::Rubbish("a web page")),
                 Some(b'd' | b'e' | b'i' | b'r' | b':') => Shape::Events,
                 Some(_) => Shape::Json,
             };
@@ -87,33 +75,29 @@ impl Values {
         if self.shape == Shape::Json {
             return self.scan(bytes);
         }
-        for part in bytes.split_inclusive(|byte| *byte == b'\n') {
-            if self.line.len() + part.len() > MOST_VALUE_BYTES {
-                return Err(Fault::Flood(MOST_VALUE_BYTES));
-            }
-            self.line.extend_from_slice(part);
-            if part.ends_with(b"\n") {
-                self.end_line()?;
-            }
+        while self.lines.take(&mut bytes) {
+            self.end_line()?;
         }
-        Ok(())
+        if self.lines.pending() > MOST_VALUE_BYTES { Err(Broken::Flood(MOST_VALUE_BYTES)) } else { Ok(()) }
     }
 
     /// A line of an event stream: only `data` matters. Its lines may make one value together.
-    fn end_line(&mut self) -> Result<(), Fault> {
-        let line = mem::take(&mut self.line);
-        let Some(data) = line.strip_prefix(b"data:") else {
+    fn end_line(&mut self) -> Result<(), Broken> {
+        let line = self.lines.line();
+        let Some(data) = data_value(line).map(<[u8]>::to_vec) else {
             let known = line.trim_ascii().is_empty() || line.first().is_some_and(|first| b":eir".contains(first));
-            return if known { Ok(()) } else { Err(Fault::Rubbish("neither JSON nor events")) };
+            return if known { Ok(()) } else { Err(Broken::Rubbish("neither JSON nor events")) };
         };
         if data.trim_ascii() == b"[DONE]" {
             self.done = true;
             return Ok(());
         }
-        self.scan(data)
+        // A line's end is white space between two values, and ends a number.
+        self.scan(&data)?;
+        self.scan(b"\n")
     }
 
-    fn scan(&mut self, bytes: &[u8]) -> Result<(), Fault> {
+    fn scan(&mut self, bytes: &[u8]) -> Result<(), Broken> {
         for byte in bytes {
             match self.within {
                 Within::Nothing => self.begin(*byte)?,
@@ -125,14 +109,13 @@ impl Values {
                 Within::Word => self.value.push(*byte),
             }
             if self.value.len() > MOST_VALUE_BYTES {
-                return Err(Fault::Flood(MOST_VALUE_BYTES));
+                return Err(Broken::Flood(MOST_VALUE_BYTES));
             }
         }
         Ok(())
     }
 
-    /// A byte between two values.
-    fn begin(&mut self, byte: u8) -> Result<(), Fault> {
+    fn begin(&mut self, byte: u8) -> Result<(), Broken> {
         match byte {
             b'[' if !self.in_list => {
                 (self.in_list, self.listed) = (true, true);
@@ -150,15 +133,14 @@ impl Values {
             b'{' | b'[' => Within::Nested(1),
             b'"' => Within::Text,
             b'-' | b'0'..=b'9' | b't' | b'f' | b'n' => Within::Word,
-            _ => return Err(Fault::Rubbish("it is no JSON")),
+            _ => return Err(Broken::Rubbish("it is no JSON")),
         };
         self.in_string = byte == b'"';
         self.value.push(byte);
         Ok(())
     }
 
-    /// A byte of a text, a list or an object.
-    fn inside(&mut self, byte: u8) -> Result<(), Fault> {
+    fn inside(&mut self, byte: u8) -> Result<(), Broken> {
         self.value.push(byte);
         if self.in_string {
             match byte {
@@ -177,7 +159,7 @@ impl Values {
         let Within::Nested(depth) = self.within else { return Ok(()) };
         match byte {
             b'"' => self.in_string = true,
-            b'{' | b'[' if depth >= DEEPEST => return Err(Fault::Rubbish("it is nested too deep")),
+            b'{' | b'[' if depth >= DEEPEST => return Err(Broken::Rubbish("it is nested too deep")),
             b'{' | b'[' => self.within = Within::Nested(depth + 1),
             b'}' | b']' if depth == 1 => return self.end_value(),
             b'}' | b']' => self.within = Within::Nested(depth - 1),
@@ -186,25 +168,22 @@ impl Values {
         Ok(())
     }
 
-    fn end_value(&mut self) -> Result<(), Fault> {
+    fn end_value(&mut self) -> Result<(), Broken> {
         self.within = Within::Nothing;
         let bytes = mem::take(&mut self.value);
-        let value = serde_json::from_slice(&bytes).map_err(|_| Fault::Rubbish("it is no JSON"))?;
+        let value = serde_json::from_slice(&bytes).map_err(|_| Broken::Rubbish("it is no JSON"))?;
         self.ready.push_back(if self.in_list { Came::Item(value) } else { Came::Alone(value) });
         Ok(())
     }
 
-    /// The next whole value.
     pub fn take(&mut self) -> Option<Came> {
         self.ready.pop_front()
     }
 
-    /// Whether the stream said that nothing follows.
     pub const fn is_done(&self) -> bool {
         self.done
     }
 
-    /// Whether the outermost list was opened.
     pub const fn has_list(&self) -> bool {
         self.listed
     }
@@ -213,19 +192,19 @@ impl Values {
     ///
     /// # Errors
     /// When a value or the outermost list is not at its end, or nothing came at all.
-    pub fn end(&mut self) -> Result<(), Fault> {
-        if !self.line.is_empty() {
+    pub fn end(&mut self) -> Result<(), Broken> {
+        if self.lines.pending() > 0 {
             self.end_line()?;
         }
         match self.within {
             Within::Word => self.end_value()?,
             Within::Nothing => {}
-            Within::Text | Within::Nested(_) => return Err(Fault::CutOff),
+            Within::Text | Within::Nested(_) => return Err(Broken::CutOff),
         }
         if self.shape == Shape::Unknown {
-            return Err(Fault::Rubbish("it is empty"));
+            return Err(Broken::Rubbish("it is empty"));
         }
-        if self.in_list { Err(Fault::CutOff) } else { Ok(()) }
+        if self.in_list { Err(Broken::CutOff) } else { Ok(()) }
     }
 }
 
@@ -235,7 +214,7 @@ mod tests {
 
     use super::*;
 
-    fn read(pieces: &[&[u8]]) -> (Vec<Came>, Result<(), Fault>) {
+    fn read(pieces: &[&[u8]]) -> (Vec<Came>, Result<(), Broken>) {
         let mut values = Values::default();
         let ended = pieces.iter().try_for_each(|piece| values.feed(piece)).and_then(|()| values.end());
         (std::iter::from_fn(|| values.take()).collect(), ended)
@@ -293,7 +272,7 @@ mod tests {
             ("[{\"a\": 1}", vec![Came::Item(json!({"a": 1}))]),
             ("[", vec![]),
         ] {
-            assert_eq!(read(&[cut.as_bytes()]), (came, Err(Fault::CutOff)), "{cut}");
+            assert_eq!(read(&[cut.as_bytes()]), (came, Err(Broken::CutOff)), "{cut}");
         }
     }
 
@@ -313,7 +292,7 @@ mod tests {
         ];
         for bytes in rubbish {
             let (_, ended) = read(&[bytes]);
-            assert!(matches!(ended, Err(Fault::Rubbish(_))), "{ended:?} of {}", String::from_utf8_lossy(bytes));
+            assert!(matches!(ended, Err(Broken::Rubbish(_))), "{ended:?} of {}", String::from_utf8_lossy(bytes));
         }
     }
 
@@ -324,7 +303,7 @@ mod tests {
             values.feed(begin.as_bytes()).unwrap();
             let block = vec![b'x'; 1024 * 1024];
             let ended = (0..100).try_for_each(|_| values.feed(&block));
-            assert_eq!(ended, Err(Fault::Flood(MOST_VALUE_BYTES)), "{begin}");
+            assert_eq!(ended, Err(Broken::Flood(MOST_VALUE_BYTES)), "{begin}");
         }
     }
 }

@@ -1,0 +1,126 @@
+//! How long an attempt is waited for: in all, until the first token, and through silence after it.
+
+use std::future::Future;
+use std::time::Duration;
+
+use tokio::time::{Instant, timeout_at};
+
+use crate::http::body::Broken;
+use crate::model::error::Waited;
+
+/// How long the figures after a finished reply are waited for. The reply itself is there, and a person waits for it.
+const LINGER: Duration = Duration::from_secs(2);
+
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// All of it, from the request to its end.
+    pub total: Duration,
+    /// From the request to its first part.
+    pub first: Duration,
+    /// Silence after that.
+    pub idle: Duration,
+}
+
+#[derive(Debug)]
+pub struct Patience {
+    limits: Limits,
+    start: Instant,
+    phase: Phase,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Phase {
+    Waiting,
+    Reading,
+    /// The reply is whole.
+    Lingering,
+}
+
+impl Patience {
+    pub fn new(limits: Limits) -> Self {
+        Self { limits, start: Instant::now(), phase: Phase::Waiting }
+    }
+
+    /// The answer has begun: from now on only silence counts.
+    pub fn begun(&mut self) {
+        if matches!(self.phase, Phase::Waiting) {
+            self.phase = Phase::Reading;
+        }
+    }
+
+    /// The reply is whole.
+    pub(crate) fn finished(&mut self) {
+        self.phase = Phase::Lingering;
+    }
+
+    /// What `future` gives, unless a limit passes first.
+    pub async fn wait<T>(&self, future: impl Future<Output = T>) -> Result<T, Broken> {
+        let (deadline, what, after) = self.next_limit();
+        timeout_at(deadline, future).await.map_err(|_| Broken::Late(what, after))
+    }
+
+    fn next_limit(&self) -> (Instant, Waited, Duration) {
+        let Limits { total, first, idle } = self.limits;
+        let whole = (self.start + total, Waited::Total, total);
+        let phase = match self.phase {
+            Phase::Waiting => (self.start + first, Waited::FirstToken, first),
+            Phase::Reading => (Instant::now() + idle, Waited::Idle, idle),
+            Phase::Lingering => (Instant::now() + idle.min(LINGER), Waited::Idle, idle.min(LINGER)),
+        };
+        if phase.0 <= whole.0 { phase } else { whole }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::pending;
+
+    use super::*;
+
+    fn of(total: u64, first: u64, idle: u64) -> Patience {
+        let [total, first, idle] = [total, first, idle].map(Duration::from_secs);
+        Patience::new(Limits { total, first, idle })
+    }
+
+    async fn limit(patience: &Patience) -> (Waited, u64) {
+        match patience.wait(pending::<()>()).await {
+            Err(Broken::Late(what, _)) => (what, patience.start.elapsed().as_secs()),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_first_token_is_waited_for_from_the_beginning() {
+        let patience = of(120, 60, 30);
+        patience.wait(tokio::time::sleep(Duration::from_secs(50))).await.unwrap();
+        assert_eq!(limit(&patience).await, (Waited::FirstToken, 60));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn once_it_has_begun_only_silence_counts_until_the_total_is_used_up() {
+        let mut patience = of(120, 10, 30);
+        patience.begun();
+        for _ in 0..4 {
+            patience.wait(tokio::time::sleep(Duration::from_secs(25))).await.unwrap();
+        }
+        assert_eq!(limit(&patience).await, (Waited::Total, 120));
+        let mut patience = of(120, 10, 30);
+        patience.begun();
+        patience.wait(tokio::time::sleep(Duration::from_secs(25))).await.unwrap();
+        assert_eq!(limit(&patience).await, (Waited::Idle, 55));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn of_two_limits_that_pass_together_the_first_one_counts_and_a_shorter_total_is_the_total() {
+        assert_eq!(limit(&of(5, 5, 30)).await, (Waited::FirstToken, 5));
+        assert_eq!(limit(&of(5, 60, 30)).await, (Waited::Total, 5));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_finished_reply_is_not_held_up_by_what_should_follow_it() {
+        let mut patience = of(120, 60, 30);
+        patience.finished();
+        patience.begun();
+        assert_eq!(limit(&patience).await, (Waited::Idle, 2));
+    }
+}
