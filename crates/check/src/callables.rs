@@ -1,12 +1,14 @@
 //! What `insert` and `use_skill` may name: the skills of the document and of the project, and actions.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use crate::facts::{ActionFact, Body, Facts};
 use crate::library::{Library, Named, SkillOutline};
+use crate::seen::{ActionFact, Body};
 use bcc_lang::script::script::Script;
-use bcc_lang::script::skill::SkillItem;
+use bcc_lang::script::skill::{SkillItem, WrittenSkill};
 use bcc_lang::source::span::Spanned;
+use bcc_lang::source::text::SourceFile;
 
 /// What may be called from a document.
 #[derive(Debug)]
@@ -19,15 +21,21 @@ pub struct Callables<'a> {
 
 impl<'a> Callables<'a> {
     /// What may be called from this document.
-    pub fn of(facts: &Facts<'a>) -> Self {
-        let own = facts.skills.iter().map(|skill| SkillOutline::of(facts.file, skill));
-        let actions = facts.seen.actions.iter().enumerate();
-        let found = |path: &Spanned<String>| matches!(facts.library.named(&path.value), Some(Named::Skill(_)));
+    pub fn of(
+        file: &Arc<SourceFile>,
+        script: Option<&Script>,
+        skills: &[&WrittenSkill],
+        library: &'a Library,
+        actions: &[ActionFact],
+    ) -> Self {
+        let own = skills.iter().map(|skill| SkillOutline::of(file, skill));
+        let actions = actions.iter().enumerate();
+        let found = |path: &Spanned<String>| matches!(library.named(&path.value), Some(Named::Skill(_)));
         Self {
             own: own.map(|skill| (skill.id.clone(), skill)).filter(|(id, _)| !id.is_empty()).collect(),
             actions: actions.map(|(number, action)| (action.id.value.clone(), number)).collect(),
-            library: facts.library,
-            whole: facts.library.whole && facts.script.is_none_or(|script| paths(script).all(found)),
+            library,
+            whole: library.whole && script.is_none_or(|script| paths(script).all(found)),
         }
     }
 

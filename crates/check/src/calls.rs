@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::callables::can_insert;
-use crate::facts::{Body, CallBy, Facts};
+use crate::facts::Facts;
 use crate::library::SkillOutline;
 use crate::reasons::{REASONS, Table, possible};
+use crate::seen::{Body, CallBy};
 use bcc_lang::source::span::Spanned;
 use bcc_lang::source::text::SourceFile;
 

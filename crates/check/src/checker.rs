@@ -6,14 +6,14 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::check::Against;
+use crate::against::Against;
 use crate::declarations::reserved;
-use crate::facts::{
+use crate::known::Known;
+use crate::placeholders::Modern;
+use crate::seen::{
     ActionFact, At, Body, By, CallBy, CallFact, Definition, How, OutputFact, Place, PromptFact, Role, Seen, SetFact,
     UnknownUse, Use,
 };
-use crate::known::Known;
-use crate::placeholders::Modern;
 use bcc_lang::expr::parse::Expr;
 use bcc_lang::script::fields::{Fields, Words, shortened};
 use bcc_lang::script::findings::Findings;

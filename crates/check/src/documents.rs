@@ -3,11 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use crate::against::Against;
 use crate::callables::can_insert;
-use crate::check::Against;
 use crate::checker::Checker;
-use crate::facts::{Body, Facts};
+use crate::facts::Facts;
 use crate::rules::RULES;
+use crate::seen::Body;
 use crate::unknown_names::unknown_names;
 use crate::walk::{self, Tree};
 use bcc_lang::script::findings::Findings;

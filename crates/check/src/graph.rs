@@ -6,8 +6,8 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use crate::facts::{Body, Facts};
-use crate::ways;
+use crate::seen::Body;
+use bcc_lang::script::script::WrittenPhase;
 use bcc_lang::source::span::Span;
 
 /// A place of the graph, by its number.
@@ -31,16 +31,16 @@ impl Nodes {
     /// Where it fails.
     pub const FAIL: Node = 2;
 
-    fn of(facts: &Facts<'_>) -> Self {
+    /// The nodes of a document with these phases and so many skills and actions.
+    pub fn of(phases: &[WrittenPhase], skills: usize, actions: usize) -> Self {
         let mut count = 3;
         let mut take = |many| {
             count += many;
             count - many
         };
-        let phases = facts.script.map(|script| script.phases.as_slice()).unwrap_or_default();
         let phases = phases.iter().map(|phase| (take(2), phase.topics.iter().map(|_| take(4)).collect())).collect();
-        let skills = take(2 * facts.skills.len());
-        let actions = take(4 * facts.seen.actions.len());
+        let skills = take(2 * skills);
+        let actions = take(4 * actions);
         Self { phases, skills, actions, count }
     }
 
@@ -162,10 +162,8 @@ pub struct Graph {
 }
 
 impl Graph {
-    /// The graph of a document.
-    pub fn of(facts: &Facts<'_>) -> Self {
-        let nodes = Nodes::of(facts);
-        let ways::Drawn { mut ways, inserted, anytime } = ways::draw(facts, &nodes);
+    /// The graph with these ways, each with where it begins. `roots`: what can be reached besides the beginning and the skills.
+    pub fn of(nodes: Nodes, mut ways: Vec<(Node, Way)>, mut roots: Vec<Node>) -> Self {
         ways.sort_by_key(|(from, _)| *from);
         let mut first = vec![0; nodes.count + 1];
         ways.iter().for_each(|(from, _)| first.iter_mut().skip(from + 1).take(1).for_each(|count| *count += 1));
@@ -176,9 +174,8 @@ impl Graph {
         }
         let ways = ways.into_iter().map(|(_, way)| way).collect();
         let mut graph = Self { nodes, first, ways, reached: vec![] };
-        let roots = [Nodes::START].into_iter().chain((0..facts.skills.len()).map(|skill| graph.nodes.skill_in(skill)));
-        let roots = roots.chain(anytime).chain(inserted.iter().map(|action| graph.nodes.act(*action)));
-        let roots: Vec<Node> = roots.collect();
+        roots.push(Nodes::START);
+        roots.extend((graph.nodes.skills..graph.nodes.actions).step_by(2));
         graph.reached = graph.from(&roots);
         graph
     }

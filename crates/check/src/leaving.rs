@@ -2,8 +2,9 @@
 //! taken where it runs, whatever topic that is (LANGUAGE.md section 6).
 
 use crate::calls::Calls;
-use crate::facts::{Body, Facts};
+use crate::facts::Facts;
 use crate::library::Leaves;
+use crate::seen::Body;
 use bcc_lang::source::span::Spanned;
 
 /// Where everything that may be called leads.

@@ -9,10 +9,11 @@ use bcc_lang::script::read::{Document, document};
 use bcc_lang::script::routes::Go;
 use bcc_lang::script::script::RawAction;
 use bcc_lang::script::skill::WrittenSkill;
+use bcc_lang::source::compose::parse;
 use bcc_lang::source::diagnostic::Diagnostic;
 use bcc_lang::source::span::{Span, Spanned};
 use bcc_lang::source::text::SourceFile;
-use bcc_lang::source::yaml::{Node, parse};
+use bcc_lang::source::yaml::Node;
 use bcc_lang::value::declared::DeclaredType;
 
 /// Skills by their ids.

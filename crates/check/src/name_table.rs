@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::facts::{At, Body, Definition, How, Seen, Use};
+use crate::seen::{At, Body, Definition, How, Seen, Use};
 use bcc_lang::value::scopes::Scope;
 
 /// Names with their places.
@@ -168,7 +168,7 @@ impl Definition {
 impl Use {
     /// When it may act for the last time: a goal is read anew in every turn of its part.
     pub fn latest(&self, seen: &Seen) -> usize {
-        let lasting = self.at.action.is_none() && self.by == crate::facts::By::Text;
+        let lasting = self.at.action.is_none() && self.by == crate::seen::By::Text;
         if lasting { end(seen, self.at) } else { self.order }
     }
 }

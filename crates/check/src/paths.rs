@@ -6,8 +6,8 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use crate::facts::{At, Body, Seen};
 use crate::name_table::{begin, end};
+use crate::seen::{At, Body, Seen};
 use bcc_lang::script::routes::Go;
 use bcc_lang::script::script::Script;
 

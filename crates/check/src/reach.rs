@@ -3,17 +3,17 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
+use crate::against::Against;
 use crate::callables::paths;
-use crate::check::Against;
 use crate::documents::{Asked, Needed, skill};
 use crate::library::{Library, Named};
 use bcc_lang::script::fields::shortened;
 use bcc_lang::script::findings::Findings;
 use bcc_lang::script::read::{Document, document};
 use bcc_lang::script::script::Script;
+use bcc_lang::source::compose::parse;
 use bcc_lang::source::diagnostic::Diagnostic;
 use bcc_lang::source::text::SourceFile;
-use bcc_lang::source::yaml::parse;
 use bcc_lang::template::text::Texts;
 use bcc_runtime::program::program::{Needing, Skill};
 

@@ -1,6 +1,7 @@
 //! Exit reasons: which there are, what happens without a route, and which of them an action can give (LANGUAGE.md section 6).
 
-use crate::facts::{ActionFact, Facts};
+use crate::facts::Facts;
+use crate::seen::ActionFact;
 use bcc_lang::script::routes::{OnExit, WrittenRoute};
 
 /// Every exit reason.

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use crate::check::Against;
+use crate::against::Against;
 use crate::checker::Checker;
 use crate::listing::and;
 use crate::paths_of_documents::Refused;

@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use crate::expressions::word_meant;
-use crate::facts::{At, Body, By, Definition, Facts, How, Place, UnknownUse, Use};
+use crate::facts::Facts;
 use crate::name_table::begin;
 use crate::repairs::fix;
+use crate::seen::{At, Body, By, Definition, How, Place, UnknownUse, Use};
 use bcc_lang::script::fields::shortened;
 use bcc_lang::script::findings::Findings;
 use bcc_lang::source::diagnostic::{Diagnostic, Edit, Fix};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::checker::Checker;
 use crate::declarations::{Collected, check_list, collect};
-use crate::facts::{At, Body, Definition, How};
+use crate::seen::{At, Body, Definition, How};
 use bcc_lang::expr::parse::Expr;
 use bcc_lang::script::declare::Declared;
 use bcc_lang::script::fields::Words;

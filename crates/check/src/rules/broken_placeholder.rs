@@ -3,14 +3,15 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use crate::facts::{Facts, TextFact};
+use crate::facts::Facts;
 use crate::placeholders::end_of_tag;
 use crate::repairs::fix;
 use crate::rules::rule::Rule;
+use crate::seen::TextFact;
 use bcc_lang::script::findings::Findings;
 use bcc_lang::source::diagnostic::Diagnostic;
+use bcc_lang::source::locate::locate_bytes;
 use bcc_lang::source::near::near_miss;
-use bcc_lang::source::yaml::locate_bytes;
 use bcc_lang::template::unknown::Repair;
 use bcc_runtime::program::turn::ENGINE_NAMES;
 

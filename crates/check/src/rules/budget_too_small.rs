@@ -3,6 +3,7 @@
 use crate::facts::Facts;
 use crate::graph::Work;
 use crate::rules::rule::Rule;
+use crate::ways::graph;
 use bcc_lang::script::findings::Findings;
 use bcc_lang::source::diagnostic::Diagnostic;
 use bcc_lang::source::span::Spanned;
@@ -42,7 +43,7 @@ impl Rule for BudgetTooSmall {
             };
             report(
                 &budget.turns,
-                facts.graph().cheapest(turns),
+                graph(facts).cheapest(turns),
                 &message,
                 "raise it: longer conversations take several times as many",
             );
@@ -54,7 +55,7 @@ impl Rule for BudgetTooSmall {
             };
             report(
                 &budget.model_calls,
-                facts.graph().cheapest(calls),
+                graph(facts).cheapest(calls),
                 &message,
                 "raise it: an `ai_ask` of N rounds takes up to N + 1 calls",
             );
@@ -70,7 +71,7 @@ impl Rule for BudgetTooSmall {
             let message = |least| {
                 format!("the topics plan {least} minutes together (`time_budget`), more than the budget of the session")
             };
-            report(&budget.minutes, facts.graph().cheapest(minutes), &message, "raise it, or give topics less time");
+            report(&budget.minutes, graph(facts).cheapest(minutes), &message, "raise it, or give topics less time");
         }
     }
 }

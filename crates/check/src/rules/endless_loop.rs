@@ -2,6 +2,7 @@
 
 use crate::facts::Facts;
 use crate::rules::rule::Rule;
+use crate::ways::graph;
 use bcc_lang::script::findings::Findings;
 use bcc_lang::source::diagnostic::Diagnostic;
 use bcc_lang::source::span::Span;
@@ -25,7 +26,7 @@ impl Rule for EndlessLoop {
         if facts.seen.triggers.iter().any(|trigger| trigger.ends || trigger.insert.is_some()) {
             return;
         }
-        for mut routes in facts.graph().endless() {
+        for mut routes in graph(facts).endless() {
             routes.sort_unstable();
             routes.dedup();
             // The one that leads back stands last.

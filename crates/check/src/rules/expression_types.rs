@@ -3,9 +3,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::facts::{ExpressionFact, Facts, How, Role};
+use crate::facts::Facts;
 use crate::repairs::fix;
 use crate::rules::rule::Rule;
+use crate::seen::{ExpressionFact, How, Role};
 use crate::typing::analysis::analyse;
 use crate::typing::found::{Fault, Found};
 use bcc_lang::script::findings::Findings;

@@ -3,8 +3,9 @@
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::facts::{Facts, OutputFact, Role};
+use crate::facts::Facts;
 use crate::rules::rule::Rule;
+use crate::seen::{OutputFact, Role};
 use bcc_lang::expr::tree::Kind;
 use bcc_lang::script::fields::shortened;
 use bcc_lang::script::findings::Findings;

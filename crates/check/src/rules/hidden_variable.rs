@@ -5,8 +5,9 @@
 
 use std::collections::BTreeSet;
 
-use crate::facts::{By, Definition, Facts, How};
+use crate::facts::Facts;
 use crate::rules::rule::Rule;
+use crate::seen::{By, Definition, How};
 use bcc_lang::script::fields::shortened;
 use bcc_lang::script::findings::Findings;
 use bcc_lang::source::diagnostic::Diagnostic;

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use crate::facts::{Body, Facts};
+use crate::facts::Facts;
 use crate::reasons::{ERROR, REASONS, possible};
 use crate::rules::rule::Rule;
+use crate::seen::Body;
 use bcc_lang::script::findings::Findings;
 use bcc_lang::script::script::WrittenTopic;
 use bcc_lang::source::diagnostic::Diagnostic;

@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::callables::can_insert;
-use crate::facts::{Body, By, Definition, Facts, How, Use};
+use crate::facts::Facts;
 use crate::rules::rule::Rule;
+use crate::seen::{Body, By, Definition, How, Use};
 use bcc_lang::script::fields::shortened;
 use bcc_lang::script::findings::Findings;
 use bcc_lang::source::diagnostic::Diagnostic;

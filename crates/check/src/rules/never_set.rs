@@ -8,9 +8,10 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-use crate::facts::{Body, By, Definition, Facts, How, Place, Use};
+use crate::facts::Facts;
 use crate::name_table::Declarations;
 use crate::rules::rule::Rule;
+use crate::seen::{Body, By, Definition, How, Place, Use};
 use bcc_lang::expr::operators::Operator;
 use bcc_lang::expr::tree::{Argument, Kind, Node};
 use bcc_lang::script::fields::shortened;

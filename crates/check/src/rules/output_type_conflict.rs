@@ -2,10 +2,11 @@
 
 use serde_json::Value;
 
-use crate::facts::{Facts, OutputFact};
+use crate::facts::Facts;
 use crate::listing::values;
 use crate::name_table::NearestDeclarations;
 use crate::rules::rule::Rule;
+use crate::seen::OutputFact;
 use bcc_lang::script::fields::shortened;
 use bcc_lang::script::findings::Findings;
 use bcc_lang::source::diagnostic::Diagnostic;

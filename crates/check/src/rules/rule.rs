@@ -6,7 +6,7 @@ use bcc_lang::script::findings::Findings;
 /// One rule: it looks at what the walk over a document saw and reports what it finds wrong, each under its own slug.
 ///
 /// A rule speaks only where it is sure, and is silent about what was reported already: [`Facts::whole`] says whether
-/// something is missing from the facts, [`crate::facts::ActionFact::sound`] whether an action was read to its end.
+/// something is missing from the facts, [`crate::seen::ActionFact::sound`] whether an action was read to its end.
 pub trait Rule: Sync {
     /// The slugs that it reports.
     fn slugs(&self) -> &'static [&'static str];

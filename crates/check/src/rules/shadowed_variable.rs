@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use crate::facts::{Body, Definition, Facts, How, OutputFact};
+use crate::facts::Facts;
 use crate::name_table::Declarations;
 use crate::rules::rule::Rule;
+use crate::seen::{Body, Definition, How, OutputFact};
 use bcc_lang::script::fields::shortened;
 use bcc_lang::script::findings::Findings;
 use bcc_lang::source::diagnostic::Diagnostic;

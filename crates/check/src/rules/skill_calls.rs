@@ -4,10 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::callables::Callables;
-use crate::facts::{CallBy, CallFact, Facts};
+use crate::facts::Facts;
 use crate::library::{Input, SkillOutline};
 use crate::listing::and;
 use crate::rules::rule::Rule;
+use crate::seen::{CallBy, CallFact};
 use bcc_lang::script::fields::shortened;
 use bcc_lang::script::findings::Findings;
 use bcc_lang::source::diagnostic::{Diagnostic, Edit};

@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 use std::iter::once;
 
 use crate::callables::{Callables, can_insert};
-use crate::facts::{Body, Facts};
+use crate::facts::Facts;
 use crate::listing::and;
 use crate::rules::rule::Rule;
+use crate::seen::Body;
 use bcc_lang::script::fields::shortened;
 use bcc_lang::script::findings::Findings;
 use bcc_lang::source::diagnostic::{Diagnostic, Edit};

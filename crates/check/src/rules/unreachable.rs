@@ -2,8 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use crate::facts::{Body, Facts};
+use crate::facts::Facts;
 use crate::rules::rule::Rule;
+use crate::seen::Body;
+use crate::ways::graph;
 use bcc_lang::script::fields::shortened;
 use bcc_lang::script::findings::Findings;
 use bcc_lang::source::diagnostic::Diagnostic;
@@ -22,7 +24,7 @@ impl Rule for Unreachable {
         if !facts.whole() || facts.seen.routes.is_empty() && facts.seen.gotos.is_empty() {
             return;
         }
-        let graph = facts.graph();
+        let graph = graph(facts);
         let report = |what: &str, id: &Spanned<String>, help: &str| {
             let message = format!("no way leads to the {what} `{}`", shortened(&id.value));
             findings.report(Diagnostic::warning("unreachable", message, facts.file, id.span).with_help(help));

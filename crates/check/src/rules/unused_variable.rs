@@ -6,9 +6,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::facts::{Body, Definition, Facts, How};
+use crate::facts::Facts;
 use crate::rules::hidden_variable::is_prompt_name;
 use crate::rules::rule::Rule;
+use crate::seen::{Body, Definition, How};
 use bcc_lang::script::fields::shortened;
 use bcc_lang::script::findings::Findings;
 use bcc_lang::source::diagnostic::Diagnostic;

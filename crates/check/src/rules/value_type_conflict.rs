@@ -1,9 +1,10 @@
 //! `value-type-conflict`: a variable is set to a constant that its declaration cannot hold, which fails when it is run.
 
-use crate::facts::{Body, Facts};
+use crate::facts::Facts;
 use crate::listing::values;
 use crate::name_table::NearestDeclarations;
 use crate::rules::rule::Rule;
+use crate::seen::Body;
 use bcc_lang::script::fields::shortened;
 use bcc_lang::script::findings::Findings;
 use bcc_lang::source::diagnostic::Diagnostic;

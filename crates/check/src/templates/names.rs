@@ -6,7 +6,7 @@ use crate::templates::examine::{Asking, Set};
 use crate::templates::quotes;
 use bcc_lang::script::fields::shortened;
 use bcc_lang::source::diagnostic::{Diagnostic, Edit};
-use bcc_lang::template::environment::FUNCTIONS;
+use bcc_lang::template::features::FUNCTIONS;
 use bcc_lang::template::mentions::visit;
 use bcc_lang::template::near::{asked, near, only};
 use bcc_lang::template::uses::NameUse;

@@ -7,11 +7,12 @@ use serde_json::Value;
 
 use crate::templates::examine::{Asking, own_reply};
 use bcc_lang::schema::compiled::Compiled;
+use bcc_lang::source::compose::parse;
 use bcc_lang::source::diagnostic::{Diagnostic, Edit};
 use bcc_lang::source::near::near_miss;
 use bcc_lang::source::span::Span;
 use bcc_lang::source::text::SourceFile;
-use bcc_lang::source::yaml::{Node, parse};
+use bcc_lang::source::yaml::Node;
 use bcc_lang::template::loaded::Loaded;
 use bcc_llm::reply::shape::{ReplyShape, ShapeError};
 

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use crate::facts::{DeclaredAs, Role};
+use crate::seen::{DeclaredAs, Role};
 use crate::typing::clash::{Joined, clash};
 use crate::typing::found::{Fault, Found};
 use crate::typing::remedy;

@@ -2,7 +2,7 @@
 
 use minijinja::value::Value;
 
-use crate::facts::DeclaredAs;
+use crate::seen::DeclaredAs;
 use bcc_lang::expr::operators::{same, shape};
 use bcc_lang::template::names::convert;
 use bcc_lang::value::compare::{Family, Shape, fit};

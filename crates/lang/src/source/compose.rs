@@ -18,8 +18,13 @@ use crate::source::yaml::{Entry, MAX_DEPTH, MAX_NODES, MAX_TEXT_BYTES, Node, Nod
 /// Findings after these are not kept: nobody reads more, and a file could otherwise hold a million.
 pub(crate) const MAX_DIAGNOSTICS: usize = 100;
 
-/// See [`crate::source::yaml::parse`].
-pub(crate) fn compose(file: &Arc<SourceFile>) -> Parsed {
+/// Reads a file of one YAML 1.2 document (LANGUAGE.md section 1).
+///
+/// Slugs of what it finds: `yaml-syntax` (ends the document), `file-too-large`, `not-text`, `too-deep`, `too-many-nodes`,
+/// `empty-document` (no root); `several-documents`, `duplicate-key`, `key-not-text`, `merge-key`, `unknown-anchor`,
+/// `recursive-alias`, `unknown-tag`, `tag-mismatch` (the root is what remains). Time and memory are linear in the size of
+/// the file, whatever its aliases expand to.
+pub fn parse(file: &Arc<SourceFile>) -> Parsed {
     let refused = if file.text().len() > MAX_FILE_BYTES {
         Some(text::too_large(file))
     } else {

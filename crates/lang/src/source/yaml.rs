@@ -1,16 +1,12 @@
 //! The YAML tree of an author's file: every node knows where it stands.
 
-use std::ops::Range;
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use crate::source::compose;
 use crate::source::core_schema;
 use crate::source::diagnostic::Diagnostic;
-use crate::source::locate;
 use crate::source::span::{Span, Spanned};
-use crate::source::text::SourceFile;
 
 /// How deep lists and mappings may stand in one another, aliases followed. What walks a tree may recurse.
 pub const MAX_DEPTH: usize = 128;
@@ -156,44 +152,15 @@ pub struct Parsed {
     pub diagnostics: Vec<Diagnostic>,
 }
 
-/// Reads a file of one YAML 1.2 document (LANGUAGE.md section 1).
-///
-/// Slugs of what it finds: `yaml-syntax` (ends the document), `file-too-large`, `not-text`, `too-deep`, `too-many-nodes`,
-/// `empty-document` (no root); `several-documents`, `duplicate-key`, `key-not-text`, `merge-key`, `unknown-anchor`,
-/// `recursive-alias`, `unknown-tag`, `tag-mismatch` (the root is what remains). Time and memory are linear in the size of
-/// the file, whatever its aliases expand to.
-pub fn parse(file: &Arc<SourceFile>) -> Parsed {
-    compose::compose(file)
-}
-
-/// Where the characters `within` of the decoded text of a scalar stand in the file (block scalars, folding and escapes
-/// undone). Gives the node's own span where it cannot say: `within` reaches past the text, the node is no scalar, or it is of
-/// another file. An empty range gives a point.
-///
-/// `within` counts **characters**; [`locate_bytes`] takes bytes of the decoded text, which is what minijinja reports.
-pub fn locate(file: &SourceFile, node: &Node, within: Range<usize>) -> Span {
-    locate::characters(file, node, within)
-}
-
-/// [`locate()`] for a range of bytes of the decoded text. A byte inside a character counts as its start.
-pub fn locate_bytes(file: &SourceFile, node: &Node, within: Range<usize>) -> Span {
-    let Some(scalar) = node.as_scalar() else { return node.span };
-    let characters = |byte: usize| {
-        let byte = scalar.text.floor_char_boundary(byte);
-        scalar.text.get(..byte).map_or(usize::MAX, |before| before.chars().count())
-    };
-    if within.end > scalar.text.len() {
-        return node.span;
-    }
-    locate::characters(file, node, characters(within.start)..characters(within.end))
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
     use serde_json::json;
 
     use super::*;
+    use crate::source::compose::parse;
+    use crate::source::locate::{locate, locate_bytes};
+    use crate::source::text::SourceFile;
 
     fn read(text: &str) -> Parsed {
         parse(&Arc::new(SourceFile::new("a.yaml", text)))

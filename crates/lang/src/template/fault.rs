@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use minijinja::{Error, ErrorKind};
 
-use crate::template::environment::{FUEL, MAX_NESTING, MAX_OUTPUT};
+use crate::template::features::{FUEL, MAX_NESTING, MAX_OUTPUT};
 
 /// What went wrong inside minijinja.
 #[derive(Clone, Debug, PartialEq, Eq)]

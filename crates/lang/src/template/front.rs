@@ -6,11 +6,12 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::source::compose::parse;
 use crate::source::diagnostic::Diagnostic;
 use crate::source::near::near_miss;
 use crate::source::span::{Span, Spanned};
 use crate::source::text::SourceFile;
-use crate::source::yaml::{Entry, Node, parse};
+use crate::source::yaml::{Entry, Node};
 
 /// How long a front matter may be, in bytes.
 pub const MAX_FRONT_BYTES: usize = 16 * 1024;

@@ -6,7 +6,7 @@ use std::ops::Range;
 use minijinja::machinery::{Span, Token, tokenize};
 use minijinja::syntax::SyntaxConfig;
 
-use crate::template::environment::Named;
+use crate::template::features::Named;
 
 /// How many operators, names and brackets one `{{ … }}` or `{% … %}` may hold; constants are not counted.
 pub const MAX_OPERATORS: usize = 200;

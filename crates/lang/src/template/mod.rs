@@ -3,6 +3,7 @@
 pub mod builtin;
 pub mod environment;
 pub mod fault;
+pub mod features;
 pub mod front;
 pub mod guard;
 pub mod layers;

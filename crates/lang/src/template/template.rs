@@ -6,8 +6,9 @@ use minijinja::Error;
 
 use crate::source::span::Span;
 use crate::source::text::SourceFile;
-use crate::template::environment::{Bounded, MAX_OUTPUT};
+use crate::template::environment::Bounded;
 use crate::template::fault::{Fault, TemplateError, fault};
+use crate::template::features::MAX_OUTPUT;
 use crate::template::front::Front;
 use crate::template::loaded::Loaded;
 use crate::template::marks::{InPlace, as_value};

@@ -209,6 +209,12 @@ impl Templates {
         &self.loaded
     }
 
+    /// The number of the template that `marks` say was rendered last. Two layers may have files of one name.
+    pub fn rendered_last(&self, marks: &Marks) -> Option<usize> {
+        let key = marks.template()?;
+        self.loaded.iter().position(|loaded| loaded.key == key)
+    }
+
     /// The number of the file that a template or a kind means by this name.
     pub fn number(&self, file: &str) -> Option<usize> {
         self.by_name.get(file).copied()

@@ -9,8 +9,9 @@ use minijinja::machinery::parse;
 use minijinja::syntax::SyntaxConfig;
 use minijinja::{Environment, UndefinedBehavior};
 
-use crate::template::environment::{Bounded, MAX_OUTPUT, Named, environment};
+use crate::template::environment::{Bounded, environment};
 use crate::template::fault::{Fault, fault};
+use crate::template::features::{MAX_OUTPUT, Named};
 use crate::template::guard::{Refused, admit};
 use crate::template::marks::{InPlace, Marks, as_value};
 use crate::template::names::Names;

@@ -9,7 +9,8 @@ use minijinja::machinery::ast::{CallArg, Expr, Macro, Spanned, Stmt};
 use minijinja::{Environment, UndefinedBehavior};
 
 use crate::expr::methods::method;
-use crate::template::environment::{FUNCTIONS, Named, has};
+use crate::template::environment::has;
+use crate::template::features::{FUNCTIONS, Named};
 use crate::template::guard::{Refused, bytes};
 use crate::template::unknown::{Unknown, unknown, unknown_function};
 
