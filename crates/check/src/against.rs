@@ -12,15 +12,11 @@ use bcc_runtime::program::kind::Kind;
 
 /// What the check of a document needs besides its text.
 pub struct Against<'a> {
-    /// The kinds that there are.
     pub kinds: &'a [&'a dyn Kind],
     /// Those of them that the project makes, by name; they stand among `kinds`, too.
     pub custom: &'a BTreeMap<String, CustomKind>,
-    /// The templates of the session's scheme.
     pub templates: Arc<Templates>,
-    /// The schemas of replies, by kind.
     pub reply_schemas: &'a BTreeMap<String, Value>,
-    /// The skills of the project.
     pub library: &'a Library,
     /// The models of the project's configuration, when that could be read.
     pub models: Option<&'a [String]>,

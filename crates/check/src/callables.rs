@@ -10,7 +10,6 @@ use bcc_lang::script::skill::{SkillItem, WrittenSkill};
 use bcc_lang::source::span::Spanned;
 use bcc_lang::source::text::SourceFile;
 
-/// What may be called from a document.
 #[derive(Debug)]
 pub struct Callables<'a> {
     own: BTreeMap<String, SkillOutline>,
@@ -20,7 +19,6 @@ pub struct Callables<'a> {
 }
 
 impl<'a> Callables<'a> {
-    /// What may be called from this document.
     pub fn of(
         file: &Arc<SourceFile>,
         script: Option<&Script>,
@@ -49,12 +47,10 @@ impl<'a> Callables<'a> {
         self.own.get(id).or_else(|| self.library.skill(id))
     }
 
-    /// The action with this id, as its number.
     pub fn action(&self, id: &str) -> Option<usize> {
         self.actions.get(id).copied()
     }
 
-    /// The ids of skills.
     pub fn skills(&self) -> impl Iterator<Item = &str> {
         let others = self.library.ids().filter(|id| !self.own.contains_key(*id));
         self.own.keys().map(String::as_str).chain(others)

@@ -77,10 +77,8 @@ fn kernel(written: Option<&WrittenKernel>) -> KernelSettings {
     }
 }
 
-/// What came of the examination of a document.
 #[derive(Debug)]
 pub struct Examined {
-    /// Everything that was found, in the order of the file.
     pub diagnostics: Vec<Diagnostic>,
     /// The names that the document gives values to, for templates that use them; none when not all of it could be read.
     pub names: Option<BTreeSet<String>>,

@@ -25,7 +25,6 @@ use bcc_runtime::program::program::{Needing, Skill, Step};
 pub enum Asked {
     /// Those without which nothing could run.
     Essential,
-    /// All of them.
     All,
 }
 
@@ -44,7 +43,6 @@ pub struct Walked<T> {
     pub tree: Option<T>,
     /// The names that it gives values to, where all rules were asked; none when something is missing from them.
     pub names: Option<BTreeSet<String>>,
-    /// The skills that it needs.
     pub needs: Vec<Needed>,
     /// For a script, its own actions that it inserts.
     pub inserts: BTreeMap<String, Step>,
@@ -175,8 +173,8 @@ fn inserted(facts: &Facts<'_>, made: &BTreeMap<usize, Step>) -> BTreeMap<Option<
 fn ask(facts: &Facts<'_>, findings: &Findings, asked: Asked) {
     let broken = findings.broken();
     let found = Findings::new();
-    for rule in RULES.iter().filter(|rule| asked == Asked::All || rule.essential()) {
-        rule.check(facts, &found);
+    for rule in RULES.iter().filter(|rule| asked == Asked::All || rule.essential) {
+        (rule.check)(facts, &found);
     }
     let follows = |diagnostic: &Diagnostic| Arc::ptr_eq(&diagnostic.file, facts.file) && broken.holds(diagnostic.span);
     findings.extend(found.into_vec().into_iter().filter(|diagnostic| !follows(diagnostic)));

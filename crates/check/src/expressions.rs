@@ -66,7 +66,6 @@ impl Checker<'_> {
     }
 }
 
-/// The error about a filter, test or function that does not exist.
 pub(crate) fn unknown_name_of(what: Named, message: String, file: &Arc<SourceFile>, span: Span) -> Diagnostic {
     match what {
         Named::Filter => Diagnostic::error("unknown-filter", message, file, span),

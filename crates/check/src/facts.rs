@@ -20,38 +20,27 @@ use bcc_lang::source::text::SourceFile;
 use bcc_lang::template::templates::Templates;
 use bcc_runtime::program::kind::Kind;
 
-/// One document, walked.
 pub struct Facts<'a> {
-    /// Its file.
     pub file: &'a Arc<SourceFile>,
     /// The script, when it is one.
     pub script: Option<&'a Script>,
     /// The skills that the document itself holds: those of a script, or the one of a skill's file.
     pub skills: &'a [&'a WrittenSkill],
-    /// The kinds that there are.
     pub kinds: &'a [&'a dyn Kind],
-    /// The templates of the session's scheme.
     pub templates: &'a Templates,
-    /// The schemas of replies, by kind.
     pub reply_schemas: &'a BTreeMap<String, Value>,
-    /// The skills of the project.
     pub library: &'a Library,
     /// The models of the project's configuration, when that could be read.
     pub models: Option<&'a [String]>,
-    /// What was seen, in the order of the walk.
     pub seen: Seen,
     /// The graph, once somebody asked for it with [`crate::ways::graph`].
     pub graph: OnceCell<Graph>,
-    /// The same of the names.
     names: OnceCell<NameTable>,
-    /// The same of the ways between places.
     paths: OnceCell<Paths>,
-    /// The same of what may be called.
     callables: OnceCell<Callables<'a>>,
 }
 
 impl<'a> Facts<'a> {
-    /// What the walk over a document saw.
     pub fn new(
         file: &'a Arc<SourceFile>,
         script: Option<&'a Script>,
@@ -115,7 +104,6 @@ impl Facts<'_> {
         named.map_or_else(|| "another part".into(), |(kind, id)| format!("the {kind} `{}`", shortened(&id.value)))
     }
 
-    /// The kind of an action, when there is such a kind.
     pub fn kind_of(&self, action: &ActionFact) -> Option<&dyn Kind> {
         self.kinds.iter().copied().find(|kind| kind.name() == action.kind.value)
     }

@@ -26,9 +26,7 @@ pub struct Nodes {
 impl Nodes {
     /// Where the session begins.
     pub const START: Node = 0;
-    /// Where it is completed.
     pub const END: Node = 1;
-    /// Where it fails.
     pub const FAIL: Node = 2;
 
     /// The nodes of a document with these phases and so many skills and actions.
@@ -44,7 +42,6 @@ impl Nodes {
         Self { phases, skills, actions, count }
     }
 
-    /// Where a phase is entered.
     pub fn phase_in(&self, phase: usize) -> Node {
         self.phases.get(phase).map_or(Self::END, |(node, _)| *node)
     }
@@ -54,7 +51,6 @@ impl Nodes {
         self.phases.get(phase).map_or(Self::END, |(node, _)| node + 1)
     }
 
-    /// Where a topic is entered.
     pub fn topic_in(&self, phase: usize, topic: usize) -> Node {
         self.phases.get(phase).and_then(|(_, topics)| topics.get(topic)).copied().unwrap_or(Self::END)
     }
@@ -74,7 +70,6 @@ impl Nodes {
         self.topic_in(phase, topic) + 3
     }
 
-    /// Where a skill begins.
     pub fn skill_in(&self, skill: usize) -> Node {
         self.skills + 2 * skill
     }
@@ -89,12 +84,10 @@ impl Nodes {
         self.actions + 4 * action
     }
 
-    /// The action itself.
     pub fn act(&self, action: usize) -> Node {
         self.actions + 4 * action + 1
     }
 
-    /// Where it has ended, and its routes are asked.
     pub fn exit(&self, action: usize) -> Node {
         self.actions + 4 * action + 2
     }
@@ -104,7 +97,6 @@ impl Nodes {
         self.actions + 4 * action + 3
     }
 
-    /// Where a part of the document begins.
     pub fn begin(&self, body: Body) -> Node {
         match body {
             Body::Session => Self::START,
@@ -115,7 +107,6 @@ impl Nodes {
     }
 }
 
-/// How sure a way is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sure {
     /// It is taken when no other is.
@@ -126,25 +117,17 @@ pub enum Sure {
     No,
 }
 
-/// What happens on a way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Work {
-    /// Nothing.
     Nothing,
-    /// An action does its work.
     Action(usize),
-    /// A topic begins.
     Topic(usize, usize),
 }
 
-/// A way from one node to another.
 #[derive(Clone, Copy, Debug)]
 pub struct Way {
-    /// Where it leads.
     pub to: Node,
-    /// How sure it is.
     pub sure: Sure,
-    /// What happens on it.
     pub work: Work,
     /// The route or `goto` that makes it.
     pub by: Option<Span>,
@@ -154,7 +137,6 @@ pub struct Way {
 /// of it is a way from before it to behind it.
 #[derive(Debug)]
 pub struct Graph {
-    /// Its nodes.
     pub nodes: Nodes,
     first: Vec<usize>,
     ways: Vec<Way>,
@@ -180,7 +162,6 @@ impl Graph {
         graph
     }
 
-    /// The ways that begin at a node.
     pub fn ways_from(&self, node: Node) -> &[Way] {
         let (Some(from), Some(to)) = (self.first.get(node), self.first.get(node + 1)) else { return &[] };
         self.ways.get(*from..*to).unwrap_or_default()

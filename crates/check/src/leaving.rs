@@ -15,7 +15,6 @@ pub struct Leaving<'f, 'a> {
 }
 
 impl<'f, 'a> Leaving<'f, 'a> {
-    /// Of a document.
     pub fn of(facts: &'f Facts<'a>) -> Self {
         let mut calls = Calls::of(facts);
         // What only the tables around inserts, and triggers do, no action calls.
@@ -50,7 +49,6 @@ impl<'f, 'a> Leaving<'f, 'a> {
         Self { calls, leaves }
     }
 
-    /// Where an action leads, and all that it calls.
     pub fn action(&self, number: usize) -> Leaves {
         self.leaves.get(number).copied().unwrap_or_default()
     }

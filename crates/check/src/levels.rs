@@ -5,14 +5,10 @@ use std::collections::BTreeMap;
 use crate::diagnostics::{near, page};
 use bcc_lang::source::diagnostic::{Diagnostic, Severity};
 
-/// What a rule is set to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Level {
-    /// Its findings are not told.
     Off,
-    /// Its findings are warnings.
     Warn,
-    /// Its findings are errors.
     Error,
 }
 
@@ -37,40 +33,22 @@ pub struct Levels {
 /// A setting that cannot be.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LevelError {
-    /// There is no such rule.
     #[error("there is no diagnostic `{slug}`")]
     UnknownRule {
-        /// What was written.
         slug: String,
         /// What was probably meant.
         near: Option<&'static str>,
     },
-    /// There is no such level.
     #[error("`{slug}` cannot be set to `{level}`")]
-    UnknownLevel {
-        /// The rule.
-        slug: String,
-        /// What was written.
-        level: String,
-    },
+    UnknownLevel { slug: String, level: String },
     /// The rule finds what keeps scripts from running.
     #[error("`{slug}` cannot be set to `{level}`: a script in which it is found cannot run")]
-    Fixed {
-        /// The rule.
-        slug: String,
-        /// What was written.
-        level: String,
-    },
-    /// No name, or no level.
+    Fixed { slug: String, level: String },
     #[error("`{text}` does not set a level")]
-    NoPair {
-        /// What was written.
-        text: String,
-    },
+    NoPair { text: String },
 }
 
 impl LevelError {
-    /// What to do about it.
     pub fn help(&self) -> String {
         match self {
             Self::UnknownRule { near: Some(near), .. } => format!("did you mean `{near}`?"),

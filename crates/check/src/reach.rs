@@ -17,14 +17,11 @@ use bcc_lang::source::text::SourceFile;
 use bcc_lang::template::text::Texts;
 use bcc_runtime::program::program::{Needing, Skill};
 
-/// What the files of skills came to.
 #[derive(Default)]
 pub struct Reached {
     /// The skills; one whose file is broken is missing.
     pub skills: Vec<Skill>,
-    /// Everything that was found in their files.
     pub diagnostics: Vec<Diagnostic>,
-    /// Whether something is wrong with one of them.
     pub broken: bool,
     /// What the project must allow for them, each with the first action that needs it.
     pub permits: BTreeMap<&'static str, Needing>,

@@ -18,32 +18,22 @@ use bcc_lang::value::scopes::Scope;
 use bcc_runtime::program::kind::{Described, Given};
 use bcc_runtime::program::output::Output;
 
-/// Everything that was seen.
 #[derive(Debug)]
 pub struct Seen {
     /// The actions; one that stands inside another comes after it.
     pub actions: Vec<ActionFact>,
-    /// Where names are declared and written.
     pub definitions: Vec<Definition>,
-    /// Where names are used.
     pub uses: Vec<Use>,
     /// Those of them that were not known where the walk came to them.
     pub unknown: Vec<UnknownUse>,
-    /// What actions extract.
     pub outputs: Vec<OutputFact>,
-    /// What is set.
     pub sets: Vec<SetFact>,
-    /// The expressions that could be read.
     pub expressions: Vec<ExpressionFact>,
-    /// The author's texts that could be read.
     pub texts: Vec<TextFact>,
-    /// The templates that actions take.
     pub prompts: Vec<PromptFact>,
-    /// The tables of routes.
     pub routes: Vec<RoutesFact>,
     /// Where actions themselves go to another topic or phase.
     pub gotos: Vec<(Spanned<String>, At)>,
-    /// The triggers.
     pub triggers: Vec<WrittenTrigger>,
     /// The calls of skills: by `use_skill`, and by kinds of the project.
     pub calls: Vec<CallFact>,
@@ -56,19 +46,16 @@ pub struct Seen {
 }
 
 impl Seen {
-    /// The next number of the clock.
     pub fn tick(&mut self) -> usize {
         self.clock += 1;
         self.clock
     }
 
-    /// The walk enters a part.
     pub fn enter(&mut self, body: Body) {
         let now = self.tick();
         self.parts.insert(body, now..usize::MAX);
     }
 
-    /// The walk leaves a part.
     pub fn leave(&mut self, body: Body) {
         let now = self.tick();
         if let Some(part) = self.parts.get_mut(&body) {
@@ -100,7 +87,6 @@ impl Default for Seen {
     }
 }
 
-/// The part of a document in which something stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Body {
     /// Beside the phases.
@@ -113,25 +99,20 @@ pub enum Body {
     Skill(usize),
 }
 
-/// Where in the document something stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct At {
-    /// The part.
     pub body: Body,
     /// The action, as a number in [`Seen::actions`]; none beside the actions.
     pub action: Option<usize>,
 }
 
-/// An action.
 #[derive(Clone, Debug)]
 pub struct ActionFact {
     /// `action_id`; empty when it is missing.
     pub id: Spanned<String>,
     /// `action_type`, whether or not there is such a kind.
     pub kind: Spanned<String>,
-    /// The whole action.
     pub span: Span,
-    /// The part of the document in which it stands.
     pub body: Body,
     /// The action inside of which it stands, as a number in [`Seen::actions`].
     pub parent: Option<usize>,
@@ -141,11 +122,8 @@ pub struct ActionFact {
     pub condition: Option<usize>,
     /// Whether it has a `condition` at all, read or not.
     pub conditional: bool,
-    /// Its routes.
     pub on_exit: Option<OnExit>,
-    /// What its kind said about it.
     pub described: Option<Described>,
-    /// Whether its config is sound.
     pub sound: bool,
     /// The ticks of the clock between which the walk was in it.
     pub order: Range<usize>,
@@ -167,21 +145,15 @@ pub enum How {
 /// A place that declares or writes a name.
 #[derive(Clone, Debug)]
 pub struct Definition {
-    /// The name.
     pub name: String,
-    /// Where it stands.
     pub span: Span,
-    /// Where in the document.
     pub at: At,
-    /// How.
     pub how: How,
     /// The scope: where it is declared, or what a `scope:` beside an output says.
     pub scope: Option<Scope>,
     /// The scope that it goes to: the one above, else that where the name is declared, else the session.
     pub to: Scope,
-    /// When the walk came to it.
     pub order: usize,
-    /// The declared type.
     pub declared: Option<DeclaredType>,
     /// For a declaration: whether it has a value that is not null.
     pub has_value: bool,
@@ -190,32 +162,25 @@ pub struct Definition {
 /// By what a name is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum By {
-    /// A text.
     Text,
-    /// An expression.
     Expression,
     /// A field that takes names alone, as `input_variables`.
     Field,
-    /// A prompt template.
     Prompt,
 }
 
 /// A place that uses a name.
 #[derive(Clone, Debug)]
 pub struct Use {
-    /// The name.
     pub name: String,
     /// Where it stands. For a prompt, the action that takes it.
     pub place: Place,
-    /// Where in the document.
     pub at: At,
-    /// By what.
     pub by: By,
     /// Whether it works without the name: it is only asked for, or has a stand-in.
     pub optional: bool,
     /// How many definitions were there before it.
     pub defined_before: usize,
-    /// When the walk came to it.
     pub order: usize,
 }
 
@@ -235,26 +200,19 @@ pub struct UnknownUse {
 pub struct OutputFact {
     /// What it says itself.
     pub output: Output,
-    /// Where its name stands.
     pub span: Span,
-    /// What its name is declared as there, when it is declared.
     pub declared: Option<DeclaredAs>,
-    /// Where in the document.
     pub at: At,
 }
 
 /// A variable that is set, by an action or a route.
 #[derive(Clone, Debug)]
 pub struct SetFact {
-    /// The variable.
     pub name: Spanned<String>,
     /// The value, when it is a constant.
     pub constant: Option<Value>,
-    /// Where the value stands.
     pub span: Span,
-    /// What the variable is declared as there, when it is declared.
     pub declared: Option<DeclaredAs>,
-    /// Where in the document.
     pub at: At,
     /// How many definitions were there before it: the same number for all that one `set` sets.
     pub defined_before: usize,
@@ -265,12 +223,10 @@ pub struct SetFact {
 pub enum Place {
     /// These bytes of the decoded text of a scalar.
     Within(Arc<Node>, Range<usize>),
-    /// This place.
     Whole(Span),
 }
 
 impl Place {
-    /// Where it stands in the file.
     pub fn span(&self, file: &SourceFile) -> Span {
         match self {
             Self::Within(node, range) => locate_bytes(file, node, range.clone()),
@@ -284,7 +240,6 @@ impl Place {
 pub enum Role {
     /// It decides: `condition`, `when`.
     Condition,
-    /// It is the value of a variable.
     Value,
     /// It is a list to go through.
     List,
@@ -293,20 +248,15 @@ pub enum Role {
 /// What a name is declared as: its type, and the values that it may take.
 pub type DeclaredAs = (Option<DeclaredType>, Vec<Value>);
 
-/// An expression.
 #[derive(Clone, Debug)]
 pub struct ExpressionFact {
     /// The expression. Its ranges count in its own source.
     pub expression: Expr,
-    /// The scalar in which it stands.
     pub node: Arc<Node>,
     /// Where in the decoded text of the scalar its source begins, in bytes.
     pub start: usize,
-    /// What it is there for.
     pub role: Role,
-    /// Where in the document.
     pub at: At,
-    /// What its names are declared as, for those that are declared.
     pub declared: BTreeMap<String, DeclaredAs>,
 }
 
@@ -317,34 +267,25 @@ impl ExpressionFact {
     }
 }
 
-/// A text of the author.
 #[derive(Clone, Debug)]
 pub struct TextFact {
-    /// The text.
     pub text: Text,
-    /// The scalar.
     pub node: Arc<Node>,
-    /// Where in the document.
     pub at: At,
 }
 
 /// A prompt template that an action takes.
 #[derive(Clone, Debug)]
 pub struct PromptFact {
-    /// Its name.
     pub name: &'static str,
-    /// Its version.
     pub version: u32,
-    /// Where in the document.
     pub at: At,
 }
 
 /// A table of routes, with what it belongs to: the action of `at`, else the topic, the phase or the session.
 #[derive(Clone, Debug)]
 pub struct RoutesFact {
-    /// The table.
     pub on_exit: OnExit,
-    /// Where in the document.
     pub at: At,
 }
 
@@ -361,17 +302,12 @@ pub enum CallBy {
     Maybe(String),
 }
 
-/// A call of a skill by an action.
 #[derive(Clone, Debug)]
 pub struct CallFact {
-    /// Who names the skill.
     pub by: CallBy,
-    /// The skill.
     pub skill: Spanned<String>,
-    /// What is given.
     pub inputs: Vec<Given>,
     /// The names of the skill's outputs that are taken.
     pub outputs: Vec<Spanned<String>>,
-    /// Where in the document.
     pub at: At,
 }

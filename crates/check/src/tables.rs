@@ -65,7 +65,6 @@ impl Checker<'_> {
         self.compile(words, 0..words.text.len(), Role::List)
     }
 
-    /// Makes the element of `for_each` known.
     pub fn element(&mut self, name: &Spanned<String>) {
         self.learn(name, Some(Scope::Topic));
         if let Some(definition) = self.seen.definitions.last_mut() {

@@ -17,7 +17,6 @@ use bcc_lang::source::yaml::ScalarStyle;
 use bcc_lang::template::unknown::Repair;
 use bcc_lang::value::scopes::Scope;
 
-/// Reports them.
 pub fn unknown_names(facts: &Facts<'_>, findings: &Findings) {
     let seen = &facts.seen;
     let mut of_name: BTreeMap<&str, Definers<'_>> = BTreeMap::new();
@@ -48,7 +47,6 @@ struct Definers<'s> {
 /// What is held by one part.
 #[derive(Clone, Copy)]
 struct Below<'s> {
-    /// The first of them.
     definition: &'s Definition,
     /// When one of them may have acted for the first time.
     first: usize,

@@ -25,19 +25,12 @@ use bcc_runtime::program::routes::{RouteTable, Trigger};
 
 /// What of a script becomes of a program.
 pub struct Tree {
-    /// The declarations of the global scope.
     pub globals: Arc<Declarations>,
-    /// Those of the session.
     pub declarations: Arc<Declarations>,
-    /// `global_goal`.
     pub goal: Option<Text>,
-    /// The phases.
     pub phases: Vec<Phase>,
-    /// The session's own table of routes.
     pub routes: RouteTable,
-    /// The triggers.
     pub triggers: Vec<Trigger>,
-    /// The skills that are written in the script.
     pub skills: Vec<Skill>,
 }
 
@@ -109,7 +102,6 @@ pub fn skill(checker: &mut Checker<'_>, number: usize, written: &WrittenSkill) -
     })
 }
 
-/// Keeps what a list declares.
 fn declared(checker: &mut Checker<'_>, list: &[Declared], place: Scope, body: Body) {
     for declared in list {
         let Declaration { name, value, declared: kind, .. } = &declared.declaration;

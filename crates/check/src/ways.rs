@@ -63,17 +63,14 @@ struct Drawing<'a, 'f> {
     ways: Vec<(Node, Way)>,
     /// What a trigger inserts, and where the session's route leads when that fails after the last action.
     anytime: Vec<Node>,
-    /// Actions by their ids.
     ids: BTreeMap<&'a str, usize>,
     /// Where a `goto` to an id leads; two places when a phase and a topic share it.
     targets: BTreeMap<&'a str, Vec<Node>>,
-    /// The `goto`s of actions.
     gotos: BTreeMap<usize, Vec<(&'a str, Span)>>,
     /// The actions that stand in no other one, by the part of the document.
     lists: BTreeMap<Body, Vec<usize>>,
     /// The lists inside of actions, by their action and in the order of the file.
     blocks: BTreeMap<usize, BTreeMap<usize, Vec<usize>>>,
-    /// The actions that call skills.
     calls: BTreeSet<usize>,
     /// Where what is called or inserted leads; none where nothing is.
     leaving: Option<Leaving<'a, 'f>>,

@@ -21,22 +21,15 @@ const MOST_ADVISED: usize = 200;
 /// Shorter names are near to too many others (in characters).
 const SHORTEST_NEAR: usize = 4;
 
-/// The rule.
-pub struct BrokenPlaceholder;
+pub static RULE: Rule = Rule { slugs: &["broken-placeholder"], essential: false, check };
 
-impl Rule for BrokenPlaceholder {
-    fn slugs(&self) -> &'static [&'static str] {
-        &["broken-placeholder"]
-    }
-
-    fn check(&self, facts: &Facts<'_>, findings: &Findings) {
-        let mut near: HashMap<String, Option<String>> = HashMap::new();
-        for fact in &facts.seen.texts {
-            let Some(scalar) = fact.node.as_scalar() else { continue };
-            for braced in braced(&scalar.text) {
-                if let Some(diagnostic) = judge(facts, fact, &scalar.text, &braced, &mut near) {
-                    findings.report(diagnostic);
-                }
+fn check(facts: &Facts<'_>, findings: &Findings) {
+    let mut near: HashMap<String, Option<String>> = HashMap::new();
+    for fact in &facts.seen.texts {
+        let Some(scalar) = fact.node.as_scalar() else { continue };
+        for braced in braced(&scalar.text) {
+            if let Some(diagnostic) = judge(facts, fact, &scalar.text, &braced, &mut near) {
+                findings.report(diagnostic);
             }
         }
     }
@@ -112,11 +105,9 @@ pub enum Form {
 /// A name in braces that are no placeholder of today.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Braced<'t> {
-    /// The name.
     pub name: &'t str,
     /// Where it stands with its braces, in bytes.
     pub range: Range<usize>,
-    /// How.
     pub form: Form,
 }
 

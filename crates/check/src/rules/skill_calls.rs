@@ -18,35 +18,28 @@ use bcc_lang::source::text::SourceFile;
 use bcc_lang::source::yaml::Node;
 use bcc_lang::value::declared::DeclaredType;
 
-/// The rule.
-pub struct SkillCalls;
+pub static RULE: Rule = Rule {
+    slugs: &["unknown-skill", "missing-input", "unknown-input", "input-type", "unknown-output"],
+    essential: true,
+    check,
+};
 
-impl Rule for SkillCalls {
-    fn slugs(&self) -> &'static [&'static str] {
-        &["unknown-skill", "missing-input", "unknown-input", "input-type", "unknown-output"]
+fn check(facts: &Facts<'_>, findings: &Findings) {
+    if facts.seen.calls.is_empty() {
+        return;
     }
-
-    fn essential(&self) -> bool {
-        true
-    }
-
-    fn check(&self, facts: &Facts<'_>, findings: &Findings) {
-        if facts.seen.calls.is_empty() {
-            return;
-        }
-        let callables = facts.callables();
-        for call in &facts.seen.calls {
-            match (callables.skill(&call.skill.value), &call.by) {
-                (Some(skill), CallBy::Author | CallBy::Kind(_)) => one(call, skill, facts.file, findings),
-                // What a hook is given is known when it runs.
-                (Some(_), CallBy::Hook(_) | CallBy::Maybe(_)) => {}
-                (None, _) if !callables.whole() => {}
-                (None, CallBy::Author) => {
-                    findings.report(unknown(&call.skill, callables, facts, findings.may_advise()));
-                }
-                (None, CallBy::Kind(kind) | CallBy::Hook(kind) | CallBy::Maybe(kind)) => {
-                    findings.report(unknown_of_kind(&call.skill, kind, callables, facts));
-                }
+    let callables = facts.callables();
+    for call in &facts.seen.calls {
+        match (callables.skill(&call.skill.value), &call.by) {
+            (Some(skill), CallBy::Author | CallBy::Kind(_)) => one(call, skill, facts.file, findings),
+            // What a hook is given is known when it runs.
+            (Some(_), CallBy::Hook(_) | CallBy::Maybe(_)) => {}
+            (None, _) if !callables.whole() => {}
+            (None, CallBy::Author) => {
+                findings.report(unknown(&call.skill, callables, facts, findings.may_advise()));
+            }
+            (None, CallBy::Kind(kind) | CallBy::Hook(kind) | CallBy::Maybe(kind)) => {
+                findings.report(unknown_of_kind(&call.skill, kind, callables, facts));
             }
         }
     }

@@ -11,9 +11,6 @@ use bcc_lang::source::span::Spanned;
 use bcc_lang::source::text::SourceFile;
 use std::sync::Arc;
 
-/// The rule.
-pub struct UnknownExitReason;
-
 const SLUG: &str = "unknown-exit-reason";
 
 /// What people write for a reason that is called otherwise.
@@ -35,19 +32,11 @@ const OTHER_NAMES: [(&str, &str); 15] = [
     ("max_turns_reached", "max_rounds_reached"),
 ];
 
-impl Rule for UnknownExitReason {
-    fn slugs(&self) -> &'static [&'static str] {
-        &[SLUG]
-    }
+pub static RULE: Rule = Rule { slugs: &[SLUG], essential: true, check };
 
-    fn essential(&self) -> bool {
-        true
-    }
-
-    fn check(&self, facts: &Facts<'_>, findings: &Findings) {
-        for route in facts.seen.routes.iter().flat_map(|table| &table.on_exit.routes) {
-            findings.extend(unknown(&route.reason, facts.file));
-        }
+fn check(facts: &Facts<'_>, findings: &Findings) {
+    for route in facts.seen.routes.iter().flat_map(|table| &table.on_exit.routes) {
+        findings.extend(unknown(&route.reason, facts.file));
     }
 }
 

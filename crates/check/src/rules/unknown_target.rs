@@ -12,35 +12,24 @@ use bcc_lang::source::diagnostic::{Diagnostic, Edit};
 use bcc_lang::source::near::near_miss;
 use bcc_lang::source::span::Span;
 
-/// The rule.
-pub struct UnknownTarget;
-
 const SLUG: &str = "unknown-target";
 
-impl Rule for UnknownTarget {
-    fn slugs(&self) -> &'static [&'static str] {
-        &[SLUG]
-    }
+pub static RULE: Rule = Rule { slugs: &[SLUG], essential: true, check };
 
-    fn essential(&self) -> bool {
-        true
+fn check(facts: &Facts<'_>, findings: &Findings) {
+    let gotos = facts.gotos();
+    if gotos.is_empty() {
+        return;
     }
-
-    fn check(&self, facts: &Facts<'_>, findings: &Findings) {
-        let gotos = facts.gotos();
-        if gotos.is_empty() {
-            return;
-        }
-        let places = Places::of(facts);
-        for (id, span, at) in gotos {
-            if matches!(at.body, Body::Skill(_)) {
-                let message = format!("`goto` leads out of the skill, to `{}`", shortened(id));
-                let help = "a skill is called from anywhere and does not know what stands around it: let it end, and write \
-                            the `goto` in the script that calls it";
-                findings.report(Diagnostic::error(SLUG, message, facts.file, span).with_help(help));
-            } else if !places.targets.contains_key(id) {
-                findings.report(places.unknown(id, span, facts, findings.may_advise()));
-            }
+    let places = Places::of(facts);
+    for (id, span, at) in gotos {
+        if matches!(at.body, Body::Skill(_)) {
+            let message = format!("`goto` leads out of the skill, to `{}`", shortened(id));
+            let help = "a skill is called from anywhere and does not know what stands around it: let it end, and write \
+                        the `goto` in the script that calls it";
+            findings.report(Diagnostic::error(SLUG, message, facts.file, span).with_help(help));
+        } else if !places.targets.contains_key(id) {
+            findings.report(places.unknown(id, span, facts, findings.may_advise()));
         }
     }
 }

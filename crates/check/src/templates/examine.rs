@@ -42,9 +42,7 @@ pub struct SystemFile {
 
 /// What is known of a project when its templates are examined.
 pub struct Project<'a> {
-    /// Every file below `_system/`.
     pub files: &'a [SystemFile],
-    /// The kinds that there are.
     pub kinds: &'a [&'a dyn Kind],
     /// The project's own reply schemas by name (`summary` of `schemas/replies/summary.json`), under the names that people
     /// are shown.
@@ -54,18 +52,15 @@ pub struct Project<'a> {
     pub variables: Option<&'a BTreeSet<String>>,
 }
 
-/// One kind, one monitor, or what plans topics, as templates see it.
 #[derive(Clone, Copy, Debug)]
 pub struct Asking {
     /// Its name, with which the names of its templates begin.
     pub kind: &'static str,
-    /// What it gives to them.
     pub prompt: PromptOf,
 }
 
 /// The templates of one scheme, with what the rules ask of them.
 pub struct Set<'a> {
-    /// The templates.
     pub templates: &'a Templates,
     /// The project's file for each of them; none for those of the binary.
     pub sources: &'a [Option<Standing<'a>>],

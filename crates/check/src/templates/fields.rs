@@ -51,10 +51,8 @@ pub fn check(set: &Set<'_>, root: usize, asking: &Asking, reply: Option<&Value>)
     found
 }
 
-/// What a template says to the model, with all that it pulls in.
 #[derive(Debug, Default)]
 pub struct Written {
-    /// The texts that it writes.
     pub words: String,
     /// The names whose values it writes or asks for.
     pub names: BTreeSet<String>,

@@ -11,12 +11,10 @@ use bcc_lang::template::layers::{MAX_FILE_BYTES, TemplateFile, is_own_scheme, is
 /// Where the layers are.
 const CONFIG: &str = "_system/config/";
 
-/// A template's file in the project.
 #[derive(Clone, Copy, Debug)]
 pub struct Standing<'a> {
     /// Its text, under the name that people are shown.
     pub source: &'a Arc<SourceFile>,
-    /// Whether it could be read.
     pub readable: bool,
 }
 
@@ -24,12 +22,10 @@ pub struct Standing<'a> {
 pub struct Layout<'a> {
     /// The files of layers, with the layer and their name.
     layered: Vec<(&'a SystemFile, &'a str, &'a str)>,
-    /// The others.
     strays: Vec<&'a SystemFile>,
 }
 
 impl<'a> Layout<'a> {
-    /// Sorts the files.
     pub fn of(files: &'a [SystemFile]) -> Self {
         let mut layout = Self { layered: Vec::new(), strays: Vec::new() };
         for file in files {
@@ -70,7 +66,6 @@ impl<'a> Layout<'a> {
         (files, sources)
     }
 
-    /// The files of layers, with the layer and their name.
     pub fn layered(&self) -> &[(&'a SystemFile, &'a str, &'a str)] {
         &self.layered
     }

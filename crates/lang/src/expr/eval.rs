@@ -12,10 +12,10 @@ use crate::expr::operators::{Operator, OperatorError, apply, compare, negate, sh
 use crate::expr::parse::{Expr, ExprError};
 use crate::expr::reach::{asks, stands_in};
 use crate::expr::tree::{Argument, Kind, Node};
+use crate::source::near::did_you_mean;
 use crate::template::environment::environment;
 use crate::template::fault::fault;
 use crate::template::names::{MAX_VALUE_BYTES, Names};
-use crate::template::near::did_you_mean;
 use crate::value::compare::Shape;
 
 /// Filters, tests and functions for all expressions of the process.

@@ -179,8 +179,8 @@ mod tests {
     use std::path::Path;
 
     use super::*;
-    use crate::source::render::human::human;
     use crate::source::compose;
+    use crate::source::render::human::human;
 
     /// Each `tests/fixtures/yaml/<theme>.txt` holds files, each under a line `##### title`: theme, then titles and texts.
     fn fixtures() -> Vec<(String, Vec<(String, String)>)> {

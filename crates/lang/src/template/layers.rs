@@ -3,9 +3,9 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::source::near::did_you_mean;
 use crate::template::builtin::{BUILTINS, schemes};
 use crate::template::fault::TemplateError;
-use crate::template::near::did_you_mean;
 
 /// How long one template may be, in bytes.
 pub const MAX_FILE_BYTES: usize = 1024 * 1024;

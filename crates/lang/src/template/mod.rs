@@ -11,7 +11,6 @@ pub mod loaded;
 pub mod marks;
 pub mod mentions;
 pub mod names;
-pub mod near;
 pub mod pattern;
 pub mod roles;
 pub mod template;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use minijinja::Error;
 
+use crate::source::near::did_you_mean;
 use crate::source::span::Span;
 use crate::source::text::SourceFile;
 use crate::template::environment::Bounded;
@@ -13,7 +14,6 @@ use crate::template::front::Front;
 use crate::template::loaded::Loaded;
 use crate::template::marks::{InPlace, as_value};
 use crate::template::names::Names;
-use crate::template::near::did_you_mean;
 use crate::template::roles::Rendered;
 use crate::template::templates::Templates;
 use crate::template::uses::NameUse;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use minijinja::{Environment, Error, ErrorKind, UndefinedBehavior};
 
+use crate::source::near::did_you_mean;
 use crate::source::near::near_miss;
 use crate::template::environment::{environment, write_marked};
 use crate::template::fault::{MistakeKind, TemplateError};
@@ -13,7 +14,6 @@ use crate::template::layers::{Layer, MAX_FILE_BYTES, MAX_FILES, TemplateFile, is
 use crate::template::loaded::{DEFAULT_PREFIX, Loaded, is_outside, outside};
 use crate::template::marks::Marks;
 use crate::template::mentions::{Library, mentioned};
-use crate::template::near::did_you_mean;
 use crate::template::roles::{MIN_MARK_BYTES, Sentinels};
 use crate::template::template::Template;
 use crate::template::uses::{Pull, Target, Uses};

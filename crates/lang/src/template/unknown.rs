@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
+use crate::source::near::{asked, near};
 use crate::template::features::{FILTERS, Named, TESTS};
-use crate::template::near::{asked, near};
 
 /// A change of a source that would settle a mistake. The edits are made together and do not overlap.
 #[derive(Clone, Debug, PartialEq, Eq)]
