@@ -67,9 +67,7 @@ impl LevelError {
 impl Levels {
     /// Levels from names and levels as they are written in `[rules]` of `bcc-script.toml` and on the command line
     /// (INTERFACES.md, "Configuration"). Of two for one rule the later one counts: give those of the command line last.
-    ///
-    /// # Errors
-    /// For a rule or a level that does not exist, and where a rule that finds what keeps a script from running should be
+    /// Errors: For a rule or a level that does not exist, and where a rule that finds what keeps a script from running should be
     /// less than an error.
     pub fn parse<A: AsRef<str>, B: AsRef<str>>(pairs: impl IntoIterator<Item = (A, B)>) -> Result<Self, LevelError> {
         let mut set = BTreeMap::new();
@@ -88,9 +86,7 @@ impl Levels {
     }
 
     /// `NAME=LEVEL` of the command line as a pair for [`Levels::parse`].
-    ///
-    /// # Errors
-    /// Where there is no `=`, or nothing on one side of it.
+    /// Errors: Where there is no `=`, or nothing on one side of it.
     pub fn pair(text: &str) -> Result<(&str, &str), LevelError> {
         let pair = text.split_once('=').map(|(slug, level)| (slug.trim(), level.trim()));
         let pair = pair.filter(|(slug, level)| !slug.is_empty() && !level.is_empty());

@@ -9,7 +9,6 @@ use crate::expr::operators::Operator;
 /// A part of an expression and where it stands in the source, in bytes.
 #[derive(Clone, Debug)]
 pub struct Node {
-    /// What it is.
     pub kind: Kind,
     /// Where it stands, from its first to its last part; brackets around the whole are not in it.
     pub range: Range<usize>,
@@ -18,17 +17,11 @@ pub struct Node {
 /// What a part of an expression is.
 #[derive(Clone, Debug)]
 pub enum Kind {
-    /// A name.
     Name(String),
-    /// A constant.
     Constant(Value),
-    /// `not x`
     Not(Box<Node>),
-    /// `-x`
     Negate(Box<Node>),
-    /// `x and y`
     And(Box<Node>, Box<Node>),
-    /// `x or y`
     Or(Box<Node>, Box<Node>),
     /// `x + y`, `x == y`, …
     Operation(Operator, Box<Node>, Box<Node>),
@@ -36,9 +29,7 @@ pub enum Kind {
     Chain(Box<Node>, Vec<(Operator, Node)>),
     /// `yes if test else no`; without `else` it is null.
     Choice {
-        /// What decides.
         test: Box<Node>,
-        /// What it is when the test holds.
         yes: Box<Node>,
         /// What it is otherwise.
         no: Option<Box<Node>>,
@@ -47,7 +38,6 @@ pub enum Kind {
     Filter(String, Box<Node>, Vec<Argument>),
     /// `x is name(arguments)`
     Test(String, Box<Node>, Vec<Argument>),
-    /// `x.name`
     Attribute(Box<Node>, String),
     /// `x[key]`
     Item(Box<Node>, Box<Node>),
@@ -64,9 +54,7 @@ pub enum Kind {
     },
     /// `name(arguments)`
     Call(String, Vec<Argument>),
-    /// `[x, y]`, `(x, y)`
     List(Vec<Node>),
-    /// `{key: x}`
     Map(Vec<(Node, Node)>),
 }
 

@@ -9,12 +9,9 @@ use crate::source::span::{Span, Spanned};
 use crate::value::declared::DeclaredType;
 use crate::value::scopes::{Declaration, Scope};
 
-/// An item of a `declare` list.
 #[derive(Clone, Debug)]
 pub struct Declared {
-    /// What it declares.
     pub declaration: Declaration,
-    /// Where its name stands.
     pub span: Span,
     /// The scope it asks for, when it is another than that of its list.
     pub scope: Option<Scope>,
@@ -111,7 +108,6 @@ fn one(fields: &Fields<'_>) -> Option<Declared> {
     Some(Declared { declaration, span: var.node.span, scope })
 }
 
-/// The `type:` of a declaration or an output.
 pub fn declared_type(fields: &Fields<'_>) -> Option<DeclaredType> {
     let words = fields.words("type")?;
     let declared = DeclaredType::parse(&words.text);

@@ -20,9 +20,7 @@ use crate::source::yaml::{Entry, Node, NodeKind};
 /// A scalar that an author wrote as text, with the node it came from so that places inside it can be marked.
 #[derive(Clone, Debug)]
 pub struct Words {
-    /// The decoded text.
     pub text: String,
-    /// Where it stands.
     pub node: Arc<Node>,
 }
 
@@ -86,32 +84,26 @@ impl<'a> Fields<'a> {
         self
     }
 
-    /// The file that is being read.
     pub fn file(&self) -> &'a Arc<SourceFile> {
         self.file
     }
 
-    /// Where findings go.
     pub fn findings(&self) -> &'a Findings {
         self.findings
     }
 
-    /// Where the mapping stands.
     pub fn span(&self) -> Span {
         self.span
     }
 
-    /// All entries of the mapping, asked for or not.
     pub fn entries(&self) -> &'a [Entry] {
         self.entries
     }
 
-    /// What messages call this mapping.
     pub fn what(&self) -> &str {
         &self.what
     }
 
-    /// Whether nothing at all is written in it.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
@@ -123,7 +115,6 @@ impl<'a> Fields<'a> {
         Some(entry)
     }
 
-    /// Whether the key is written.
     pub fn has(&self, key: &str) -> bool {
         self.entries.iter().any(|entry| entry.key.value == key)
     }
@@ -133,7 +124,6 @@ impl<'a> Fields<'a> {
         self.missing.borrow_mut().push((names.to_vec(), diagnostic));
     }
 
-    /// The value of `name`, under today's spelling or an older one.
     pub fn take(&self, name: &'static str) -> Option<&'a Arc<Node>> {
         self.entry(name).map(|entry| &entry.value)
     }
@@ -171,7 +161,6 @@ impl<'a> Fields<'a> {
         Some(kept)
     }
 
-    /// Reports a second spelling of a field.
     fn again(&self, kept: &Entry, other: &Entry, name: &str) {
         if kept.value.to_json() == other.value.to_json() {
             let message = format!("`{}` says `{name}` again, with the same value", other.key.value);
@@ -263,7 +252,6 @@ impl<'a> Fields<'a> {
         self.words(name).map(|words| Spanned { value: words.text, span: words.node.span })
     }
 
-    /// `true` or `false`.
     pub fn boolean(&self, name: &'static str) -> Option<bool> {
         self.expect(name, Shape::Truth);
         let node = self.take(name)?;
@@ -284,7 +272,6 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// A whole number within `range`.
     pub fn integer(&self, name: &'static str, range: RangeInclusive<u32>) -> Option<u32> {
         self.expect(name, Shape::Number);
         let node = self.take(name)?;
@@ -334,7 +321,6 @@ impl<'a> Fields<'a> {
         choice
     }
 
-    /// The items of a list.
     pub fn list(&self, name: &'static str) -> Option<&'a [Arc<Node>]> {
         self.expect(name, Shape::List);
         let node = self.take(name)?;

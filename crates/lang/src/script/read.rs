@@ -36,7 +36,6 @@ pub enum Document {
     Session(Box<Script>),
     /// A skill, in today's form or the older one.
     Skill(Box<WrittenSkill>),
-    /// A conversation test.
     Test(Box<WrittenTest>),
     /// A workflow state file, of which nothing is read yet.
     Workflow(Span),

@@ -14,10 +14,8 @@ use crate::source::yaml::{Entry, Node, NodeKind};
 /// The routes that are one word.
 const WORDS: [&str; 7] = ["next", "resume", "retry", "skip_topic", "skip_phase", "end", "fail"];
 
-/// An `on_exit` table.
 #[derive(Clone, Debug)]
 pub struct OnExit {
-    /// Its routes, in the order of the file.
     pub routes: Vec<WrittenRoute>,
 }
 
@@ -32,15 +30,12 @@ pub struct WrittenRoute {
     pub insert: Option<Spanned<String>>,
     /// Where it goes on.
     pub then: Option<Spanned<Go>>,
-    /// The whole route.
     pub span: Span,
 }
 
-/// Where a route goes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Go {
-    /// To what stands next.
     Next,
     /// The action goes on at its next round.
     Resume,
@@ -52,9 +47,7 @@ pub enum Go {
     SkipPhase,
     /// To the topic or phase of this id.
     Goto(String),
-    /// The session is completed.
     End,
-    /// The session fails.
     Fail,
 }
 
@@ -74,7 +67,6 @@ impl fmt::Display for Go {
 }
 
 impl Go {
-    /// The route of one word.
     pub fn word(text: &str) -> Option<Self> {
         Some(match text {
             "next" => Self::Next,
@@ -89,7 +81,6 @@ impl Go {
     }
 }
 
-/// Reads `on_exit` of the node whose fields these are.
 pub fn on_exit(fields: &Fields<'_>) -> Option<OnExit> {
     let node = fields.take("on_exit")?;
     let NodeKind::Mapping(entries) = &node.kind else {
@@ -178,7 +169,6 @@ fn then(node: &Arc<Node>, fields: &Fields<'_>) -> Option<Spanned<Go>> {
     id.map(|id| Spanned { value: Go::Goto(id.text), span: id.node.span })
 }
 
-/// A route of one word.
 fn word(node: &Arc<Node>, fields: &Fields<'_>) -> Option<Spanned<Go>> {
     let text = node.as_scalar().map(|scalar| scalar.text.trim()).unwrap_or_default();
     if let Some(go) = Go::word(text) {
@@ -223,15 +213,12 @@ fn is_id(text: &str) -> bool {
 /// A trigger (LANGUAGE.md section 10).
 #[derive(Clone, Debug)]
 pub struct WrittenTrigger {
-    /// `trigger_id`.
     pub id: Spanned<String>,
-    /// `when`.
     pub when: Option<Words>,
     /// `insert`: the skill, or the action, that runs.
     pub insert: Option<Spanned<String>>,
     /// Whether `then` ends the session.
     pub ends: bool,
-    /// `once`.
     pub once: bool,
 }
 

@@ -10,7 +10,6 @@ use crate::source::diagnostic::Diagnostic;
 use crate::source::span::{Span, Spanned};
 use crate::source::yaml::Node;
 
-/// A skill.
 #[derive(Clone, Debug)]
 pub struct WrittenSkill {
     /// `skill_id`, or the older `technique_id`.
@@ -19,22 +18,18 @@ pub struct WrittenSkill {
     pub inputs: Vec<Declared>,
     /// `outputs`: the names that the caller may take.
     pub outputs: Vec<Spanned<String>>,
-    /// `actions`.
     pub actions: Vec<RawAction>,
-    /// The whole skill.
     pub span: Span,
 }
 
 /// An item of `skills` of a script.
 #[derive(Clone, Debug)]
 pub enum SkillItem {
-    /// A skill that is written in the script itself.
     Inline(Box<WrittenSkill>),
     /// The path of a skill's file, relative to the script.
     Path(Spanned<String>),
 }
 
-/// Reads the mapping of a skill: the value of `skill:`, or an item of `skills`.
 pub fn skill(node: &Node, fields: &Fields<'_>) -> Option<WrittenSkill> {
     let inner = Fields::of(node, "a skill", fields.file(), fields.findings())?;
     let id = id(&inner, "skill_id");
@@ -82,7 +77,6 @@ fn outputs(fields: &Fields<'_>) -> Vec<Spanned<String>> {
     fields.list("outputs").unwrap_or_default().iter().filter_map(read).collect()
 }
 
-/// Reads `skills` of a script.
 pub fn skills(fields: &Fields<'_>) -> Vec<SkillItem> {
     let read = |item: &Arc<Node>| match item.as_scalar() {
         Some(scalar) => {

@@ -93,7 +93,6 @@ impl Finished {
 
 /// A collection that is being read.
 pub(crate) struct Frame {
-    /// Where it starts.
     pub(crate) start: usize,
     /// Where its last child ends in the file (not where an alias points).
     end: usize,
@@ -115,7 +114,6 @@ pub(crate) enum FrameKind {
 }
 
 pub(crate) enum PendingKey {
-    /// The next node is a key.
     None,
     /// The next node is the value of this key.
     Key(Spanned<String>),

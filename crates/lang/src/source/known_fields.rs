@@ -3,13 +3,10 @@
 /// What stands behind the colon of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Holds {
-    /// One word; the field is often written in one line with another.
     Word,
     /// A text, in which a colon means nothing.
     Text,
-    /// A word or a text.
     Either,
-    /// Something else.
     Other,
 }
 
@@ -147,17 +144,14 @@ fn of(key: &str) -> Option<Holds> {
     FIELDS.get(found).map(|(_, holds)| *holds)
 }
 
-/// Whether this is the name of a field of the language.
 pub(crate) fn is_field(key: &str) -> bool {
     of(key).is_some()
 }
 
-/// Whether the value of this field is one word.
 pub(crate) fn holds_word(key: &str) -> bool {
     matches!(of(key), Some(Holds::Word | Holds::Either))
 }
 
-/// Whether the value of this field is a text.
 pub(crate) fn holds_text(key: &str) -> bool {
     matches!(of(key), Some(Holds::Text | Holds::Either))
 }

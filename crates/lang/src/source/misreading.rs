@@ -15,7 +15,6 @@ const MAX_KEY_CHARS: usize = 40;
 
 /// What is said of a `：` where YAML wants a colon.
 pub const FULL_WIDTH_COLON: &str = "this colon is a full-width `：`, which YAML reads as a part of the text";
-/// What to do about it.
 pub const FULL_WIDTH_COLON_HELP: &str = "write a `:` of the English keyboard and a space behind it";
 
 /// Something that was misread: everything of a diagnostic but its slug.

@@ -6,7 +6,6 @@ const MAX_NAME_CHARS: usize = 64;
 /// At most this many candidates are looked at, in their order.
 const MAX_CANDIDATES: usize = 1_000;
 
-/// How many suggestions a message carries at most.
 const MAX_SUGGESTIONS: usize = 3;
 
 /// At most this many pairs of characters are compared in one call: a file may make a hundred calls.

@@ -24,16 +24,12 @@ pub struct Node {
     /// without its header; a collection from its first to its last child or bracket; nothing as a point. An alias is where
     /// its anchor is.
     pub span: Span,
-    /// What it is.
     pub kind: NodeKind,
 }
 
-/// What a node is.
 #[derive(Clone, Debug)]
 pub enum NodeKind {
-    /// Text, a number, a boolean, nothing.
     Scalar(Scalar),
-    /// A list.
     Sequence(Vec<Arc<Node>>),
     /// A mapping, in the order of the file, without duplicates.
     Mapping(Vec<Entry>),
@@ -44,18 +40,13 @@ pub enum NodeKind {
 pub struct Entry {
     /// The key as text, whatever it looks like (`1:` and `true:` are `"1"` and `"true"`).
     pub key: Spanned<String>,
-    /// The value.
     pub value: Arc<Node>,
 }
 
-/// How a scalar is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ScalarStyle {
-    /// Without quotes.
     Plain,
-    /// `'…'`
     SingleQuoted,
-    /// `"…"`
     DoubleQuoted,
     /// `|`
     Literal,
@@ -63,12 +54,10 @@ pub enum ScalarStyle {
     Folded,
 }
 
-/// A scalar.
 #[derive(Clone, Debug)]
 pub struct Scalar {
     /// Its text: quotes, escapes, indentation and folding undone. Empty for nothing at all.
     pub text: String,
-    /// How it is written.
     pub style: ScalarStyle,
     /// The name of its tag without `!!`, one of `str`, `int`, `float`, `bool`, `null`. The text fits it.
     pub tag: Option<String>,
@@ -99,7 +88,6 @@ impl Node {
         }
     }
 
-    /// The entries, if it is a mapping.
     pub fn as_mapping(&self) -> Option<&[Entry]> {
         match &self.kind {
             NodeKind::Mapping(entries) => Some(entries),
@@ -107,7 +95,6 @@ impl Node {
         }
     }
 
-    /// The items, if it is a list.
     pub fn as_sequence(&self) -> Option<&[Arc<Node>]> {
         match &self.kind {
             NodeKind::Sequence(items) => Some(items),
@@ -115,7 +102,6 @@ impl Node {
         }
     }
 
-    /// The scalar, if it is one.
     pub fn as_scalar(&self) -> Option<&Scalar> {
         match &self.kind {
             NodeKind::Scalar(scalar) => Some(scalar),
@@ -123,7 +109,6 @@ impl Node {
         }
     }
 
-    /// The value under `key`, if it is a mapping that has it.
     pub fn get(&self, key: &str) -> Option<&Arc<Node>> {
         self.as_mapping()?.iter().find(|entry| entry.key.value == key).map(|entry| &entry.value)
     }
@@ -143,7 +128,6 @@ impl Node {
     }
 }
 
-/// A file, read.
 #[derive(Clone, Debug)]
 pub struct Parsed {
     /// The root of the document; `None` when there is none or when it could not be read to its end.

@@ -1,13 +1,10 @@
 //! The prompt templates that the binary carries, a plain table.
 
-/// A template shipped in the binary.
 #[derive(Clone, Copy, Debug)]
 pub struct Builtin {
     /// `default`, or `custom/<scheme>`.
     pub place: &'static str,
-    /// The file's name, `ai_ask_v1.md`.
     pub name: &'static str,
-    /// The file's text.
     pub text: &'static str,
 }
 
@@ -24,7 +21,6 @@ macro_rules! builtin {
     };
 }
 
-/// Every template of the binary.
 pub const BUILTINS: &[Builtin] = &[
     builtin!("default", "ai_ask_v1.md"),
     builtin!("default", "ai_say_v1.md"),
@@ -59,7 +55,6 @@ pub const BUILTINS: &[Builtin] = &[
     builtin!("custom/english", "reflection_v1.md"),
 ];
 
-/// The names of the schemes that the binary carries.
 pub fn schemes() -> impl Iterator<Item = &'static str> {
     let mut seen: Vec<&str> = Vec::new();
     BUILTINS.iter().filter_map(move |file| {

@@ -182,12 +182,10 @@ pub struct Bounded {
 }
 
 impl Bounded {
-    /// An empty buffer for at most `bound` bytes.
     pub fn new(bound: usize) -> Self {
         Self { buffer: Vec::with_capacity(bound.min(FIRST_ROOM)), bound, overflowed: false }
     }
 
-    /// Whether something did not fit.
     pub fn overflowed(&self) -> bool {
         self.overflowed
     }

@@ -34,16 +34,12 @@ pub const TESTS: &str = "\
 /// What stands behind `|` or `is`, or in front of brackets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Named {
-    /// `x | name`.
     Filter,
-    /// `x is name`.
     Test,
-    /// `name(x)`.
     Function,
 }
 
 impl Named {
-    /// What people call it.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Filter => "filter",

@@ -55,11 +55,9 @@ pub struct FeedbackWords {
     pub closing: String,
 }
 
-/// What a template says about itself.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Front {
-    /// For people.
     #[serde(default)]
     pub description: Option<String>,
     /// A file in `schemas/replies/`, without a folder.
@@ -85,16 +83,13 @@ pub struct Front {
     pub feedback: Option<FeedbackWords>,
 }
 
-/// What is wrong with a front matter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FrontFault {
-    /// What is wrong.
     pub message: String,
     /// The line of the file, from 1.
     pub line: usize,
     /// Where in the file, in bytes.
     pub range: Range<usize>,
-    /// What to do.
     pub help: Option<String>,
     /// The one text that was probably meant in the place of `range`.
     pub instead: Option<String>,
@@ -103,7 +98,6 @@ pub struct FrontFault {
 /// A key of a front matter as it stands in the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Written {
-    /// The key.
     pub key: String,
     /// Where its value stands, in bytes of the file.
     pub value: Range<usize>,
@@ -121,9 +115,7 @@ pub struct Cut {
 }
 
 /// Reads the front matter of a file and says where the template begins. A byte-order mark at the start is skipped.
-///
-/// # Errors
-/// The first of the faults that [`cut_all`] gives.
+/// Errors: The first of the faults that [`cut_all`] gives.
 pub fn cut(file: &str) -> Result<Cut, FrontFault> {
     let (cut, faults) = cut_all(file);
     faults.into_iter().next().map_or(Ok(cut), Err)

@@ -35,7 +35,6 @@ impl Marks {
         self.lacking().rendered.as_ref().map(|(key, _)| key.clone())
     }
 
-    /// The names that it was rendered with.
     pub fn names(&self) -> Names {
         self.lacking().rendered.as_ref().map(|(_, names)| names.clone()).unwrap_or_default()
     }
@@ -67,7 +66,6 @@ impl Marks {
 /// What a text shows in the place of a name that is unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum InPlace {
-    /// Its mark.
     Marked,
     /// What it shows without marks.
     Nothing,

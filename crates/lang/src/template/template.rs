@@ -18,7 +18,6 @@ use crate::template::roles::Rendered;
 use crate::template::templates::Templates;
 use crate::template::uses::NameUse;
 
-/// A template of [`Templates`].
 #[derive(Clone, Copy, Debug)]
 pub struct Template<'a> {
     templates: &'a Templates,
@@ -30,7 +29,6 @@ impl<'a> Template<'a> {
         Self { templates, loaded }
     }
 
-    /// What its front matter says.
     pub fn front(&self) -> &'a Front {
         &self.loaded.cut.front
     }
@@ -73,9 +71,7 @@ impl<'a> Template<'a> {
     }
 
     /// The messages of the prompt with these names in place.
-    ///
-    /// # Errors
-    /// An unknown name (with near ones), a mistake at run time, a limit of
+    /// Errors: An unknown name (with near ones), a mistake at run time, a limit of
     /// [`environment`](crate::template::environment), each with its line.
     pub fn render(&self, names: &Names) -> Result<Vec<Rendered>, TemplateError> {
         let mut bounded = Bounded::new(MAX_OUTPUT);

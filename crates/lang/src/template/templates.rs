@@ -37,9 +37,7 @@ pub struct Templates {
 impl Templates {
     /// Compiles pinned files. `mark` becomes part of the role markers: at least [`MIN_MARK_BYTES`] ASCII letters and
     /// digits that nobody can guess, new for each process.
-    ///
-    /// # Errors
-    /// A mark that is none, a file with an impossible place or name, more or longer files than
+    /// Errors: A mark that is none, a file with an impossible place or name, more or longer files than
     /// [`collect`](crate::template::layers::collect) gives. A mistake *inside* a file is an error of [`get`](Self::get)
     /// for the templates that need it (a broken README.md beside them breaks nothing); [`problems`](Self::problems)
     /// lists all.
@@ -226,9 +224,7 @@ impl Templates {
     }
 
     /// The template `name` (`ai_ask`) in a version.
-    ///
-    /// # Errors
-    /// There is none: says where it was looked for, and which versions there are. Or it, or one that it names, has a
+    /// Errors: There is none: says where it was looked for, and which versions there are. Or it, or one that it names, has a
     /// mistake.
     pub fn get(&self, name: &str, version: u32) -> Result<Template<'_>, TemplateError> {
         let file = format!("{name}_v{version}.md");
@@ -251,9 +247,7 @@ impl Templates {
     }
 
     /// The template with this number, whatever it is called: a part of others too.
-    ///
-    /// # Errors
-    /// It, or one that it names, has a mistake; there is no such number.
+    /// Errors: It, or one that it names, has a mistake; there is no such number.
     pub fn at(&self, number: usize) -> Result<Template<'_>, TemplateError> {
         match self.loaded.get(number) {
             Some(loaded) => self.sound(loaded),

@@ -17,7 +17,6 @@ pub struct Repair {
 }
 
 impl Repair {
-    /// One replacement.
     pub fn one(title: impl Into<String>, range: Range<usize>, text: impl Into<String>) -> Self {
         Self { title: title.into(), edits: vec![(range, text.into())], sure: false }
     }
@@ -46,9 +45,7 @@ impl Repair {
 /// What is said about a name that does not exist.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unknown {
-    /// What is wrong.
     pub message: String,
-    /// What to do.
     pub help: String,
     /// The name that was certainly meant, where one is.
     pub instead: Option<&'static str>,

@@ -24,7 +24,6 @@ const NAME: &str = "case";
 pub struct CaseValues {
     /// What reports call it.
     pub name: String,
-    /// Its values, by name.
     pub values: Vec<(String, Arc<Node>)>,
 }
 

@@ -8,12 +8,9 @@ use crate::source::diagnostic::Diagnostic;
 use crate::source::span::{Span, Spanned};
 use crate::source::yaml::{Node, NodeKind};
 
-/// Counts that are wanted.
 #[derive(Clone, Debug)]
 pub struct Counts {
-    /// Where they stand.
     pub span: Span,
-    /// In all.
     pub total: Option<Wanted>,
     /// By name.
     pub by: Vec<(Spanned<String>, Wanted)>,

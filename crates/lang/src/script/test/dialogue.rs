@@ -18,13 +18,10 @@ pub const USUAL_TURNS: u32 = 20;
 /// One thing that is said, done or expected.
 #[derive(Clone, Debug)]
 pub enum Step {
-    /// What the AI says.
     Ai(Box<Wording>),
-    /// What the person says.
     User(Words),
     /// A simulated person goes on from here.
     Persona(Box<Persona>),
-    /// What must hold now.
     Expect(Box<Expect>),
     /// Time passes, while the session is driven.
     Wait(Duration, Span),
@@ -33,7 +30,6 @@ pub enum Step {
 }
 
 impl Step {
-    /// Where it stands.
     pub fn span(&self) -> Span {
         match self {
             Self::Ai(wording) => wording.span,
@@ -46,10 +42,8 @@ impl Step {
     }
 }
 
-/// A person whom a model plays.
 #[derive(Clone, Debug)]
 pub struct Persona {
-    /// Where it stands.
     pub span: Span,
     /// Who it is and how it talks.
     pub persona: Words,
@@ -66,7 +60,6 @@ pub struct Persona {
 /// How a process dies and another one goes on.
 #[derive(Clone, Debug)]
 pub struct Restart {
-    /// Where it stands.
     pub span: Span,
     /// How long nobody drives the session.
     pub after: Duration,
@@ -130,7 +123,6 @@ fn said(node: &Arc<Node>, fields: &Fields<'_>) -> Option<Step> {
     }
 }
 
-/// Reads a simulated person.
 pub(crate) fn persona(node: &Arc<Node>, fields: &Fields<'_>) -> Option<Persona> {
     let inner = Fields::of(node, "`user`", fields.file(), fields.findings())?;
     let persona = inner.required_words("persona");

@@ -14,7 +14,6 @@ use crate::source::yaml::{Node, NodeKind};
 /// Everything that an `expect` may say. What is not written is not looked at.
 #[derive(Clone, Debug, Default)]
 pub struct Expect {
-    /// Where it stands.
     pub span: Span,
     /// Variables; `scope.name` looks into one scope only.
     pub variables: Vec<(Spanned<String>, Wanted)>,
@@ -32,7 +31,6 @@ pub struct Expect {
     pub events: Vec<WantedEvent>,
     /// Events by type, and how many of them.
     pub event_counts: Option<Counts>,
-    /// Calls of models.
     pub model_calls: Option<Counts>,
     /// Requests that were sent for them.
     pub attempts: Option<Counts>,
@@ -40,9 +38,7 @@ pub struct Expect {
     pub prompt: Vec<(Option<Spanned<String>>, Wording)>,
     /// What a monitor said.
     pub monitor_feedback: Option<WantedFeedback>,
-    /// Codes of warnings.
     pub warnings: Option<Codes>,
-    /// Codes of errors.
     pub errors: Option<Codes>,
     /// Routes that were taken, by the reason or the trigger.
     pub routes: Vec<(Spanned<String>, Spanned<String>)>,
@@ -53,16 +49,13 @@ pub struct Expect {
 /// An event with fields that it must have.
 #[derive(Clone, Debug)]
 pub struct WantedEvent {
-    /// Its type.
     pub kind: Spanned<String>,
-    /// Its fields.
     pub fields: Vec<(Spanned<String>, Wanted)>,
 }
 
 /// What a monitor must have said.
 #[derive(Clone, Debug)]
 pub struct WantedFeedback {
-    /// Where it stands.
     pub span: Span,
     /// Whether none must have come.
     pub none: bool,
@@ -77,9 +70,7 @@ pub struct WantedFeedback {
 /// Codes of warnings or errors: each of them occurs; none at all when the list is empty.
 #[derive(Clone, Debug)]
 pub struct Codes {
-    /// Where they stand.
     pub span: Span,
-    /// The codes.
     pub codes: Vec<Spanned<String>>,
 }
 
@@ -89,7 +80,6 @@ pub const STATUSES: [&str; 5] = ["running", "waiting_input", "stopped", "complet
 /// What may be suggested.
 const SUGGESTIONS: [&str; 4] = ["continue_needed", "completed", "blocked", "off_topic"];
 
-/// The types of events.
 pub const EVENTS: [&str; 27] = [
     "session_started",
     "session_resumed",
@@ -120,7 +110,6 @@ pub const EVENTS: [&str; 27] = [
     "session_stopped",
 ];
 
-/// Reads an `expect`.
 pub(crate) fn expect(node: &Node, fields: &Fields<'_>) -> Option<Expect> {
     let inner = Fields::of(node, "`expect`", fields.file(), fields.findings())?;
     if inner.is_empty() {

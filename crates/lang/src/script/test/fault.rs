@@ -14,16 +14,12 @@ use crate::source::yaml::Node;
 pub enum Fault {
     /// The server answers with this status.
     Http {
-        /// The status.
         status: u16,
         /// What it asks to wait, in seconds.
         retry_after: Option<Duration>,
-        /// What it says.
         message: String,
     },
-    /// Nothing comes in time.
     Timeout(Slow),
-    /// There is no connection.
     Unreachable,
 }
 
@@ -53,7 +49,6 @@ pub(crate) const KEYS: [&str; 11] = [
     "$after_ms",
 ];
 
-/// Reads the fault that is written in `fields`, if any.
 pub(crate) fn fault(fields: &Fields<'_>) -> Option<Fault> {
     let status = spanned(fields, "http", 100..=599);
     let retry_after = fields.take("retry_after");

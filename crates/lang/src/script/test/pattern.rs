@@ -9,14 +9,11 @@ use crate::source::span::{Span, Spanned};
 /// The largest compiled expression, in bytes: matching itself takes time linear in the text, whatever is written.
 const MOST_BYTES: usize = 2 * 1024 * 1024;
 
-/// A regular expression.
 #[derive(Clone, Debug)]
 pub struct Pattern {
-    /// As it is written.
     pub source: String,
     /// What it finds.
     pub regex: Regex,
-    /// Where it stands.
     pub span: Span,
 }
 

@@ -26,27 +26,21 @@ use crate::source::yaml::{Node, NodeKind, ScalarStyle};
 /// The longest that a scripted model may take, in milliseconds: a day.
 const LONGEST_MS: u64 = 24 * 60 * 60 * 1000;
 
-/// Who answers.
 #[derive(Clone, Debug)]
 pub enum Model {
-    /// Written replies.
     Scripted(Vec<Replies>),
     /// The model of this name of the project's configuration, or `offline`.
     Named(Spanned<String>),
 }
 
-/// The replies for one asker.
 #[derive(Clone, Debug)]
 pub struct Replies {
-    /// Who asks.
     pub asker: Asker,
-    /// Where that stands.
     pub span: Span,
     /// What is answered, attempt by attempt.
     pub entries: Vec<WrittenReply>,
 }
 
-/// Who asks a model.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Asker {
     /// Whoever has no list of its own.
@@ -55,7 +49,6 @@ pub enum Asker {
     One {
         /// `action`, `monitor` or `orchestrator`.
         purpose: &'static str,
-        /// The action's id.
         action: String,
     },
 }
@@ -74,7 +67,6 @@ impl Asker {
 /// What one attempt is answered.
 #[derive(Clone, Debug)]
 pub struct WrittenReply {
-    /// Where it stands.
     pub span: Span,
     /// The round that it is for, instead of its place in the order.
     pub round: Option<u32>,
@@ -82,11 +74,9 @@ pub struct WrittenReply {
     pub answered: Option<bool>,
     /// How long the model takes, in milliseconds of the test's own time.
     pub after_ms: u64,
-    /// What comes.
     pub sent: Sent,
 }
 
-/// What comes from a model.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Sent {
     /// A value, written as compact JSON; fields that a model would have written too are added with their defaults.
@@ -95,7 +85,6 @@ pub enum Sent {
     Text(String),
     /// So many characters of what would have come, and then the connection breaks.
     Cut(u32, Box<Sent>),
-    /// No reply.
     Fault(Fault),
 }
 

@@ -5,18 +5,14 @@ use crate::source::diagnostic::{Diagnostic, Edit};
 use crate::source::near::near_miss;
 use crate::source::yaml::{Node, NodeKind};
 
-/// What may be kept of a conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Kept {
     /// What was said.
     Transcript,
-    /// The variables at the end.
     Variables,
     /// The outcome of every turn.
     Outcomes,
-    /// Every event.
     Events,
-    /// Every prompt.
     Prompts,
 }
 
@@ -24,7 +20,6 @@ impl Kept {
     /// All of them, in the order in which a snapshot holds them.
     pub const ALL: [Self; 5] = [Self::Transcript, Self::Variables, Self::Outcomes, Self::Events, Self::Prompts];
 
-    /// The name in tests and snapshots.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Transcript => "transcript",

@@ -36,13 +36,10 @@ const SORTS: [&str; 7] = ["null", "text", "number", "boolean", "list", "object",
 /// How a value must be. All of the tests must hold.
 #[derive(Clone, Debug)]
 pub struct Wanted {
-    /// Where it stands.
     pub span: Span,
-    /// The tests.
     pub tests: Vec<ValueTest>,
 }
 
-/// One test of a value.
 #[derive(Clone, Debug)]
 pub enum ValueTest {
     /// It is this. Numbers are compared as numbers: 5 is 5.0.
@@ -55,9 +52,7 @@ pub enum ValueTest {
     Contains(Vec<Value>),
     /// None of these does.
     NotContains(Vec<Value>),
-    /// The text matches.
     Matches(Pattern),
-    /// It is of this sort.
     Is(&'static str),
     /// It is not of this sort.
     IsNot(&'static str),
@@ -68,7 +63,6 @@ pub enum ValueTest {
 }
 
 impl Wanted {
-    /// Exactly this value.
     pub fn exactly(value: Value, span: Span) -> Self {
         Self { span, tests: vec![ValueTest::Equals(value)] }
     }

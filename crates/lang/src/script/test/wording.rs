@@ -15,7 +15,6 @@ const DEEPEST: usize = 4;
 /// How a text must be. Everything that is written must hold.
 #[derive(Clone, Debug, Default)]
 pub struct Wording {
-    /// Where it stands.
     pub span: Span,
     /// It is one of these, word for word; white space at both ends does not count.
     pub equals: Vec<Spanned<String>>,
