@@ -10,7 +10,7 @@ use crate::rules::rule::Rule;
 use crate::seen::Body;
 use bcc_lang::script::fields::shortened;
 use bcc_lang::script::findings::Findings;
-use bcc_lang::source::diagnostic::{Diagnostic, Edit};
+use bcc_lang::source::diagnostic::Diagnostic;
 use bcc_lang::source::near::near_miss;
 use bcc_lang::source::span::Spanned;
 
@@ -85,9 +85,7 @@ impl<'f> Names<'f> {
         let advise = self.searches > 0;
         self.searches = self.searches.saturating_sub(1);
         match advise.then(|| near_miss(&id.value, callables.skills().chain(actions))).flatten() {
-            Some(near) => diagnostic
-                .with_help(format!("did you mean `{near}`?"))
-                .with_fix(format!("write `{near}`"), vec![Edit::replace(id.span, near)]),
+            Some(near) => diagnostic.with_meant(near),
             None if callables.skills().next().is_none() => diagnostic.with_help(
                 "write the skill under `skills:` of the script or as a file in skills/, or name an action of this script",
             ),

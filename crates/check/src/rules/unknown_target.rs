@@ -8,7 +8,7 @@ use crate::rules::rule::Rule;
 use crate::seen::Body;
 use bcc_lang::script::fields::shortened;
 use bcc_lang::script::findings::Findings;
-use bcc_lang::source::diagnostic::{Diagnostic, Edit};
+use bcc_lang::source::diagnostic::Diagnostic;
 use bcc_lang::source::near::near_miss;
 use bcc_lang::source::span::Span;
 
@@ -72,11 +72,7 @@ impl<'f> Places<'f> {
         let message = format!("there is no topic and no phase `{}`", shortened(id));
         let known = || self.targets.keys().copied().filter(|id| !id.is_empty());
         let diagnostic = Diagnostic::error(SLUG, message, facts.file, span);
-        match advise.then(|| near_miss(id, known())).flatten() {
-            Some(near) => diagnostic
-                .with_help(format!("did you mean `{near}`?"))
-                .with_fix(format!("write `{near}`"), vec![Edit::replace(span, near)]),
-            None => diagnostic.with_help(format!("`goto` leads to the id of {}", or(known()))),
-        }
+        let near = advise.then(|| near_miss(id, known())).flatten();
+        diagnostic.with_near(near, || format!("`goto` leads to the id of {}", or(known())))
     }
 }

@@ -31,7 +31,7 @@ pub fn kernel(fields: &Fields<'_>) -> Option<WrittenKernel> {
     if !matches!(node.kind, NodeKind::Mapping(_)) {
         return Some(WrittenKernel { name: name(fields, "kernel"), ..WrittenKernel::default() });
     }
-    let inner = Fields::of(node, "`kernel`", fields.file(), fields.findings())?;
+    let inner = fields.inner(node, "`kernel`")?;
     let kernel = WrittenKernel {
         name: name(&inner, "name"),
         on_resume: inner.choice("on_resume", &["fresh", "rerun"]),

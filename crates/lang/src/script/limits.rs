@@ -20,7 +20,7 @@ pub struct Budget {
 
 pub fn budget(fields: &Fields<'_>) -> Option<Budget> {
     let node = fields.take("budget")?;
-    let inner = Fields::of(node, "`budget`", fields.file(), fields.findings())?;
+    let inner = fields.inner(node, "`budget`")?;
     let limit = |name| spanned(&inner, name, 1..=u32::MAX);
     let budget = Budget {
         turns: limit("turns"),
@@ -57,7 +57,7 @@ pub fn strategy(fields: &Fields<'_>) -> Option<Strategy> {
 }
 
 fn table(node: &Node, fields: &Fields<'_>) -> Option<Strategy> {
-    let inner = Fields::of(node, "`strategy`", fields.file(), fields.findings())?;
+    let inner = fields.inner(node, "`strategy`")?;
     let text = inner.words("text");
     // Words for the monitor's prompt: no code compares them.
     let (min_completeness_requirement, retry_strategy) =
@@ -79,7 +79,7 @@ pub struct ForEach {
 
 pub fn for_each(fields: &Fields<'_>) -> Option<ForEach> {
     let node = fields.take("for_each")?;
-    let inner = Fields::of(node, "`for_each`", fields.file(), fields.findings())?;
+    let inner = fields.inner(node, "`for_each`")?;
     let literal = inner.take("in").filter(|node| matches!(node.kind, NodeKind::Sequence(_)));
     let list = match literal {
         // An expression can hold a list as it stands there, but only in quotes. That it is reported is enough: an empty list in

@@ -165,6 +165,19 @@ impl Diagnostic {
         self.with_fixes(fix.map(|fix| fix.only_sure_if(false)))
     }
 
+    /// The same with the question whether `near` is meant, and the fix that writes it; or else with other help.
+    pub fn with_near(self, near: Option<&str>, otherwise: impl FnOnce() -> String) -> Self {
+        match near {
+            Some(near) => self.with_meant(near),
+            None => self.with_help(otherwise()),
+        }
+    }
+
+    /// The same with the question whether `near` is meant, and the fix that writes it.
+    pub fn with_meant(self, near: &str) -> Self {
+        self.with_help(format!("did you mean `{near}`?")).with_replacement(Some(near))
+    }
+
     /// The same with the fix that puts `text` where it points, when there is such a text, and that may be made without asking.
     pub fn with_sure_replacement(self, text: Option<&str>) -> Self {
         let fix = text.map(|text| self.replacement(text));

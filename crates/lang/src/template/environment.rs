@@ -287,10 +287,10 @@ mod tests {
     #[test]
     fn every_listed_filter_test_and_function_exists() {
         let environment = environment(UndefinedBehavior::Strict);
-        for name in FILTERS.split(' ') {
+        for name in FILTERS.split('|') {
             assert!(has(&environment, Named::Filter, name), "{name}");
         }
-        for name in TESTS.split(' ') {
+        for name in TESTS.split('|') {
             assert!(has(&environment, Named::Test, name), "{name}");
         }
         let mut functions: Vec<&str> = environment.globals().map(|(name, _)| name).collect();

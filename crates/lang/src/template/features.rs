@@ -18,18 +18,18 @@ pub const MAX_NESTING: usize = 100;
 /// The functions that texts and expressions may call.
 pub const FUNCTIONS: &[&str] = &["range", "dict", "namespace", "cycler", "joiner"];
 
-/// The filters, for near misses: their names, with spaces between them.
+/// The filters, for near misses: their names, with `|` between them.
 pub const FILTERS: &str = "\
-    abs attr batch bool capitalize chain count d default dictsort e escape filesizeformat first float format \
-    groupby indent int items join last length lines list lower map max min pluralize pprint reject rejectattr \
-    replace reverse round safe select selectattr slice sort split string striptags sum title tojson trim \
-    truncate unique upper zip";
+    abs|attr|batch|bool|capitalize|chain|count|d|default|dictsort|e|escape|filesizeformat|first|float|format|\
+    groupby|indent|int|items|join|last|length|lines|list|lower|map|max|min|pluralize|pprint|reject|rejectattr|\
+    replace|reverse|round|safe|select|selectattr|slice|sort|split|string|striptags|sum|title|tojson|trim|truncate|\
+    unique|upper|zip";
 
-/// The tests, for near misses: their names, with spaces between them.
+/// The tests, for near misses: their names, with `|` between them.
 pub const TESTS: &str = "\
-    boolean defined divisibleby endingwith eq equalto escaped even false filter float ge greaterthan gt in int \
-    integer iterable le lessthan lower lt mapping ne none number odd regex safe sameas sequence startingwith \
-    string test true undefined upper";
+    boolean|defined|divisibleby|endingwith|eq|equalto|escaped|even|false|filter|float|ge|greaterthan|gt|in|int|\
+    integer|iterable|le|lessthan|lower|lt|mapping|ne|none|number|odd|regex|safe|sameas|sequence|startingwith|\
+    string|test|true|undefined|upper";
 
 /// What stands behind `|` or `is`, or in front of brackets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -122,8 +122,8 @@ fn advice(what: Named, name: &str) -> Option<&'static str> {
 /// What is said about `name`, of which there is no filter, test or function; `functions` are those that there are here.
 pub fn unknown(what: Named, name: &str, functions: &'static [&'static str]) -> Unknown {
     let (known, others): (Vec<&'static str>, &[(&str, &'static str)]) = match what {
-        Named::Filter => (FILTERS.split(' ').collect(), OTHER_FILTERS),
-        Named::Test => (TESTS.split(' ').collect(), OTHER_TESTS),
+        Named::Filter => (FILTERS.split('|').collect(), OTHER_FILTERS),
+        Named::Test => (TESTS.split('|').collect(), OTHER_TESTS),
         Named::Function => (functions.to_vec(), &[]),
     };
     let other = others.iter().find(|(other, _)| *other == name || *other == name.to_lowercase());
@@ -173,7 +173,7 @@ pub fn unknown_function(name: &str, functions: &'static [&'static str]) -> Unkno
 /// The filter that somebody means who calls `name` as a function or as a method.
 pub fn filter_called(name: &str) -> Option<&'static str> {
     let lower = name.to_lowercase();
-    let own = FILTERS.split(' ').find(|filter| *filter == name);
+    let own = FILTERS.split('|').find(|filter| *filter == name);
     own.or_else(|| OTHER_FILTERS.iter().find(|(other, _)| *other == lower).map(|(_, ours)| *ours))
 }
 
@@ -184,11 +184,11 @@ mod tests {
     #[test]
     fn what_other_languages_call_it_is_known_and_exists_here() {
         for (other, ours) in OTHER_FILTERS {
-            let is = |name: &str| FILTERS.split(' ').any(|filter| filter == name);
+            let is = |name: &str| FILTERS.split('|').any(|filter| filter == name);
             assert!(is(ours) && !is(other), "{other}");
         }
         for (other, ours) in OTHER_TESTS {
-            let is = |name: &str| TESTS.split(' ').any(|test| test == name);
+            let is = |name: &str| TESTS.split('|').any(|test| test == name);
             assert!(is(ours) && !is(other), "{other}");
         }
     }

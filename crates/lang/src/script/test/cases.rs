@@ -258,8 +258,7 @@ fn strangers(node: &Node, known: &[&str], fields: &Fields<'_>) {
                     || "the cases give values, which stand here by their bare names, as in `{{ name }}`".to_owned(),
                     |near| format!("did you mean `{near}`?"),
                 );
-                let diagnostic = Diagnostic::error("unknown-name", message, fields.file(), node.span);
-                fields.findings().report(diagnostic.with_help(help));
+                fields.error("unknown-name", message, node.span, help);
             }
         }
         NodeKind::Sequence(items) => items.iter().for_each(|item| strangers(item, known, fields)),

@@ -6,8 +6,6 @@ use crate::script::fields::{Fields, is_null};
 use crate::script::test::counted::{Counts, counts};
 use crate::script::test::wanted::{Wanted, wanted};
 use crate::script::test::wording::{Wording, texts, wording};
-use crate::source::diagnostic::Diagnostic;
-use crate::source::near::near_miss;
 use crate::source::span::{Span, Spanned};
 use crate::source::yaml::{Node, NodeKind};
 
@@ -111,12 +109,12 @@ pub const EVENTS: [&str; 27] = [
 ];
 
 pub(crate) fn expect(node: &Node, fields: &Fields<'_>) -> Option<Expect> {
-    let inner = Fields::of(node, "`expect`", fields.file(), fields.findings())?;
+    let inner = fields.inner(node, "`expect`")?;
     if inner.is_empty() {
         let message = "`expect` expects nothing";
         let help = "write what must hold, as in `expect: { variables: { user_name: 小林 } }`";
         let span = if node.span.is_empty() { Span::point(node.span.start) } else { node.span };
-        fields.findings().report(Diagnostic::error("missing-key", message, fields.file(), span).with_help(help));
+        fields.error("missing-key", message, span, help);
     }
     let (events, event_counts) = events(&inner);
     let expect = Expect {
@@ -150,23 +148,16 @@ pub(crate) fn expect(node: &Node, fields: &Fields<'_>) -> Option<Expect> {
 
 /// Reports a word that is none of those that there are.
 fn one_of(word: &Spanned<String>, name: &str, known: &[&'static str], fields: &Fields<'_>) {
-    if known.contains(&word.value.as_str()) {
-        return;
+    if !known.contains(&word.value.as_str()) {
+        fields.not_a_choice(name, &word.value, known, word.span, "write one of these words");
     }
-    let listed = known.iter().map(|known| format!("`{known}`")).collect::<Vec<_>>().join(", ");
-    let near = near_miss(&word.value, known.iter().copied());
-    let message = format!("`{name}` must be one of {listed}");
-    let help = near.map_or_else(|| "write one of these words".to_owned(), |near| format!("did you mean `{near}`?"));
-    let diagnostic = Diagnostic::error("not-a-choice", message, fields.file(), word.span).with_help(help);
-    fields.findings().report(diagnostic.with_replacement(near));
 }
 
 /// A mapping of names to how their values must be.
 fn values(fields: &Fields<'_>, name: &'static str) -> Vec<(Spanned<String>, Wanted)> {
     let Some(node) = fields.take(name) else { return vec![] };
     let Some(entries) = node.as_mapping() else {
-        let diagnostic = fields.wrong_type(name, "a mapping of names to values", node);
-        fields.findings().report(diagnostic.with_help("write each on a line of its own, as `name: value`"));
+        fields.wrong(name, "a mapping of names to values", node, "write each on a line of its own, as `name: value`");
         return vec![];
     };
     entries.iter().filter_map(|entry| Some((entry.key.clone(), wanted(&entry.value, fields)?))).collect()
@@ -204,7 +195,7 @@ fn event(node: &Arc<Node>, known: &dyn Fn(&Spanned<String>), fields: &Fields<'_>
         known(&kind);
         return Some(WantedEvent { kind, fields: vec![] });
     }
-    let inner = Fields::of(node, "an event", fields.file(), fields.findings())?;
+    let inner = fields.inner(node, "an event")?;
     let kind = inner.required_words("type")?;
     let kind = Spanned { value: kind.text, span: kind.node.span };
     known(&kind);
@@ -234,13 +225,15 @@ fn feedback(fields: &Fields<'_>) -> Option<WantedFeedback> {
         return Some(WantedFeedback { span: node.span, none: true, action, used, wording });
     }
     if node.as_scalar().is_some() {
-        let diagnostic = fields.wrong_type("monitor_feedback", "a mapping, or `none`", node);
-        fields
-            .findings()
-            .report(diagnostic.with_help("write it as in `monitor_feedback: { contains: 放慢, used: true }`"));
+        fields.wrong(
+            "monitor_feedback",
+            "a mapping, or `none`",
+            node,
+            "write it as in `monitor_feedback: { contains: 放慢, used: true }`",
+        );
         return None;
     }
-    let inner = Fields::of(node, "`monitor_feedback`", fields.file(), fields.findings())?;
+    let inner = fields.inner(node, "`monitor_feedback`")?;
     let used = if inner.has("used") { inner.boolean("used") } else { None };
     let action = inner.name("action");
     let matches = texts(&inner, "matches").into_iter();
@@ -264,8 +257,12 @@ fn codes(fields: &Fields<'_>, name: &'static str) -> Option<Codes> {
 fn routes(fields: &Fields<'_>) -> Vec<(Spanned<String>, Spanned<String>)> {
     let Some(node) = fields.take("routes") else { return vec![] };
     let Some(entries) = node.as_mapping() else {
-        let diagnostic = fields.wrong_type("routes", "a mapping of reasons to routes", node);
-        fields.findings().report(diagnostic.with_help("write it as in `routes: { user_blocked: insert comfort }`"));
+        fields.wrong(
+            "routes",
+            "a mapping of reasons to routes",
+            node,
+            "write it as in `routes: { user_blocked: insert comfort }`",
+        );
         return vec![];
     };
     let word = |node: &Arc<Node>| Some(Spanned { value: node.as_scalar()?.text.clone(), span: node.span });

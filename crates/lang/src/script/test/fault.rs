@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use crate::script::fields::Fields;
 use crate::script::limits::spanned;
-use crate::source::diagnostic::Diagnostic;
 use crate::source::span::Spanned;
 use crate::source::yaml::Node;
 
@@ -75,9 +74,7 @@ fn slow(node: &Arc<Node>, fields: &Fields<'_>) -> Option<Slow> {
         _ => {
             let message = "`timeout` must be one of `first_token`, `idle`, `total`";
             let help = "`first_token`: nothing begins; `idle`: it begins and falls silent; `total`: it never ends";
-            fields
-                .findings()
-                .report(Diagnostic::error("not-a-choice", message, fields.file(), node.span).with_help(help));
+            fields.error("not-a-choice", message, node.span, help);
             None
         }
     }
@@ -86,8 +83,7 @@ fn slow(node: &Arc<Node>, fields: &Fields<'_>) -> Option<Slow> {
 fn seconds(node: &Arc<Node>, fields: &Fields<'_>) -> Option<Duration> {
     let number = node.to_json().as_f64().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
     if number.is_none() {
-        let diagnostic = fields.wrong_type("retry_after", "a number of seconds", node);
-        fields.findings().report(diagnostic.with_help("write it in digits, as in `retry_after: 2`"));
+        fields.wrong("retry_after", "a number of seconds", node, "write it in digits, as in `retry_after: 2`");
     }
     number
 }

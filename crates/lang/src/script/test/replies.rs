@@ -136,8 +136,7 @@ fn lists(node: &Arc<Node>, purpose: &'static str, fields: &Fields<'_>) -> Vec<Re
             let message =
                 format!("the replies of `{}` must be a list, but this is {}", entry.key.value, entry.value.describe());
             let help = "write the replies in their order, each on a line of its own with `- `";
-            let diagnostic = Diagnostic::error("wrong-type", message, fields.file(), entry.value.span);
-            fields.findings().report(diagnostic.with_help(help));
+            fields.error("wrong-type", message, entry.value.span, help);
             continue;
         };
         if let Some(twice) = lists.iter().find(|list| list.asker == asker) {
@@ -170,7 +169,7 @@ fn asker(key: &Spanned<String>, usual: &'static str, fields: &Fields<'_>) -> Opt
         Some(near) => format!("did you mean `{near}:{}`?", action.trim()),
         None => format!("there are {}", PURPOSES.map(|purpose| format!("`{purpose}:ID`")).join(", ")),
     };
-    fields.findings().report(Diagnostic::error("not-a-choice", message, fields.file(), key.span).with_help(help));
+    fields.error("not-a-choice", message, key.span, help);
     None
 }
 
@@ -206,7 +205,7 @@ fn entry(node: &Arc<Node>, of: &str, fields: &Fields<'_>) -> Option<WrittenReply
     if is_null(node) {
         let message = format!("a reply of `{of}` is empty");
         let help = "write what the model answers; an empty text is `\"\"`";
-        fields.findings().report(Diagnostic::error("wrong-type", message, fields.file(), node.span).with_help(help));
+        fields.error("wrong-type", message, node.span, help);
         return None;
     }
     if let Some(scalar) = node.as_scalar().filter(|scalar| scalar.style == ScalarStyle::Plain) {
@@ -230,7 +229,7 @@ fn sent(node: &Node) -> Sent {
 /// An entry that says how its reply comes, or why none does.
 fn controlled(node: &Arc<Node>, of: &str, fields: &Fields<'_>) -> Option<WrittenReply> {
     let what = format!("a reply of `{of}`");
-    let inner = Fields::of(node, what, fields.file(), fields.findings())?;
+    let inner = fields.inner(node, what)?;
     let round = inner.integer("$round", 1..=50);
     let answered = if inner.has("$answered") { inner.boolean("$answered") } else { None };
     let ms = |name| inner.integer(name, 0..=u32::try_from(LONGEST_MS).unwrap_or(u32::MAX)).map(u64::from);
@@ -243,8 +242,7 @@ fn controlled(node: &Arc<Node>, of: &str, fields: &Fields<'_>) -> Option<Written
         (Some(_), Some(_)) => {
             let message = "a fault has no reply";
             let help = "remove one of the two; what comes at the next attempt is the next item of the list";
-            let diagnostic = Diagnostic::error("conflicting-fields", message, fields.file(), node.span);
-            fields.findings().report(diagnostic.with_help(help));
+            fields.error("conflicting-fields", message, node.span, help);
             None
         }
         (Some(fault), None) => Some(Sent::Fault(fault)),

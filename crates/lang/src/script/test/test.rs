@@ -203,8 +203,12 @@ fn vars(fields: &Fields<'_>) -> Vec<(Spanned<String>, Value)> {
     match &node.kind {
         NodeKind::Mapping(entries) => entries.iter().map(|entry| (entry.key.clone(), entry.value.to_json())).collect(),
         _ => {
-            let diagnostic = fields.wrong_type("vars", "a mapping of names to values", node);
-            fields.findings().report(diagnostic.with_help("write each on a line of its own, as `user_name: 小林`"));
+            fields.wrong(
+                "vars",
+                "a mapping of names to values",
+                node,
+                "write each on a line of its own, as `user_name: 小林`",
+            );
             vec![]
         }
     }

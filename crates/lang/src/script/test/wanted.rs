@@ -8,7 +8,6 @@ use serde_json::Value;
 use crate::message::told::Told;
 use crate::script::fields::{Fields, is_null};
 use crate::script::test::pattern::{Pattern, pattern};
-use crate::source::diagnostic::Diagnostic;
 use crate::source::near::near_miss;
 use crate::source::span::{Span, Spanned};
 use crate::source::yaml::{Entry, Node, NodeKind};
@@ -244,8 +243,7 @@ pub(crate) fn wanted(node: &Arc<Node>, fields: &Fields<'_>) -> Option<Wanted> {
                     TESTS.join(", ")
                 ),
             };
-            let diagnostic = Diagnostic::error("unknown-key", message, fields.file(), entry.key.span);
-            fields.findings().report(diagnostic.with_help(help));
+            fields.error("unknown-key", message, entry.key.span, help);
             continue;
         };
         tests.extend(one(key, &entry.value, fields));
@@ -264,7 +262,7 @@ fn one(key: &'static str, node: &Arc<Node>, fields: &Fields<'_>) -> Option<Value
         _ => vec![node.to_json()],
     };
     let wrong = |expected: &str, help: &str| {
-        fields.findings().report(fields.wrong_type(key, expected, node).with_help(help.to_owned()));
+        fields.wrong(key, expected, node, help.to_owned());
         None
     };
     Some(match key {
@@ -293,12 +291,7 @@ fn sort(node: &Node, fields: &Fields<'_>) -> Option<&'static str> {
     let text = node.as_scalar().map(|scalar| scalar.text.as_str()).filter(|text| !text.is_empty()).unwrap_or("null");
     let known = SORTS.iter().copied().find(|sort| *sort == text || (*sort == "null" && text == "~"));
     if known.is_none() {
-        let listed = SORTS.map(|sort| format!("`{sort}`")).join(", ");
-        let message = format!("`is` must be one of {listed}");
-        let near = near_miss(text, SORTS);
-        let help = near.map_or_else(|| "write one of these words".to_owned(), |near| format!("did you mean `{near}`?"));
-        let diagnostic = Diagnostic::error("not-a-choice", message, fields.file(), node.span).with_help(help);
-        fields.findings().report(diagnostic.with_replacement(near));
+        fields.not_a_choice("is", text, &SORTS, node.span, "write one of these words");
     }
     known
 }
