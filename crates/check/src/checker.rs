@@ -91,7 +91,7 @@ impl<'a> Checker<'a> {
             asked_by_templates: BTreeMap::new(),
             made: BTreeMap::new(),
             action_ids: BTreeMap::new(),
-            seen: Seen::default(),
+            seen: Seen { whole: true, ..Seen::default() },
             body: Body::Session,
             inside: Vec::new(),
             block: 0,

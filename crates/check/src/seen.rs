@@ -18,7 +18,7 @@ use bcc_lang::value::scopes::Scope;
 use bcc_runtime::program::kind::{Described, Given};
 use bcc_runtime::program::output::Output;
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Seen {
     /// The actions; one that stands inside another comes after it.
     pub actions: Vec<ActionFact>,
@@ -60,29 +60,6 @@ impl Seen {
         let now = self.tick();
         if let Some(part) = self.parts.get_mut(&body) {
             part.end = now;
-        }
-    }
-}
-
-impl Default for Seen {
-    fn default() -> Self {
-        Self {
-            actions: vec![],
-            definitions: vec![],
-            uses: vec![],
-            unknown: vec![],
-            outputs: vec![],
-            sets: vec![],
-            expressions: vec![],
-            texts: vec![],
-            prompts: vec![],
-            routes: vec![],
-            gotos: vec![],
-            triggers: vec![],
-            calls: vec![],
-            parts: BTreeMap::new(),
-            clock: 0,
-            whole: true,
         }
     }
 }

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use serde_json::Value;
 
-use crate::templates::examine::{Asking, Set};
+use crate::templates::set::{Asking, Set};
 use bcc_lang::source::diagnostic::Diagnostic;
 use bcc_lang::source::span::Span;
 use bcc_lang::template::loaded::Loaded;

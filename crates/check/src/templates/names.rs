@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
-use crate::templates::examine::{Asking, Set};
 use crate::templates::quotes;
+use crate::templates::set::{Asking, Set};
 use bcc_lang::script::fields::shortened;
 use bcc_lang::source::diagnostic::{Diagnostic, Edit};
 use bcc_lang::source::near::{asked, near, only};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::templates::examine::{Asking, own_reply};
+use crate::templates::set::{Asking, own_reply};
 use bcc_lang::schema::compiled::Compiled;
 use bcc_lang::source::compose::parse;
 use bcc_lang::source::diagnostic::{Diagnostic, Edit};

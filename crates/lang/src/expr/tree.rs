@@ -66,3 +66,40 @@ pub enum Argument {
     /// `name=x`
     Named(String, Node),
 }
+
+impl Node {
+    /// Calls `see` with each part of which it is made, in the order of the source.
+    pub fn each_part<'n>(&'n self, see: &mut dyn FnMut(&'n Self)) {
+        let plain = |argument: &'n Argument| match argument {
+            Argument::Plain(node) | Argument::Named(_, node) => node,
+        };
+        match &self.kind {
+            Kind::Name(_) | Kind::Constant(_) => {}
+            Kind::Not(of) | Kind::Negate(of) | Kind::Attribute(of, _) => see(of),
+            Kind::And(one, two) | Kind::Or(one, two) | Kind::Operation(_, one, two) | Kind::Item(one, two) => {
+                see(one);
+                see(two);
+            }
+            Kind::Chain(first, rest) => {
+                see(first);
+                rest.iter().for_each(|(_, node)| see(node));
+            }
+            Kind::Choice { test, yes, no } => {
+                see(yes);
+                see(test);
+                no.iter().for_each(|no| see(no));
+            }
+            Kind::Filter(_, of, arguments) | Kind::Test(_, of, arguments) => {
+                see(of);
+                arguments.iter().map(plain).for_each(see);
+            }
+            Kind::Slice { of, start, stop, step: _ } => {
+                see(of);
+                start.iter().chain(stop).for_each(|part| see(part));
+            }
+            Kind::Call(_, arguments) => arguments.iter().map(plain).for_each(see),
+            Kind::List(items) => items.iter().for_each(see),
+            Kind::Map(pairs) => pairs.iter().flat_map(|(key, value)| [key, value]).for_each(see),
+        }
+    }
+}

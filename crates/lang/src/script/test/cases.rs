@@ -230,11 +230,9 @@ fn in_text(text: &str, case: &CaseValues) -> Option<NodeKind> {
 pub(crate) fn unused(root: &Node, cases: &[CaseValues], fields: &Fields<'_>) {
     let Some(first) = cases.first() else { return };
     let known: Vec<&str> = first.values.iter().map(|(name, _)| name.as_str()).filter(|name| *name != NAME).collect();
-    for entry in root.as_mapping().into_iter().flatten().filter(|entry| entry.key.value != "for") {
-        strangers(&entry.value, &known, fields);
-    }
     let mut wanted: BTreeSet<String> = BTreeSet::new();
     for entry in root.as_mapping().into_iter().flatten().filter(|entry| entry.key.value != "for") {
+        strangers(&entry.value, &known, fields);
         placeholders(&entry.value, &mut wanted);
     }
     for (name, value) in first.values.iter().filter(|(name, _)| name != NAME && !wanted.contains(name)) {
