@@ -11,14 +11,15 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-use bcc_check::check::{Against, check, examine};
+use bcc_check::against::Against;
+use bcc_check::check::{check, examine};
 use bcc_check::library::Library;
 use bcc_engine::files::TemplateFolders;
 use bcc_lang::schema::embedded;
 use bcc_lang::script::findings::Findings;
 use bcc_lang::script::read::read;
+use bcc_lang::source::compose::parse;
 use bcc_lang::source::text::SourceFile;
-use bcc_lang::source::yaml::parse;
 use bcc_lang::template::layers::collect;
 use bcc_lang::template::templates::Templates;
 use bcc_runtime::actions::KINDS;

@@ -4,16 +4,17 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use bcc_check::check::Against;
+use bcc_check::against::Against;
 use bcc_check::checker::Checker;
 use bcc_check::facts::Facts;
 use bcc_check::graph::{Graph, Work};
 use bcc_check::library::Library;
 use bcc_check::walk;
+use bcc_check::ways;
 use bcc_lang::script::findings::Findings;
 use bcc_lang::script::read::read;
+use bcc_lang::source::compose::parse;
 use bcc_lang::source::text::SourceFile;
-use bcc_lang::source::yaml::parse;
 use bcc_lang::template::layers::TemplateFile;
 use bcc_lang::template::templates::Templates;
 use bcc_runtime::actions::KINDS;
@@ -43,7 +44,7 @@ fn graph<T>(topics: &str, look: impl FnOnce(&Graph, &dyn Fn(&str) -> usize) -> T
     walk::script(&mut checker, &script, &[]);
     let facts = Facts::new(&file, Some(&script), &[], &against, checker.seen);
     let number = |id: &str| facts.seen.actions.iter().position(|action| action.id.value == id).unwrap();
-    look(facts.graph(), &number)
+    look(ways::graph(&facts), &number)
 }
 
 fn ask(id: &str, more: &str) -> String {

@@ -14,9 +14,10 @@ use bcc_authoring::fix::rules::Rules;
 use bcc_authoring::validate::request::ValidateRequest;
 use bcc_authoring::validate::validate::validate;
 use bcc_engine::environment::Environment;
+use bcc_lang::source::compose::parse;
 use bcc_lang::source::diagnostic::{Diagnostic, Fix};
 use bcc_lang::source::edits::{apart, apply};
-use bcc_lang::source::yaml::{Node, NodeKind, parse};
+use bcc_lang::source::yaml::{Node, NodeKind};
 use proptest::prelude::*;
 use serde_json::Value;
 

@@ -13,7 +13,7 @@ use bcc_lang::template::layers::collect;
 /// Everything that the check of `text` finds, with the templates of the project at `project` and these files of skills.
 pub(crate) fn findings(project: &Path, text: &str, skills: &[Arc<SourceFile>]) -> Vec<Diagnostic> {
     let file = Arc::new(SourceFile::new("example.yaml", text));
-    let parsed = bcc_lang::source::yaml::parse(&file);
+    let parsed = bcc_lang::source::compose::parse(&file);
     let scheme = parsed.root.as_deref().and_then(bcc_lang::script::read::scheme);
     let templates =
         collect(&TemplateFolders::of(project), scheme.as_ref().map(|scheme| scheme.value.as_str())).unwrap();

@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use bcc_check::templates::examine::{self, Project, SystemFile};
+use bcc_check::templates::examine::{self, Project};
+use bcc_check::templates::set::SystemFile;
 use bcc_lang::source::diagnostic::Diagnostic;
 use bcc_lang::source::text::SourceFile;
 use bcc_runtime::actions::KINDS;

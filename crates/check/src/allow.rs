@@ -84,11 +84,8 @@ fn complaints(file: &Arc<SourceFile>, allow: &Allow, unused: impl Fn(usize) -> b
         let diagnostic = match page(slug) {
             None => {
                 let message = format!("there is no diagnostic `{slug}`");
-                match near(slug) {
-                    Some(near) => warn(message, &format!("did you mean `{near}`?"))
-                        .with_fix(format!("write `{near}`"), vec![Edit::replace(*span, near)]),
-                    None => warn(message, "`bcc-script explain` lists all that there are"),
-                }
+                Diagnostic::warning("useless-allow", message, file, *span)
+                    .with_near(near(slug), || "`bcc-script explain` lists all that there are".to_owned())
             }
             Some(page) if !page.adjustable => warn(
                 format!("`{slug}` cannot be silenced: a script in which it is found cannot run"),

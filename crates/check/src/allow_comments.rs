@@ -21,7 +21,6 @@ pub(crate) const YAML: Form = Form { open: "#", close: "" };
 /// The comments of a template: that of markdown, and that of the template language, which no model sees.
 pub(crate) const TEMPLATE: [Form; 2] = [Form { open: "<!--", close: "-->" }, Form { open: "{#", close: "#}" }];
 
-/// A comment that is meant to silence something.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Allow {
     /// The whole comment.

@@ -5,13 +5,14 @@ use std::sync::Arc;
 
 use crate::checker::Checker;
 use crate::expressions::unknown_name_of;
-use crate::facts::{By, Place, TextFact};
 use crate::placeholders::{Modern, modernise};
 use crate::repairs::fix as fix_of;
+use crate::seen::{By, Place, TextFact};
 use bcc_lang::script::fields::Words;
 use bcc_lang::source::diagnostic::{Diagnostic, Edit};
+use bcc_lang::source::locate::locate_bytes;
 use bcc_lang::source::misreading::quote;
-use bcc_lang::source::yaml::{ScalarStyle, locate_bytes};
+use bcc_lang::source::yaml::ScalarStyle;
 use bcc_lang::template::text::Text;
 use bcc_runtime::program::turn::ENGINE_NAMES;
 

@@ -1,14 +1,15 @@
 //! What `insert` and `use_skill` may name: the skills of the document and of the project, and actions.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use crate::facts::{ActionFact, Body, Facts};
 use crate::library::{Library, Named, SkillOutline};
+use crate::seen::{ActionFact, Body};
 use bcc_lang::script::script::Script;
-use bcc_lang::script::skill::SkillItem;
+use bcc_lang::script::skill::{SkillItem, WrittenSkill};
 use bcc_lang::source::span::Spanned;
+use bcc_lang::source::text::SourceFile;
 
-/// What may be called from a document.
 #[derive(Debug)]
 pub struct Callables<'a> {
     own: BTreeMap<String, SkillOutline>,
@@ -18,16 +19,21 @@ pub struct Callables<'a> {
 }
 
 impl<'a> Callables<'a> {
-    /// What may be called from this document.
-    pub fn of(facts: &Facts<'a>) -> Self {
-        let own = facts.skills.iter().map(|skill| SkillOutline::of(facts.file, skill));
-        let actions = facts.seen.actions.iter().enumerate();
-        let found = |path: &Spanned<String>| matches!(facts.library.named(&path.value), Some(Named::Skill(_)));
+    pub fn of(
+        file: &Arc<SourceFile>,
+        script: Option<&Script>,
+        skills: &[&WrittenSkill],
+        library: &'a Library,
+        actions: &[ActionFact],
+    ) -> Self {
+        let own = skills.iter().map(|skill| SkillOutline::of(file, skill));
+        let actions = actions.iter().enumerate();
+        let found = |path: &Spanned<String>| matches!(library.named(&path.value), Some(Named::Skill(_)));
         Self {
             own: own.map(|skill| (skill.id.clone(), skill)).filter(|(id, _)| !id.is_empty()).collect(),
             actions: actions.map(|(number, action)| (action.id.value.clone(), number)).collect(),
-            library: facts.library,
-            whole: facts.library.whole && facts.script.is_none_or(|script| paths(script).all(found)),
+            library,
+            whole: library.whole && script.is_none_or(|script| paths(script).all(found)),
         }
     }
 
@@ -41,12 +47,10 @@ impl<'a> Callables<'a> {
         self.own.get(id).or_else(|| self.library.skill(id))
     }
 
-    /// The action with this id, as its number.
     pub fn action(&self, id: &str) -> Option<usize> {
         self.actions.get(id).copied()
     }
 
-    /// The ids of skills.
     pub fn skills(&self) -> impl Iterator<Item = &str> {
         let others = self.library.ids().filter(|id| !self.own.contains_key(*id));
         self.own.keys().map(String::as_str).chain(others)

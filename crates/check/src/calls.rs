@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::callables::can_insert;
-use crate::facts::{Body, CallBy, Facts};
+use crate::facts::Facts;
 use crate::library::SkillOutline;
 use crate::reasons::{REASONS, Table, possible};
+use crate::seen::{Body, CallBy};
 use bcc_lang::source::span::Spanned;
 use bcc_lang::source::text::SourceFile;
 
@@ -15,9 +16,7 @@ use bcc_lang::source::text::SourceFile;
 pub struct By<'f> {
     /// The callee's id, as written.
     pub id: &'f Spanned<String>,
-    /// The file in which it stands.
     pub file: &'f Arc<SourceFile>,
-    /// Whether it stands in this document.
     pub is_here: bool,
     /// Whether a route inserts it; else an action calls it.
     pub inserts: bool,
@@ -26,7 +25,6 @@ pub struct By<'f> {
 /// From what calls to what is called.
 #[derive(Clone, Copy)]
 pub struct Way<'f> {
-    /// The node that is called.
     pub to: usize,
     /// The exit reason of an insertion.
     pub reason: Option<&'static str>,
@@ -41,7 +39,6 @@ pub struct Calls<'f, 'a> {
     facts: &'f Facts<'a>,
     /// By the number of each node, what it calls.
     pub ways: Vec<Vec<Way<'f>>>,
-    /// The skills of the document by their ids.
     own: BTreeMap<&'f str, usize>,
     /// The same of those of the project that were met so far.
     others: BTreeMap<&'f str, (usize, &'f SkillOutline)>,
@@ -50,7 +47,6 @@ pub struct Calls<'f, 'a> {
 }
 
 impl<'f, 'a> Calls<'f, 'a> {
-    /// The calls of a document.
     pub fn of(facts: &'f Facts<'a>) -> Self {
         let (actions, skills) = (facts.seen.actions.len(), facts.skills.len());
         let own = facts.skills.iter().enumerate().map(|(number, skill)| (skill.id.value.as_str(), actions + number));
@@ -144,7 +140,6 @@ impl<'f, 'a> Calls<'f, 'a> {
         self.skill(&id.value).or_else(|| self.action(&id.value, from))
     }
 
-    /// The node of a skill.
     fn skill(&mut self, id: &str) -> Option<usize> {
         match self.own.get(id) {
             Some(own) => Some(*own),
@@ -152,7 +147,6 @@ impl<'f, 'a> Calls<'f, 'a> {
         }
     }
 
-    /// The node of a skill of the project.
     fn other(&mut self, skill: &'f SkillOutline) -> usize {
         if let Some((number, _)) = self.others.get(skill.id.as_str()) {
             return *number;

@@ -1,12 +1,10 @@
 //! From a parsed file to a [`Program`], or to all that is wrong with it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use serde_json::Value;
-
+use crate::against::Against;
 use crate::documents::{Asked, session, skill};
-use crate::library::Library;
 use crate::reach::reached;
 use crate::secrets::secrets;
 use bcc_lang::script::findings::Findings;
@@ -16,29 +14,10 @@ use bcc_lang::source::diagnostic::{Diagnostic, sort};
 use bcc_lang::source::shared::unsure_where_shared;
 use bcc_lang::source::text::SourceFile;
 use bcc_lang::source::yaml::{Node, Parsed};
-use bcc_lang::template::templates::Templates;
 use bcc_lang::template::text::Texts;
 use bcc_runtime::notebook::kernel::contract::{KernelSettings, OnResume};
-use bcc_runtime::program::custom::CustomKind;
-use bcc_runtime::program::kind::Kind;
 use bcc_runtime::program::limits::Budget;
 use bcc_runtime::program::program::Program;
-
-/// What the check of a document needs besides its text.
-pub struct Against<'a> {
-    /// The kinds that there are.
-    pub kinds: &'a [&'a dyn Kind],
-    /// Those of them that the project makes, by name; they stand among `kinds`, too.
-    pub custom: &'a BTreeMap<String, CustomKind>,
-    /// The templates of the session's scheme.
-    pub templates: Arc<Templates>,
-    /// The schemas of replies, by kind.
-    pub reply_schemas: &'a BTreeMap<String, Value>,
-    /// The skills of the project.
-    pub library: &'a Library,
-    /// The models of the project's configuration, when that could be read.
-    pub models: Option<&'a [String]>,
-}
 
 /// Checks the script in a parsed file and the skills that it reaches, as `run` does: what could not be run is an error. Gives
 /// the program when there is no error, and everything that was found, by file and in the order of each.
@@ -98,10 +77,8 @@ fn kernel(written: Option<&WrittenKernel>) -> KernelSettings {
     }
 }
 
-/// What came of the examination of a document.
 #[derive(Debug)]
 pub struct Examined {
-    /// Everything that was found, in the order of the file.
     pub diagnostics: Vec<Diagnostic>,
     /// The names that the document gives values to, for templates that use them; none when not all of it could be read.
     pub names: Option<BTreeSet<String>>,

@@ -6,14 +6,14 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::check::Against;
+use crate::against::Against;
 use crate::declarations::reserved;
-use crate::facts::{
+use crate::known::Known;
+use crate::placeholders::Modern;
+use crate::seen::{
     ActionFact, At, Body, By, CallBy, CallFact, Definition, How, OutputFact, Place, PromptFact, Role, Seen, SetFact,
     UnknownUse, Use,
 };
-use crate::known::Known;
-use crate::placeholders::Modern;
 use bcc_lang::expr::parse::Expr;
 use bcc_lang::script::fields::{Fields, Words, shortened};
 use bcc_lang::script::findings::Findings;
@@ -45,23 +45,15 @@ const MOST_ADVISED: usize = 1_000;
 /// Names that a template asks of the author, each with whether it needs it.
 pub type AskedNames = Arc<[(String, bool)]>;
 
-/// One walk over one script.
 pub struct Checker<'a> {
-    /// The script's file.
     pub file: &'a Arc<SourceFile>,
-    /// Where findings go.
     pub findings: &'a Findings,
-    /// The kinds that there are.
     pub kinds: &'a [&'a dyn Kind],
     /// Those of them that the project makes, by name.
     pub custom: &'a BTreeMap<String, CustomKind>,
-    /// The pinned schemas of replies, by kind.
     pub reply_schemas: &'a BTreeMap<String, Value>,
-    /// The author's texts, as they are compiled.
     pub texts: Texts,
-    /// The templates.
     pub templates: &'a Templates,
-    /// The names that are known where the walk stands.
     pub known: Known,
     /// What was reported about templates: it is said once, at the first action that needs them.
     pub faults_of_templates: BTreeSet<String>,
@@ -71,11 +63,8 @@ pub struct Checker<'a> {
     pub asked_by_templates: BTreeMap<(&'static str, u32), AskedNames>,
     /// The actions that could be made, by their numbers in [`Seen::actions`].
     pub made: BTreeMap<usize, Step>,
-    /// Action ids with their places.
     pub action_ids: BTreeMap<String, Span>,
-    /// What was seen so far.
     pub seen: Seen,
-    /// The part of the document where the walk stands.
     pub body: Body,
     /// The actions inside of which it stands, outermost first.
     pub inside: Vec<usize>,
@@ -102,7 +91,7 @@ impl<'a> Checker<'a> {
             asked_by_templates: BTreeMap::new(),
             made: BTreeMap::new(),
             action_ids: BTreeMap::new(),
-            seen: Seen::default(),
+            seen: Seen { whole: true, ..Seen::default() },
             body: Body::Session,
             inside: Vec::new(),
             block: 0,
@@ -112,12 +101,10 @@ impl<'a> Checker<'a> {
 }
 
 impl Checker<'_> {
-    /// Where the walk stands.
     pub fn here(&self) -> At {
         At { body: self.body, action: self.inside.last().copied() }
     }
 
-    /// Checks one action.
     pub fn step(&mut self, raw: &RawAction) -> Option<Step> {
         self.unique(&raw.id, "action_id");
         let number = self.seen.actions.len();

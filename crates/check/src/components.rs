@@ -13,12 +13,10 @@ pub fn components(count: usize, next: impl Fn(usize, usize) -> Option<usize>) ->
 
 #[derive(Default)]
 struct Search {
-    /// When each node was found.
     found: Vec<Option<usize>>,
     /// The earliest node that is known to be reached from each.
     low: Vec<usize>,
     component: Vec<Option<usize>>,
-    /// Nodes whose component is not known yet.
     open: Vec<usize>,
     clock: usize,
     complete: usize,

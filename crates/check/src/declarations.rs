@@ -61,7 +61,6 @@ pub fn check_list(list: &[Declared], place: Scope, file: &Arc<SourceFile>, findi
     }
 }
 
-/// Reports a variable under a name that the engine gives everywhere.
 pub fn reserved(name: &str, span: Span, file: &Arc<SourceFile>, findings: &Findings) {
     if ENGINE_NAMES.contains(&name) {
         let message =

@@ -3,7 +3,6 @@
 use bcc_lang::source::diagnostic::Severity;
 use bcc_lang::source::near::near_miss;
 
-/// One diagnostic.
 #[derive(Clone, Copy, Debug)]
 pub struct Page {
     /// The slug: [`bcc_lang::source::diagnostic::Diagnostic::rule`].

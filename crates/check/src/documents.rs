@@ -3,11 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use crate::against::Against;
 use crate::callables::can_insert;
-use crate::check::Against;
 use crate::checker::Checker;
-use crate::facts::{Body, Facts};
+use crate::facts::Facts;
 use crate::rules::RULES;
+use crate::seen::Body;
 use crate::unknown_names::unknown_names;
 use crate::walk::{self, Tree};
 use bcc_lang::script::findings::Findings;
@@ -24,7 +25,6 @@ use bcc_runtime::program::program::{Needing, Skill, Step};
 pub enum Asked {
     /// Those without which nothing could run.
     Essential,
-    /// All of them.
     All,
 }
 
@@ -43,7 +43,6 @@ pub struct Walked<T> {
     pub tree: Option<T>,
     /// The names that it gives values to, where all rules were asked; none when something is missing from them.
     pub names: Option<BTreeSet<String>>,
-    /// The skills that it needs.
     pub needs: Vec<Needed>,
     /// For a script, its own actions that it inserts.
     pub inserts: BTreeMap<String, Step>,
@@ -174,8 +173,8 @@ fn inserted(facts: &Facts<'_>, made: &BTreeMap<usize, Step>) -> BTreeMap<Option<
 fn ask(facts: &Facts<'_>, findings: &Findings, asked: Asked) {
     let broken = findings.broken();
     let found = Findings::new();
-    for rule in RULES.iter().filter(|rule| asked == Asked::All || rule.essential()) {
-        rule.check(facts, &found);
+    for rule in RULES.iter().filter(|rule| asked == Asked::All || rule.essential) {
+        (rule.check)(facts, &found);
     }
     let follows = |diagnostic: &Diagnostic| Arc::ptr_eq(&diagnostic.file, facts.file) && broken.holds(diagnostic.span);
     findings.extend(found.into_vec().into_iter().filter(|diagnostic| !follows(diagnostic)));

@@ -5,15 +5,15 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::checker::Checker;
-use crate::facts::{By, ExpressionFact, Place, Role};
 use crate::repairs::fix;
+use crate::seen::{By, ExpressionFact, Place, Role};
 use bcc_lang::expr::parse::Expr;
 use bcc_lang::script::fields::Words;
 use bcc_lang::source::diagnostic::Diagnostic;
+use bcc_lang::source::locate::locate_bytes;
 use bcc_lang::source::span::Span;
 use bcc_lang::source::text::SourceFile;
-use bcc_lang::source::yaml::locate_bytes;
-use bcc_lang::template::environment::Named;
+use bcc_lang::template::features::Named;
 
 impl Checker<'_> {
     /// Compiles the expression in `within` of `words`.
@@ -66,7 +66,6 @@ impl Checker<'_> {
     }
 }
 
-/// The error about a filter, test or function that does not exist.
 pub(crate) fn unknown_name_of(what: Named, message: String, file: &Arc<SourceFile>, span: Span) -> Diagnostic {
     match what {
         Named::Filter => Diagnostic::error("unknown-filter", message, file, span),

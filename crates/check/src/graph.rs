@@ -6,8 +6,8 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use crate::facts::{Body, Facts};
-use crate::ways;
+use crate::seen::Body;
+use bcc_lang::script::script::WrittenPhase;
 use bcc_lang::source::span::Span;
 
 /// A place of the graph, by its number.
@@ -26,25 +26,22 @@ pub struct Nodes {
 impl Nodes {
     /// Where the session begins.
     pub const START: Node = 0;
-    /// Where it is completed.
     pub const END: Node = 1;
-    /// Where it fails.
     pub const FAIL: Node = 2;
 
-    fn of(facts: &Facts<'_>) -> Self {
+    /// The nodes of a document with these phases and so many skills and actions.
+    pub fn of(phases: &[WrittenPhase], skills: usize, actions: usize) -> Self {
         let mut count = 3;
         let mut take = |many| {
             count += many;
             count - many
         };
-        let phases = facts.script.map(|script| script.phases.as_slice()).unwrap_or_default();
         let phases = phases.iter().map(|phase| (take(2), phase.topics.iter().map(|_| take(4)).collect())).collect();
-        let skills = take(2 * facts.skills.len());
-        let actions = take(4 * facts.seen.actions.len());
+        let skills = take(2 * skills);
+        let actions = take(4 * actions);
         Self { phases, skills, actions, count }
     }
 
-    /// Where a phase is entered.
     pub fn phase_in(&self, phase: usize) -> Node {
         self.phases.get(phase).map_or(Self::END, |(node, _)| *node)
     }
@@ -54,7 +51,6 @@ impl Nodes {
         self.phases.get(phase).map_or(Self::END, |(node, _)| node + 1)
     }
 
-    /// Where a topic is entered.
     pub fn topic_in(&self, phase: usize, topic: usize) -> Node {
         self.phases.get(phase).and_then(|(_, topics)| topics.get(topic)).copied().unwrap_or(Self::END)
     }
@@ -74,7 +70,6 @@ impl Nodes {
         self.topic_in(phase, topic) + 3
     }
 
-    /// Where a skill begins.
     pub fn skill_in(&self, skill: usize) -> Node {
         self.skills + 2 * skill
     }
@@ -89,12 +84,10 @@ impl Nodes {
         self.actions + 4 * action
     }
 
-    /// The action itself.
     pub fn act(&self, action: usize) -> Node {
         self.actions + 4 * action + 1
     }
 
-    /// Where it has ended, and its routes are asked.
     pub fn exit(&self, action: usize) -> Node {
         self.actions + 4 * action + 2
     }
@@ -104,7 +97,6 @@ impl Nodes {
         self.actions + 4 * action + 3
     }
 
-    /// Where a part of the document begins.
     pub fn begin(&self, body: Body) -> Node {
         match body {
             Body::Session => Self::START,
@@ -115,7 +107,6 @@ impl Nodes {
     }
 }
 
-/// How sure a way is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sure {
     /// It is taken when no other is.
@@ -126,25 +117,17 @@ pub enum Sure {
     No,
 }
 
-/// What happens on a way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Work {
-    /// Nothing.
     Nothing,
-    /// An action does its work.
     Action(usize),
-    /// A topic begins.
     Topic(usize, usize),
 }
 
-/// A way from one node to another.
 #[derive(Clone, Copy, Debug)]
 pub struct Way {
-    /// Where it leads.
     pub to: Node,
-    /// How sure it is.
     pub sure: Sure,
-    /// What happens on it.
     pub work: Work,
     /// The route or `goto` that makes it.
     pub by: Option<Span>,
@@ -154,7 +137,6 @@ pub struct Way {
 /// of it is a way from before it to behind it.
 #[derive(Debug)]
 pub struct Graph {
-    /// Its nodes.
     pub nodes: Nodes,
     first: Vec<usize>,
     ways: Vec<Way>,
@@ -162,10 +144,8 @@ pub struct Graph {
 }
 
 impl Graph {
-    /// The graph of a document.
-    pub fn of(facts: &Facts<'_>) -> Self {
-        let nodes = Nodes::of(facts);
-        let ways::Drawn { mut ways, inserted, anytime } = ways::draw(facts, &nodes);
+    /// The graph with these ways, each with where it begins. `roots`: what can be reached besides the beginning and the skills.
+    pub fn of(nodes: Nodes, mut ways: Vec<(Node, Way)>, mut roots: Vec<Node>) -> Self {
         ways.sort_by_key(|(from, _)| *from);
         let mut first = vec![0; nodes.count + 1];
         ways.iter().for_each(|(from, _)| first.iter_mut().skip(from + 1).take(1).for_each(|count| *count += 1));
@@ -176,14 +156,12 @@ impl Graph {
         }
         let ways = ways.into_iter().map(|(_, way)| way).collect();
         let mut graph = Self { nodes, first, ways, reached: vec![] };
-        let roots = [Nodes::START].into_iter().chain((0..facts.skills.len()).map(|skill| graph.nodes.skill_in(skill)));
-        let roots = roots.chain(anytime).chain(inserted.iter().map(|action| graph.nodes.act(*action)));
-        let roots: Vec<Node> = roots.collect();
+        roots.push(Nodes::START);
+        roots.extend((graph.nodes.skills..graph.nodes.actions).step_by(2));
         graph.reached = graph.from(&roots);
         graph
     }
 
-    /// The ways that begin at a node.
     pub fn ways_from(&self, node: Node) -> &[Way] {
         let (Some(from), Some(to)) = (self.first.get(node), self.first.get(node + 1)) else { return &[] };
         self.ways.get(*from..*to).unwrap_or_default()

@@ -26,7 +26,6 @@ pub struct Known {
 }
 
 impl Known {
-    /// Enters a scope with its declarations.
     pub fn enter(&mut self, scope: Scope, declared: Declarations) {
         self.open.push(Open { scope, declared, learned: Declarations::new() });
     }
@@ -72,7 +71,6 @@ impl Known {
         scope
     }
 
-    /// Whether `name` is declared, or was learned, in an open scope.
     pub fn knows(&self, name: &str) -> bool {
         self.open.iter().any(|open| open.holds(name))
     }
@@ -82,7 +80,6 @@ impl Known {
         self.open.iter().rev().find_map(|open| open.declared.get(name).or_else(|| open.learned.get(name)))
     }
 
-    /// Every name that is known here.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.open.iter().flat_map(|open| open.declared.keys().chain(open.learned.keys())).map(String::as_str)
     }

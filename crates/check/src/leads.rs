@@ -1,6 +1,7 @@
 //! Where the routes of a document lead: its `goto`s and what it inserts.
 
-use crate::facts::{At, Body, Facts};
+use crate::facts::Facts;
+use crate::seen::{At, Body};
 use bcc_lang::script::routes::Go;
 use bcc_lang::source::span::{Span, Spanned};
 

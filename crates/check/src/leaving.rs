@@ -2,8 +2,9 @@
 //! taken where it runs, whatever topic that is (LANGUAGE.md section 6).
 
 use crate::calls::Calls;
-use crate::facts::{Body, Facts};
+use crate::facts::Facts;
 use crate::library::Leaves;
+use crate::seen::Body;
 use bcc_lang::source::span::Spanned;
 
 /// Where everything that may be called leads.
@@ -14,7 +15,6 @@ pub struct Leaving<'f, 'a> {
 }
 
 impl<'f, 'a> Leaving<'f, 'a> {
-    /// Of a document.
     pub fn of(facts: &'f Facts<'a>) -> Self {
         let mut calls = Calls::of(facts);
         // What only the tables around inserts, and triggers do, no action calls.
@@ -49,7 +49,6 @@ impl<'f, 'a> Leaving<'f, 'a> {
         Self { calls, leaves }
     }
 
-    /// Where an action leads, and all that it calls.
     pub fn action(&self, number: usize) -> Leaves {
         self.leaves.get(number).copied().unwrap_or_default()
     }

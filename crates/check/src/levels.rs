@@ -5,14 +5,10 @@ use std::collections::BTreeMap;
 use crate::diagnostics::{near, page};
 use bcc_lang::source::diagnostic::{Diagnostic, Severity};
 
-/// What a rule is set to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Level {
-    /// Its findings are not told.
     Off,
-    /// Its findings are warnings.
     Warn,
-    /// Its findings are errors.
     Error,
 }
 
@@ -37,40 +33,22 @@ pub struct Levels {
 /// A setting that cannot be.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LevelError {
-    /// There is no such rule.
     #[error("there is no diagnostic `{slug}`")]
     UnknownRule {
-        /// What was written.
         slug: String,
         /// What was probably meant.
         near: Option<&'static str>,
     },
-    /// There is no such level.
     #[error("`{slug}` cannot be set to `{level}`")]
-    UnknownLevel {
-        /// The rule.
-        slug: String,
-        /// What was written.
-        level: String,
-    },
+    UnknownLevel { slug: String, level: String },
     /// The rule finds what keeps scripts from running.
     #[error("`{slug}` cannot be set to `{level}`: a script in which it is found cannot run")]
-    Fixed {
-        /// The rule.
-        slug: String,
-        /// What was written.
-        level: String,
-    },
-    /// No name, or no level.
+    Fixed { slug: String, level: String },
     #[error("`{text}` does not set a level")]
-    NoPair {
-        /// What was written.
-        text: String,
-    },
+    NoPair { text: String },
 }
 
 impl LevelError {
-    /// What to do about it.
     pub fn help(&self) -> String {
         match self {
             Self::UnknownRule { near: Some(near), .. } => format!("did you mean `{near}`?"),
@@ -89,9 +67,7 @@ impl LevelError {
 impl Levels {
     /// Levels from names and levels as they are written in `[rules]` of `bcc-script.toml` and on the command line
     /// (INTERFACES.md, "Configuration"). Of two for one rule the later one counts: give those of the command line last.
-    ///
-    /// # Errors
-    /// For a rule or a level that does not exist, and where a rule that finds what keeps a script from running should be
+    /// Errors: For a rule or a level that does not exist, and where a rule that finds what keeps a script from running should be
     /// less than an error.
     pub fn parse<A: AsRef<str>, B: AsRef<str>>(pairs: impl IntoIterator<Item = (A, B)>) -> Result<Self, LevelError> {
         let mut set = BTreeMap::new();
@@ -110,9 +86,7 @@ impl Levels {
     }
 
     /// `NAME=LEVEL` of the command line as a pair for [`Levels::parse`].
-    ///
-    /// # Errors
-    /// Where there is no `=`, or nothing on one side of it.
+    /// Errors: Where there is no `=`, or nothing on one side of it.
     pub fn pair(text: &str) -> Result<(&str, &str), LevelError> {
         let pair = text.split_once('=').map(|(slug, level)| (slug.trim(), level.trim()));
         let pair = pair.filter(|(slug, level)| !slug.is_empty() && !level.is_empty());

@@ -1,5 +1,6 @@
 //! Script + kinds → Program or diagnostics. All that is wrong is found before anything runs.
 
+pub mod against;
 pub mod allow;
 pub mod allow_comments;
 pub mod author_texts;
@@ -31,6 +32,7 @@ pub mod reasons;
 pub mod repairs;
 pub mod rules;
 pub mod secrets;
+pub mod seen;
 pub mod tables;
 pub mod templates;
 pub mod test;

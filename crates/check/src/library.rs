@@ -9,10 +9,11 @@ use bcc_lang::script::read::{Document, document};
 use bcc_lang::script::routes::Go;
 use bcc_lang::script::script::RawAction;
 use bcc_lang::script::skill::WrittenSkill;
+use bcc_lang::source::compose::parse;
 use bcc_lang::source::diagnostic::Diagnostic;
 use bcc_lang::source::span::{Span, Spanned};
 use bcc_lang::source::text::SourceFile;
-use bcc_lang::source::yaml::{Node, parse};
+use bcc_lang::source::yaml::Node;
 use bcc_lang::value::declared::DeclaredType;
 
 /// Skills by their ids.
@@ -33,7 +34,6 @@ pub struct Library {
 pub struct BrokenFile {
     /// The path by which a script names it, when one does.
     pub path: Option<String>,
-    /// What is wrong with it.
     pub diagnostics: Vec<Diagnostic>,
 }
 
@@ -53,19 +53,15 @@ pub enum Named {
 /// What a caller must know of a skill.
 #[derive(Clone, Debug)]
 pub struct SkillOutline {
-    /// Its id.
     pub id: String,
-    /// The file that holds it.
     pub file: Arc<SourceFile>,
     /// Where its id stands.
     pub span: Span,
-    /// Its inputs.
     pub inputs: Vec<Input>,
     /// Its outputs, where each is listed.
     pub outputs: Vec<Spanned<String>>,
     /// The skills that it calls or inserts itself, or what looks like one.
     pub calls: Vec<SkillCall>,
-    /// Where its own routes lead.
     pub leaves: Leaves,
 }
 
@@ -92,12 +88,10 @@ pub struct Leaves {
 }
 
 impl Leaves {
-    /// Where a route leads.
     pub fn of(go: &Go) -> Self {
         Self { topic: *go == Go::SkipTopic, phase: *go == Go::SkipPhase, session: *go == Go::End }
     }
 
-    /// Where one of both leads.
     pub fn or(self, other: Self) -> Self {
         Self {
             topic: self.topic || other.topic,
@@ -107,16 +101,12 @@ impl Leaves {
     }
 }
 
-/// An input of a skill.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Input {
-    /// Its name.
     pub name: String,
     /// Whether a caller must give it: it has no value of its own.
     pub needed: bool,
-    /// Its type.
     pub declared: Option<DeclaredType>,
-    /// Where it is declared.
     pub span: Span,
 }
 
@@ -134,7 +124,6 @@ impl Library {
         library
     }
 
-    /// Adds the skill of a file.
     pub fn add(&mut self, file: &Arc<SourceFile>, skill: &WrittenSkill) {
         let outline = Arc::new(SkillOutline::of(file, skill));
         // One without an id is reported where it stands, and nobody can call it.
@@ -161,7 +150,6 @@ impl Library {
         self.all(id).first().map(Arc::as_ref)
     }
 
-    /// Every skill with this id.
     pub fn all(&self, id: &str) -> &[Arc<SkillOutline>] {
         self.skills.get(id).map(Vec::as_slice).unwrap_or_default()
     }
@@ -178,7 +166,6 @@ impl Library {
 }
 
 impl SkillOutline {
-    /// The outline of a skill.
     pub fn of(file: &Arc<SourceFile>, skill: &WrittenSkill) -> Self {
         let input = |input: &bcc_lang::script::declare::Declared| Input {
             name: input.declaration.name.clone(),
@@ -205,7 +192,6 @@ impl SkillOutline {
     }
 }
 
-/// What is collected of the actions of a skill.
 #[derive(Default)]
 struct Collected {
     calls: Vec<SkillCall>,

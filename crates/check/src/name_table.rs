@@ -2,10 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use crate::facts::{At, Body, Definition, How, Seen, Use};
+use crate::seen::{At, Body, Definition, How, Seen, Use};
 use bcc_lang::value::scopes::Scope;
 
-/// Names with their places.
 #[derive(Debug, Default)]
 pub struct NameTable {
     by_name: BTreeMap<String, Places>,
@@ -14,16 +13,13 @@ pub struct NameTable {
 /// The places of one name, as numbers in [`Seen::definitions`] and [`Seen::uses`], in the order of the walk.
 #[derive(Debug, Default)]
 pub struct Places {
-    /// Where it is declared or written.
     pub definitions: Vec<usize>,
     /// Those of them that declare it, as an item of `declare` or an input.
     pub declared: Vec<usize>,
-    /// Where it is used.
     pub uses: Vec<usize>,
 }
 
 impl NameTable {
-    /// The names of what was seen.
     pub fn of(seen: &Seen) -> Self {
         let mut by_name: BTreeMap<String, Places> = BTreeMap::new();
         for (number, definition) in seen.definitions.iter().enumerate() {
@@ -44,14 +40,12 @@ impl NameTable {
         self.by_name.iter().map(|(name, places)| (name.as_str(), places))
     }
 
-    /// The places of a name.
     pub fn places(&self, name: &str) -> Option<&Places> {
         self.by_name.get(name)
     }
 }
 
 impl Places {
-    /// The definitions.
     pub fn defined<'s>(&'s self, seen: &'s Seen) -> impl Iterator<Item = &'s Definition> {
         self.definitions.iter().filter_map(|number| seen.definitions.get(*number))
     }
@@ -65,7 +59,6 @@ impl Places {
         found
     }
 
-    /// The uses.
     pub fn used<'s>(&'s self, seen: &'s Seen) -> impl Iterator<Item = &'s Use> {
         self.uses.iter().filter_map(|number| seen.uses.get(*number))
     }
@@ -80,7 +73,6 @@ pub struct NearestDeclarations<'s> {
 }
 
 impl<'s> NearestDeclarations<'s> {
-    /// Those of what was seen.
     pub fn of(names: &'s NameTable, seen: &'s Seen) -> Self {
         Self { names, seen, of_name: BTreeMap::new() }
     }
@@ -93,7 +85,6 @@ impl<'s> NearestDeclarations<'s> {
     }
 }
 
-/// The declarations of one name.
 #[derive(Debug, Default)]
 pub struct Declarations<'s> {
     first: BTreeMap<(Body, Scope), &'s Definition>,
@@ -168,7 +159,7 @@ impl Definition {
 impl Use {
     /// When it may act for the last time: a goal is read anew in every turn of its part.
     pub fn latest(&self, seen: &Seen) -> usize {
-        let lasting = self.at.action.is_none() && self.by == crate::facts::By::Text;
+        let lasting = self.at.action.is_none() && self.by == crate::seen::By::Text;
         if lasting { end(seen, self.at) } else { self.order }
     }
 }

@@ -1,7 +1,7 @@
 //! Kinds that the project makes, where an action runs one.
 
 use crate::checker::Checker;
-use crate::facts::{CallBy, CallFact};
+use crate::seen::{CallBy, CallFact};
 use bcc_lang::source::span::{Span, Spanned};
 use bcc_runtime::program::custom::{CustomKind, Does};
 use bcc_runtime::program::kind::Given;

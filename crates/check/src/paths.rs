@@ -6,12 +6,11 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use crate::facts::{At, Body, Seen};
 use crate::name_table::{begin, end};
+use crate::seen::{At, Body, Seen};
 use bcc_lang::script::routes::Go;
 use bcc_lang::script::script::Script;
 
-/// The ways through a document.
 #[derive(Debug, Default)]
 pub struct Paths {
     /// By the tick of the clock: the first tick that can be reached from there.
@@ -19,7 +18,6 @@ pub struct Paths {
 }
 
 impl Paths {
-    /// The ways through what was seen.
     pub fn of(seen: &Seen, script: Option<&Script>) -> Self {
         // By the tick from which it may be taken: the first tick to which a way back leads.
         let mut back: Vec<usize> = (0..=seen.clock).collect();

@@ -3,15 +3,12 @@
 /// What is wrong with the path of a test's script, or with that of a script's skill.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refused {
-    /// Nothing is written.
     Empty,
     /// It begins at the root of one machine.
     Absolute,
     /// It leads out of the project.
     Outside,
-    /// There is nothing.
     Absent,
-    /// It leads to a folder.
     Folder,
     /// What is there cannot be read as a file, for this reason.
     Unreadable(String),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::checker::{AskedNames, Checker};
-use crate::facts::{By, Place};
+use crate::seen::{By, Place};
 use crate::templates::told::{at_mistake, at_name, at_schema};
 use bcc_lang::schema::embedded;
 use bcc_lang::script::fields::{Fields, shortened};

@@ -3,28 +3,25 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
+use crate::against::Against;
 use crate::callables::paths;
-use crate::check::Against;
 use crate::documents::{Asked, Needed, skill};
 use crate::library::{Library, Named};
 use bcc_lang::script::fields::shortened;
 use bcc_lang::script::findings::Findings;
 use bcc_lang::script::read::{Document, document};
 use bcc_lang::script::script::Script;
+use bcc_lang::source::compose::parse;
 use bcc_lang::source::diagnostic::Diagnostic;
 use bcc_lang::source::text::SourceFile;
-use bcc_lang::source::yaml::parse;
 use bcc_lang::template::text::Texts;
 use bcc_runtime::program::program::{Needing, Skill};
 
-/// What the files of skills came to.
 #[derive(Default)]
 pub struct Reached {
     /// The skills; one whose file is broken is missing.
     pub skills: Vec<Skill>,
-    /// Everything that was found in their files.
     pub diagnostics: Vec<Diagnostic>,
-    /// Whether something is wrong with one of them.
     pub broken: bool,
     /// What the project must allow for them, each with the first action that needs it.
     pub permits: BTreeMap<&'static str, Needing>,

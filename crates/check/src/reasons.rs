@@ -1,6 +1,7 @@
 //! Exit reasons: which there are, what happens without a route, and which of them an action can give (LANGUAGE.md section 6).
 
-use crate::facts::{ActionFact, Facts};
+use crate::facts::Facts;
+use crate::seen::ActionFact;
 use bcc_lang::script::routes::{OnExit, WrittenRoute};
 
 /// Every exit reason.
@@ -25,13 +26,10 @@ pub const ERROR: &str = "error";
 pub enum Usual {
     /// It goes on with what stands next.
     Next,
-    /// The action takes another round.
     Again,
-    /// The session fails.
     Fail,
 }
 
-/// What happens for `reason` without a route.
 pub fn usual(reason: &str) -> Usual {
     match reason {
         "user_blocked" | "off_topic" => Usual::Again,
@@ -63,7 +61,6 @@ impl<'a> Table<'a> {
         table
     }
 
-    /// The route for a reason.
     pub fn route(&self, reason: &str) -> Option<&'a WrittenRoute> {
         REASONS.iter().zip(&self.0).find(|(known, _)| **known == reason).and_then(|(_, route)| *route)
     }

@@ -1,8 +1,9 @@
 //! From a repair of an expression or a text, in bytes of what it says, to a fix of the file in which it stands.
 
 use bcc_lang::source::diagnostic::{Edit, Fix};
+use bcc_lang::source::locate::locate_bytes;
 use bcc_lang::source::text::SourceFile;
-use bcc_lang::source::yaml::{Node, ScalarStyle, locate_bytes};
+use bcc_lang::source::yaml::{Node, ScalarStyle};
 use bcc_lang::template::unknown::Repair;
 
 /// The fix of the file that makes `repair` in the scalar `node`, in whose decoded text the repaired source begins at `start`.
@@ -50,7 +51,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use bcc_lang::source::yaml;
+    use bcc_lang::source::compose;
 
     #[test]
     fn a_repair_is_written_the_way_its_scalar_is() {
@@ -65,7 +66,7 @@ mod tests {
         ];
         for (text, old, new, after) in table {
             let file = Arc::new(SourceFile::new("a.yaml", text));
-            let root = yaml::parse(&file).root.unwrap();
+            let root = compose::parse(&file).root.unwrap();
             let node = root.get("a").or_else(|| root.get("b")?.get("a")).unwrap();
             let at = node.as_scalar().unwrap().text.find(old).unwrap();
             let fix = fix(&file, node, 0, &Repair::one("", at..at + old.len(), new)).unwrap();

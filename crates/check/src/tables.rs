@@ -1,7 +1,7 @@
 //! What stands beside the actions: routes, triggers, the list of `for_each`.
 
 use crate::checker::Checker;
-use crate::facts::{Definition, How, Role, RoutesFact};
+use crate::seen::{Definition, How, Role, RoutesFact};
 use bcc_lang::expr::parse::Expr;
 use bcc_lang::script::fields::{Fields, Words};
 use bcc_lang::script::routes::{OnExit, WrittenTrigger};
@@ -65,7 +65,6 @@ impl Checker<'_> {
         self.compile(words, 0..words.text.len(), Role::List)
     }
 
-    /// Makes the element of `for_each` known.
     pub fn element(&mut self, name: &Spanned<String>) {
         self.learn(name, Some(Scope::Topic));
         if let Some(definition) = self.seen.definitions.last_mut() {

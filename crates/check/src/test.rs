@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use crate::check::Against;
+use crate::against::Against;
 use crate::checker::Checker;
 use crate::listing::and;
 use crate::paths_of_documents::Refused;
@@ -27,7 +27,6 @@ use bcc_lang::value::scopes::Scope;
 pub struct ScriptOutline {
     /// Its actions, those of its skills among them.
     pub actions: BTreeSet<String>,
-    /// Its phases and topics.
     pub places: BTreeSet<String>,
     /// The variables that it declares or sets.
     pub variables: BTreeSet<String>,
@@ -38,7 +37,6 @@ pub struct ScriptOutline {
 /// What the path of a test's script leads to.
 #[derive(Clone, Debug)]
 pub enum Tested {
-    /// A script.
     Script(Arc<ScriptOutline>),
     /// A file that holds something else, as a skill.
     Other,

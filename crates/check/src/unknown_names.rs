@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use crate::expressions::word_meant;
-use crate::facts::{At, Body, By, Definition, Facts, How, Place, UnknownUse, Use};
+use crate::facts::Facts;
 use crate::name_table::begin;
 use crate::repairs::fix;
+use crate::seen::{At, Body, By, Definition, How, Place, UnknownUse, Use};
 use bcc_lang::script::fields::shortened;
 use bcc_lang::script::findings::Findings;
 use bcc_lang::source::diagnostic::{Diagnostic, Edit, Fix};
@@ -16,7 +17,6 @@ use bcc_lang::source::yaml::ScalarStyle;
 use bcc_lang::template::unknown::Repair;
 use bcc_lang::value::scopes::Scope;
 
-/// Reports them.
 pub fn unknown_names(facts: &Facts<'_>, findings: &Findings) {
     let seen = &facts.seen;
     let mut of_name: BTreeMap<&str, Definers<'_>> = BTreeMap::new();
@@ -47,7 +47,6 @@ struct Definers<'s> {
 /// What is held by one part.
 #[derive(Clone, Copy)]
 struct Below<'s> {
-    /// The first of them.
     definition: &'s Definition,
     /// When one of them may have acted for the first time.
     first: usize,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::checker::Checker;
 use crate::declarations::{Collected, check_list, collect};
-use crate::facts::{At, Body, Definition, How};
+use crate::seen::{At, Body, Definition, How};
 use bcc_lang::expr::parse::Expr;
 use bcc_lang::script::declare::Declared;
 use bcc_lang::script::fields::Words;
@@ -25,19 +25,12 @@ use bcc_runtime::program::routes::{RouteTable, Trigger};
 
 /// What of a script becomes of a program.
 pub struct Tree {
-    /// The declarations of the global scope.
     pub globals: Arc<Declarations>,
-    /// Those of the session.
     pub declarations: Arc<Declarations>,
-    /// `global_goal`.
     pub goal: Option<Text>,
-    /// The phases.
     pub phases: Vec<Phase>,
-    /// The session's own table of routes.
     pub routes: RouteTable,
-    /// The triggers.
     pub triggers: Vec<Trigger>,
-    /// The skills that are written in the script.
     pub skills: Vec<Skill>,
 }
 
@@ -109,7 +102,6 @@ pub fn skill(checker: &mut Checker<'_>, number: usize, written: &WrittenSkill) -
     })
 }
 
-/// Keeps what a list declares.
 fn declared(checker: &mut Checker<'_>, list: &[Declared], place: Scope, body: Body) {
     for declared in list {
         let Declaration { name, value, declared: kind, .. } = &declared.declaration;

@@ -2,32 +2,33 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::facts::{ActionFact, Body, Facts};
-use crate::graph::{Node, Nodes, Sure, Way, Work};
+use crate::facts::Facts;
+use crate::graph::{Graph, Node, Nodes, Sure, Way, Work};
 use crate::leaving::Leaving;
 use crate::library::Leaves;
 use crate::reasons::{ERROR, Table, Usual, possible, usual};
+use crate::seen::{ActionFact, Body};
 use bcc_lang::script::routes::{Go, WrittenRoute};
 use bcc_lang::script::script::{Script, WrittenTopic};
 use bcc_lang::source::span::Span;
 
-/// What was drawn.
-#[derive(Debug, Default)]
-pub struct Drawn {
-    /// The ways, with where each begins.
-    pub ways: Vec<(Node, Way)>,
-    /// The actions that a trigger inserts: they may run at any time.
-    pub inserted: Vec<usize>,
-    /// Where the session's route leads when what a trigger inserted fails after the last action.
-    pub anytime: Vec<Node>,
+/// Which way the conversation can take.
+pub fn graph<'f>(facts: &'f Facts<'_>) -> &'f Graph {
+    facts.graph.get_or_init(|| {
+        let phases = facts.script.map(|script| script.phases.as_slice()).unwrap_or_default();
+        let nodes = Nodes::of(phases, facts.skills.len(), facts.seen.actions.len());
+        let (ways, anytime) = draw(facts, &nodes);
+        Graph::of(nodes, ways, anytime)
+    })
 }
 
-/// Draws the ways of a document.
-pub fn draw(facts: &Facts<'_>, nodes: &Nodes) -> Drawn {
+/// Draws the ways of a document, each with where it begins; and where the conversation may be at any time.
+fn draw(facts: &Facts<'_>, nodes: &Nodes) -> (Vec<(Node, Way)>, Vec<Node>) {
     let mut drawing = Drawing {
         facts,
         nodes,
-        drawn: Drawn::default(),
+        ways: Vec::new(),
+        anytime: Vec::new(),
         ids: BTreeMap::new(),
         targets: BTreeMap::new(),
         gotos: BTreeMap::new(),
@@ -45,7 +46,7 @@ pub fn draw(facts: &Facts<'_>, nodes: &Nodes) -> Drawn {
         let list = drawing.lists.remove(&Body::Skill(skill)).unwrap_or_default();
         drawing.list(&list, nodes.skill_in(skill), nodes.skill_out(skill));
     }
-    drawing.drawn
+    (drawing.ways, drawing.anytime)
 }
 
 /// The tables that are asked for the actions of a topic, nearest first.
@@ -59,18 +60,17 @@ struct Tables<'a> {
 struct Drawing<'a, 'f> {
     facts: &'a Facts<'f>,
     nodes: &'a Nodes,
-    drawn: Drawn,
-    /// Actions by their ids.
+    ways: Vec<(Node, Way)>,
+    /// What a trigger inserts, and where the session's route leads when that fails after the last action.
+    anytime: Vec<Node>,
     ids: BTreeMap<&'a str, usize>,
     /// Where a `goto` to an id leads; two places when a phase and a topic share it.
     targets: BTreeMap<&'a str, Vec<Node>>,
-    /// The `goto`s of actions.
     gotos: BTreeMap<usize, Vec<(&'a str, Span)>>,
     /// The actions that stand in no other one, by the part of the document.
     lists: BTreeMap<Body, Vec<usize>>,
     /// The lists inside of actions, by their action and in the order of the file.
     blocks: BTreeMap<usize, BTreeMap<usize, Vec<usize>>>,
-    /// The actions that call skills.
     calls: BTreeSet<usize>,
     /// Where what is called or inserted leads; none where nothing is.
     leaving: Option<Leaving<'a, 'f>>,
@@ -107,7 +107,7 @@ impl Drawing<'_, '_> {
             let session = facts.script.and_then(|script| script.on_exit.as_ref());
             let then = Table::of(session).route(ERROR).and_then(|route| route.then.as_ref());
             if let Some(Go::Goto(id)) = then.map(|then| &then.value) {
-                self.drawn.anytime.extend(self.targets.get(id.as_str()).into_iter().flatten());
+                self.anytime.extend(self.targets.get(id.as_str()).into_iter().flatten());
             }
         }
         if !facts.seen.calls.is_empty() || !facts.inserts().is_empty() {
@@ -116,7 +116,8 @@ impl Drawing<'_, '_> {
             self.anywhere = Leaves { session: false, ..leaves.fold(Leaves::default(), Leaves::or) };
             self.leaving = Some(leaving);
         }
-        self.drawn.inserted = inserted().filter_map(|id| self.ids.get(id.value.as_str()).copied()).collect();
+        let inserted = inserted().filter_map(|id| self.ids.get(id.value.as_str()));
+        self.anytime.extend(inserted.map(|action| self.nodes.act(*action)));
     }
 
     fn script(&mut self) {
@@ -312,6 +313,6 @@ impl Drawing<'_, '_> {
     }
 
     fn way(&mut self, from: Node, way: Way) {
-        self.drawn.ways.push((from, way));
+        self.ways.push((from, way));
     }
 }

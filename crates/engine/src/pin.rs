@@ -8,7 +8,8 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use crate::error::EngineError;
-use bcc_check::check::{Against, check};
+use bcc_check::against::Against;
+use bcc_check::check::check;
 use bcc_check::library::Library;
 use bcc_lang::schema::embedded;
 use bcc_lang::source::diagnostic::Diagnostic;

@@ -7,9 +7,10 @@ use serde_json::Value;
 
 use crate::pin::Pinned;
 use bcc_lang::script::older::todays_spelling;
+use bcc_lang::source::compose::parse;
 use bcc_lang::source::diagnostic::Diagnostic;
 use bcc_lang::source::text::SourceFile;
-use bcc_lang::source::yaml::{Entry, Node, NodeKind, Scalar, ScalarStyle, parse};
+use bcc_lang::source::yaml::{Entry, Node, NodeKind, Scalar, ScalarStyle};
 use bcc_runtime::program::orchestration::edits::{id_of, in_todays_spelling};
 use bcc_runtime::program::program::Program;
 use bcc_runtime::program::recheck::Recheck;

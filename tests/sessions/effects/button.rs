@@ -5,12 +5,13 @@ use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock, Mutex};
 
 use async_trait::async_trait;
-use bcc_check::check::{Against, check};
+use bcc_check::against::Against;
+use bcc_check::check::check;
 use bcc_check::library::Library;
 use bcc_engine::pin::Pinned;
 use bcc_lang::script::fields::Fields;
+use bcc_lang::source::compose::parse;
 use bcc_lang::source::text::SourceFile;
-use bcc_lang::source::yaml::parse;
 use bcc_llm::model::error::ModelError;
 use bcc_llm::model::provider::Provider;
 use bcc_runtime::actions::KINDS;

@@ -3,12 +3,14 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock, OnceLock};
 
-use bcc_check::check::{Against, check, examine};
+use bcc_check::against::Against;
+use bcc_check::check::{check, examine};
 use bcc_check::diagnostics::{DIAGNOSTICS, Page};
 use bcc_check::library::Library;
 use bcc_lang::expr::parse::Expr;
 use bcc_lang::schema::embedded;
 use bcc_lang::script::read::scheme;
+use bcc_lang::source::compose::parse;
 use bcc_lang::source::diagnostic::{Diagnostic, Fix};
 use bcc_lang::source::render::github::github;
 use bcc_lang::source::render::human::{Options, human, report as human_report, summary};
@@ -16,7 +18,6 @@ use bcc_lang::source::render::json::json;
 use bcc_lang::source::render::sarif::{RuleText, sarif};
 use bcc_lang::source::span::Span;
 use bcc_lang::source::text::SourceFile;
-use bcc_lang::source::yaml::parse;
 use bcc_lang::template::front::cut;
 use bcc_lang::template::layers::TemplateFile;
 use bcc_lang::template::names::Names;

@@ -17,9 +17,9 @@ use bcc_check::allow::allow;
 use bcc_engine::discovery::walk::{Found, Role};
 use bcc_engine::environment::Environment;
 use bcc_engine::error::EngineError;
+use bcc_lang::source::compose::parse;
 use bcc_lang::source::diagnostic::{Diagnostic, sort};
 use bcc_lang::source::text::SourceFile;
-use bcc_lang::source::yaml::parse;
 
 /// What to mend, and how.
 #[derive(Clone, Debug)]

@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use crate::fix::rules::{OLDEST_NESTING, Rules};
 use bcc_lang::script::read::root_key;
+use bcc_lang::source::compose::parse;
 use bcc_lang::source::diagnostic::{Diagnostic, Edit, Fix, order};
 use bcc_lang::source::edits::apply;
 use bcc_lang::source::span::Span;
 use bcc_lang::source::text::SourceFile;
-use bcc_lang::source::yaml::parse;
 
 /// One mistake of the syntax may hide the next: so many are mended one after the other.
 const MOST_PASSES: usize = 100;

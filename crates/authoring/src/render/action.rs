@@ -99,7 +99,7 @@ pub async fn of_action(
     };
     let masker = masker(&scene.scopes);
     let heard = heard.map_err(|error| told(error, &masker, &marks))?;
-    let loaded = marks.template_of(&program.templates).and_then(|number| program.templates.files().get(number));
+    let loaded = program.templates.rendered_last(&marks).and_then(|number| program.templates.files().get(number));
     let loaded = loaded.ok_or_else(|| EngineError::failed("no template was rendered"))?;
     if let Some(typed) = &named {
         is_meant(typed, loaded.name(), action)?;
@@ -217,7 +217,7 @@ impl Scene<'_> {
     pub(crate) async fn asked_with(&mut self, name: &str, marks: &Marks) -> Result<Heard, EngineError> {
         for _ in 0..MOST_TURNS {
             let flow = self.turn(None, marks).await?;
-            let made = marks.template_of(&self.program.templates);
+            let made = self.program.templates.rendered_last(marks);
             let made = made.and_then(|number| self.program.templates.files().get(number));
             let made = made.and_then(|file| name_and_version(file.name()));
             if let Some(heard) = self.listening.take().pop()

@@ -40,7 +40,7 @@ pub fn of_template(project: &Project, request: &RenderRequest, name: &str) -> Re
             None => failed,
         }
     })?;
-    let loaded = marks.template_of(&templates).and_then(|number| templates.files().get(number));
+    let loaded = templates.rendered_last(&marks).and_then(|number| templates.files().get(number));
     let mut prompt = loaded.map(Prompt::of).unwrap_or_default();
     prompt.messages = rendered;
     lacking::note(&mut prompt, &templates, &marks);

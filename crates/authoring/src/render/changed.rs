@@ -118,7 +118,7 @@ pub async fn changed(archive: &dyn Archive, project: &Project, request: &SentReq
             }
             // A template may fail with words that hold a value: `{% include phone %}`.
             changed.now = now.map_err(|why| masker.text(&lacking::told(why, &marks))).map(|heard| {
-                let number = marks.template_of(&places);
+                let number = places.rendered_last(&marks);
                 let mut prompt = match number.and_then(|number| places.files().get(number)) {
                     Some(loaded) => Prompt::heard(heard, loaded, &masker),
                     None => Prompt { messages: shown(&heard.request.messages), ..Prompt::default() },

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::render::found::listed;
 use crate::render::prompt::Prompt;
-use bcc_lang::template::environment::FUNCTIONS;
+use bcc_lang::template::features::FUNCTIONS;
 use bcc_lang::template::marks::Marks;
 use bcc_lang::template::mentions::visit;
 use bcc_lang::template::templates::Templates;
@@ -50,7 +50,7 @@ impl Lack {
 
 /// Notes in `prompt` what its template, which was rendered last, lacks.
 pub fn note(prompt: &mut Prompt, templates: &Templates, marks: &Marks) {
-    let Some(root) = marks.template_of(templates) else { return };
+    let Some(root) = templates.rendered_last(marks) else { return };
     let names = marks.names();
     let (reached_unknown, reached_empty) = (marks.unknown(), marks.empty());
     let (mut unknown, mut empty) = (BTreeSet::new(), BTreeSet::new());

@@ -12,7 +12,7 @@ use bcc_engine::clock::SetClock;
 use bcc_engine::error::EngineError;
 use bcc_engine::pin::Pinned;
 use bcc_engine::recheck::PinnedScript;
-use bcc_lang::source::yaml::parse;
+use bcc_lang::source::compose::parse;
 use bcc_lang::template::marks::Marks;
 use bcc_lang::template::templates::Templates;
 use bcc_llm::model::error::ModelError;

@@ -9,8 +9,9 @@ use bcc_engine::discovery::walk::{Role, walk};
 use bcc_engine::files::read_bounded;
 use bcc_lang::script::older::todays_spelling;
 use bcc_lang::script::read::scheme;
+use bcc_lang::source::compose::parse;
 use bcc_lang::source::text::{MAX_FILE_BYTES, SourceFile};
-use bcc_lang::source::yaml::{Node, parse};
+use bcc_lang::source::yaml::Node;
 
 /// How many nodes of one document are looked at: what it repeats by aliases may have more than a memory holds.
 const MOST_NODES: usize = 500_000;

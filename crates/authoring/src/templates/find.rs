@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use crate::templates::shelf::{Shelf, Standing};
 use bcc_check::templates::unused::name_and_version;
 use bcc_engine::error::EngineError;
+use bcc_lang::source::near::did_you_mean;
 use bcc_lang::template::layers::DEFAULT_SCHEME;
 use bcc_lang::template::loaded::{DEFAULT_PREFIX, is_outside};
-use bcc_lang::template::near::did_you_mean;
 
 /// The file that serves a template in a scheme, with those behind it that it overrides.
 #[derive(Clone, Debug)]

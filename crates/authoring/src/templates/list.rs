@@ -7,7 +7,7 @@ use crate::templates::asked::Asked;
 use crate::templates::pulls::Pulls;
 use crate::templates::shelf::{Fault, Shelf, Standing};
 use crate::validate::templates::examine;
-use bcc_check::templates::examine::LATER_TEMPLATES;
+use bcc_check::templates::set::LATER_TEMPLATES;
 use bcc_check::templates::unused::name_and_version;
 use bcc_engine::discovery::names::Names;
 use bcc_engine::error::EngineError;

@@ -17,9 +17,10 @@ use bcc_engine::project::{absolute, given_directory, nearest};
 use bcc_lang::script::findings::Findings;
 use bcc_lang::script::read::root_key;
 use bcc_lang::script::test::cases::{CaseValues, cases};
+use bcc_lang::source::compose::parse;
 use bcc_lang::source::diagnostic::{Diagnostic, sort};
 use bcc_lang::source::text::SourceFile;
-use bcc_lang::source::yaml::{Node, parse};
+use bcc_lang::source::yaml::Node;
 
 /// The folder of a project whose tests are run when nothing is named.
 pub const USUAL_FOLDER: &str = "tests";

@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
-use bcc_check::templates::examine::{self, Project, SystemFile};
+use bcc_check::templates::examine::{self, Project};
+use bcc_check::templates::set::SystemFile;
 use bcc_engine::discovery::names::Names;
 use bcc_engine::files::{MOST_TEMPLATE_BYTES, read_bounded, reply_schema_files};
 use bcc_lang::source::diagnostic::Diagnostic;

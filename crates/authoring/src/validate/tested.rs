@@ -12,8 +12,9 @@ use bcc_engine::discovery::names::Names;
 use bcc_engine::discovery::walk::is_yaml;
 use bcc_engine::discovery::written_path::bytes;
 use bcc_lang::script::read::root_key;
+use bcc_lang::source::compose::parse;
 use bcc_lang::source::text::SourceFile;
-use bcc_lang::source::yaml::{Node, parse};
+use bcc_lang::source::yaml::Node;
 
 /// The scripts that were looked at, by their real paths.
 #[derive(Debug, Default)]

@@ -3,14 +3,15 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use crate::facts::{Facts, TextFact};
+use crate::facts::Facts;
 use crate::placeholders::end_of_tag;
 use crate::repairs::fix;
 use crate::rules::rule::Rule;
+use crate::seen::TextFact;
 use bcc_lang::script::findings::Findings;
 use bcc_lang::source::diagnostic::Diagnostic;
+use bcc_lang::source::locate::locate_bytes;
 use bcc_lang::source::near::near_miss;
-use bcc_lang::source::yaml::locate_bytes;
 use bcc_lang::template::unknown::Repair;
 use bcc_runtime::program::turn::ENGINE_NAMES;
 
@@ -20,22 +21,15 @@ const MOST_ADVISED: usize = 200;
 /// Shorter names are near to too many others (in characters).
 const SHORTEST_NEAR: usize = 4;
 
-/// The rule.
-pub struct BrokenPlaceholder;
+pub static RULE: Rule = Rule { slugs: &["broken-placeholder"], essential: false, check };
 
-impl Rule for BrokenPlaceholder {
-    fn slugs(&self) -> &'static [&'static str] {
-        &["broken-placeholder"]
-    }
-
-    fn check(&self, facts: &Facts<'_>, findings: &Findings) {
-        let mut near: HashMap<String, Option<String>> = HashMap::new();
-        for fact in &facts.seen.texts {
-            let Some(scalar) = fact.node.as_scalar() else { continue };
-            for braced in braced(&scalar.text) {
-                if let Some(diagnostic) = judge(facts, fact, &scalar.text, &braced, &mut near) {
-                    findings.report(diagnostic);
-                }
+fn check(facts: &Facts<'_>, findings: &Findings) {
+    let mut near: HashMap<String, Option<String>> = HashMap::new();
+    for fact in &facts.seen.texts {
+        let Some(scalar) = fact.node.as_scalar() else { continue };
+        for braced in braced(&scalar.text) {
+            if let Some(diagnostic) = judge(facts, fact, &scalar.text, &braced, &mut near) {
+                findings.report(diagnostic);
             }
         }
     }
@@ -111,11 +105,9 @@ pub enum Form {
 /// A name in braces that are no placeholder of today.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Braced<'t> {
-    /// The name.
     pub name: &'t str,
     /// Where it stands with its braces, in bytes.
     pub range: Range<usize>,
-    /// How.
     pub form: Form,
 }
 

@@ -3,74 +3,66 @@
 use crate::facts::Facts;
 use crate::graph::Work;
 use crate::rules::rule::Rule;
+use crate::ways::graph;
 use bcc_lang::script::findings::Findings;
 use bcc_lang::source::diagnostic::Diagnostic;
 use bcc_lang::source::span::Spanned;
 
-/// The rule.
-pub struct BudgetTooSmall;
-
 const SLUG: &str = "budget-too-small";
 
-impl Rule for BudgetTooSmall {
-    fn slugs(&self) -> &'static [&'static str] {
-        &[SLUG]
-    }
+pub static RULE: Rule = Rule { slugs: &[SLUG], essential: false, check };
 
-    fn check(&self, facts: &Facts<'_>, findings: &Findings) {
-        let Some(script) = facts.script.filter(|_| facts.whole()) else { return };
-        let Some(budget) = &script.budget else { return };
-        let described = |work| match work {
-            Work::Action(action) => facts.seen.actions.get(action).and_then(|action| action.described.as_ref()),
-            _ => None,
+fn check(facts: &Facts<'_>, findings: &Findings) {
+    let Some(script) = facts.script.filter(|_| facts.whole()) else { return };
+    let Some(budget) = &script.budget else { return };
+    let described = |work| match work {
+        Work::Action(action) => facts.seen.actions.get(action).and_then(|action| action.described.as_ref()),
+        _ => None,
+    };
+    let report = |limit: &Option<Spanned<u32>>, least: Option<u64>, message: &dyn Fn(u64) -> String, help: &str| {
+        if let (Some(limit), Some(least)) = (limit, least)
+            && u64::from(limit.value) < least
+        {
+            let diagnostic = Diagnostic::warning(SLUG, message(least), facts.file, limit.span);
+            findings.report(diagnostic.with_help(help));
+        }
+    };
+    if budget.turns.is_some() {
+        // Whatever else counts, each answer takes one.
+        let turns = |work| described(work).map_or(0, |described| u64::from(described.listens));
+        let message = |least| {
+            format!("the shortest way through this script waits for {least} answers, more than the turns of its budget")
         };
-        let report = |limit: &Option<Spanned<u32>>, least: Option<u64>, message: &dyn Fn(u64) -> String, help: &str| {
-            if let (Some(limit), Some(least)) = (limit, least)
-                && u64::from(limit.value) < least
-            {
-                let diagnostic = Diagnostic::warning(SLUG, message(least), facts.file, limit.span);
-                findings.report(diagnostic.with_help(help));
+        report(
+            &budget.turns,
+            graph(facts).cheapest(turns),
+            &message,
+            "raise it: longer conversations take several times as many",
+        );
+    }
+    if budget.model_calls.is_some() {
+        let calls = |work| described(work).map_or(0, |described| u64::from(described.least_calls));
+        let message = |least| {
+            format!("the shortest way through this script calls a model {least} times, more than its budget allows")
+        };
+        report(
+            &budget.model_calls,
+            graph(facts).cheapest(calls),
+            &message,
+            "raise it: an `ai_ask` of N rounds takes up to N + 1 calls",
+        );
+    }
+    if budget.minutes.is_some() {
+        let minutes = |work| match work {
+            Work::Topic(phase, topic) => {
+                let topic = script.phases.get(phase).and_then(|phase| phase.topics.get(topic));
+                topic.and_then(|topic| topic.time_budget.as_ref()).map_or(0, |minutes| u64::from(minutes.value))
             }
+            _ => 0,
         };
-        if budget.turns.is_some() {
-            // Whatever else counts, each answer takes one.
-            let turns = |work| described(work).map_or(0, |described| u64::from(described.listens));
-            let message = |least| {
-                format!(
-                    "the shortest way through this script waits for {least} answers, more than the turns of its budget"
-                )
-            };
-            report(
-                &budget.turns,
-                facts.graph().cheapest(turns),
-                &message,
-                "raise it: longer conversations take several times as many",
-            );
-        }
-        if budget.model_calls.is_some() {
-            let calls = |work| described(work).map_or(0, |described| u64::from(described.least_calls));
-            let message = |least| {
-                format!("the shortest way through this script calls a model {least} times, more than its budget allows")
-            };
-            report(
-                &budget.model_calls,
-                facts.graph().cheapest(calls),
-                &message,
-                "raise it: an `ai_ask` of N rounds takes up to N + 1 calls",
-            );
-        }
-        if budget.minutes.is_some() {
-            let minutes = |work| match work {
-                Work::Topic(phase, topic) => {
-                    let topic = script.phases.get(phase).and_then(|phase| phase.topics.get(topic));
-                    topic.and_then(|topic| topic.time_budget.as_ref()).map_or(0, |minutes| u64::from(minutes.value))
-                }
-                _ => 0,
-            };
-            let message = |least| {
-                format!("the topics plan {least} minutes together (`time_budget`), more than the budget of the session")
-            };
-            report(&budget.minutes, facts.graph().cheapest(minutes), &message, "raise it, or give topics less time");
-        }
+        let message = |least| {
+            format!("the topics plan {least} minutes together (`time_budget`), more than the budget of the session")
+        };
+        report(&budget.minutes, graph(facts).cheapest(minutes), &message, "raise it, or give topics less time");
     }
 }

@@ -2,48 +2,42 @@
 
 use std::collections::BTreeMap;
 
-use crate::facts::{Body, Definition, Facts};
+use crate::facts::Facts;
 use crate::rules::rule::Rule;
+use crate::seen::{Body, Definition};
 use bcc_lang::script::fields::shortened;
 use bcc_lang::script::findings::Findings;
 use bcc_lang::source::diagnostic::Diagnostic;
 use bcc_lang::source::span::Span;
 
-/// The rule.
-pub struct ConfusableNames;
+pub static RULE: Rule = Rule { slugs: &["confusable-names"], essential: false, check };
 
-impl Rule for ConfusableNames {
-    fn slugs(&self) -> &'static [&'static str] {
-        &["confusable-names"]
-    }
-
-    fn check(&self, facts: &Facts<'_>, findings: &Findings) {
-        let seen = &facts.seen;
-        // The first name of each look in each part that holds names, with where it is first defined there.
-        let mut first: BTreeMap<(String, Body), (&str, Span)> = BTreeMap::new();
-        let mut in_order: Vec<&Definition> = seen.definitions.iter().collect();
-        // What the session holds can be seen from everywhere, so it comes first.
-        in_order.sort_by_key(|definition| (definition.holder(), definition.order));
-        let mut told: std::collections::BTreeSet<(&str, &str)> = std::collections::BTreeSet::new();
-        for definition in in_order {
-            let look = look(&definition.name);
-            let holder = definition.holder();
-            let wider = match holder {
-                Body::Topic(phase, _) => [Some(Body::Session), Some(Body::Phase(phase)), Some(holder)],
-                Body::Phase(_) => [Some(Body::Session), Some(holder), None],
-                Body::Session | Body::Skill(_) => [Some(holder), None, None],
-            };
-            let known = wider.into_iter().flatten().find_map(|body| first.get(&(look.clone(), body)).copied());
-            match known {
-                Some((other, at)) if other != definition.name => {
-                    if told.insert((other, &definition.name)) {
-                        findings.report(report(facts, definition, other, at));
-                    }
+fn check(facts: &Facts<'_>, findings: &Findings) {
+    let seen = &facts.seen;
+    // The first name of each look in each part that holds names, with where it is first defined there.
+    let mut first: BTreeMap<(String, Body), (&str, Span)> = BTreeMap::new();
+    let mut in_order: Vec<&Definition> = seen.definitions.iter().collect();
+    // What the session holds can be seen from everywhere, so it comes first.
+    in_order.sort_by_key(|definition| (definition.holder(), definition.order));
+    let mut told: std::collections::BTreeSet<(&str, &str)> = std::collections::BTreeSet::new();
+    for definition in in_order {
+        let look = look(&definition.name);
+        let holder = definition.holder();
+        let wider = match holder {
+            Body::Topic(phase, _) => [Some(Body::Session), Some(Body::Phase(phase)), Some(holder)],
+            Body::Phase(_) => [Some(Body::Session), Some(holder), None],
+            Body::Session | Body::Skill(_) => [Some(holder), None, None],
+        };
+        let known = wider.into_iter().flatten().find_map(|body| first.get(&(look.clone(), body)).copied());
+        match known {
+            Some((other, at)) if other != definition.name => {
+                if told.insert((other, &definition.name)) {
+                    findings.report(report(facts, definition, other, at));
                 }
-                Some(_) => {}
-                None => {
-                    first.insert((look, holder), (&definition.name, definition.span));
-                }
+            }
+            Some(_) => {}
+            None => {
+                first.insert((look, holder), (&definition.name, definition.span));
             }
         }
     }

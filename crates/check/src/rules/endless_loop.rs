@@ -2,36 +2,30 @@
 
 use crate::facts::Facts;
 use crate::rules::rule::Rule;
+use crate::ways::graph;
 use bcc_lang::script::findings::Findings;
 use bcc_lang::source::diagnostic::Diagnostic;
 use bcc_lang::source::span::Span;
 
-/// The rule.
-pub struct EndlessLoop;
-
 const SLUG: &str = "endless-loop";
 
-impl Rule for EndlessLoop {
-    fn slugs(&self) -> &'static [&'static str] {
-        &[SLUG]
-    }
+pub static RULE: Rule = Rule { slugs: &[SLUG], essential: false, check };
 
-    fn check(&self, facts: &Facts<'_>, findings: &Findings) {
-        // What is missing might leave the loop.
-        if !facts.whole() || facts.seen.routes.is_empty() && facts.seen.gotos.is_empty() {
-            return;
-        }
-        // Triggers are looked at after every turn, and one that fires leaves the circle (LANGUAGE.md section 10).
-        if facts.seen.triggers.iter().any(|trigger| trigger.ends || trigger.insert.is_some()) {
-            return;
-        }
-        for mut routes in facts.graph().endless() {
-            routes.sort_unstable();
-            routes.dedup();
-            // The one that leads back stands last.
-            let Some((back, others)) = routes.split_last() else { continue };
-            findings.report(report(facts, *back, others));
-        }
+fn check(facts: &Facts<'_>, findings: &Findings) {
+    // What is missing might leave the loop.
+    if !facts.whole() || facts.seen.routes.is_empty() && facts.seen.gotos.is_empty() {
+        return;
+    }
+    // Triggers are looked at after every turn, and one that fires leaves the circle (LANGUAGE.md section 10).
+    if facts.seen.triggers.iter().any(|trigger| trigger.ends || trigger.insert.is_some()) {
+        return;
+    }
+    for mut routes in graph(facts).endless() {
+        routes.sort_unstable();
+        routes.dedup();
+        // The one that leads back stands last.
+        let Some((back, others)) = routes.split_last() else { continue };
+        findings.report(report(facts, *back, others));
     }
 }
 

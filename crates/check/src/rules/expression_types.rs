@@ -3,55 +3,53 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::facts::{ExpressionFact, Facts, How, Role};
+use crate::facts::Facts;
 use crate::repairs::fix;
 use crate::rules::rule::Rule;
+use crate::seen::{ExpressionFact, How, Role};
 use crate::typing::analysis::analyse;
 use crate::typing::found::{Fault, Found};
 use bcc_lang::script::findings::Findings;
 use bcc_lang::source::diagnostic::{Diagnostic, Fix};
 
-/// The rule.
-pub struct ExpressionTypes;
+pub static RULE: Rule = Rule {
+    slugs: &["type-mismatch", "never-equal", "constant-condition", "condition-not-boolean"],
+    essential: false,
+    check,
+};
 
-impl Rule for ExpressionTypes {
-    fn slugs(&self) -> &'static [&'static str] {
-        &["type-mismatch", "never-equal", "constant-condition", "condition-not-boolean"]
-    }
-
-    fn check(&self, facts: &Facts<'_>, findings: &Findings) {
-        let shadowed = shadowed(facts);
-        // For each `condition` action, the last of its cases.
-        let mut last_case: BTreeMap<usize, usize> = BTreeMap::new();
-        for (number, expression) in facts.seen.expressions.iter().enumerate() {
-            if let Some(action) = case_of(facts, number, expression) {
-                last_case.insert(action, number);
-            }
+fn check(facts: &Facts<'_>, findings: &Findings) {
+    let shadowed = shadowed(facts);
+    // For each `condition` action, the last of its cases.
+    let mut last_case: BTreeMap<usize, usize> = BTreeMap::new();
+    for (number, expression) in facts.seen.expressions.iter().enumerate() {
+        if let Some(action) = case_of(facts, number, expression) {
+            last_case.insert(action, number);
         }
-        let inserted: BTreeSet<&str> = facts.inserts().into_iter().map(|(id, _)| id.value.as_str()).collect();
-        for (number, expression) in facts.seen.expressions.iter().enumerate() {
-            let found = if expression.at.action.is_none()
-                && expression.declared.keys().any(|name| shadowed.contains(name.as_str()))
-            {
-                let mut declared = expression.declared.clone();
-                declared.retain(|name, _| !shadowed.contains(name.as_str()));
-                analyse(&expression.expression, expression.role, &declared)
-            } else {
-                analyse(&expression.expression, expression.role, &expression.declared)
-            };
-            let case = case_of(facts, number, expression);
-            for found in found {
-                let mut diagnostic = diagnostic(facts, expression, &found);
-                let all = found.range.len() == expression.expression.source().trim().len();
-                // `condition: false` keeps an action for where it is inserted.
-                if found.fault == Fault::Constant(false) && all && is_of(facts, number, expression, &inserted) {
-                    continue;
-                }
-                if let (Fault::Constant(true), true, Some(action)) = (found.fault, all, case) {
-                    diagnostic = after_it(diagnostic, facts, last_case.get(&action).filter(|last| **last > number));
-                }
-                findings.report(diagnostic);
+    }
+    let inserted: BTreeSet<&str> = facts.inserts().into_iter().map(|(id, _)| id.value.as_str()).collect();
+    for (number, expression) in facts.seen.expressions.iter().enumerate() {
+        let found = if expression.at.action.is_none()
+            && expression.declared.keys().any(|name| shadowed.contains(name.as_str()))
+        {
+            let mut declared = expression.declared.clone();
+            declared.retain(|name, _| !shadowed.contains(name.as_str()));
+            analyse(&expression.expression, expression.role, &declared)
+        } else {
+            analyse(&expression.expression, expression.role, &expression.declared)
+        };
+        let case = case_of(facts, number, expression);
+        for found in found {
+            let mut diagnostic = diagnostic(facts, expression, &found);
+            let all = found.range.len() == expression.expression.source().trim().len();
+            // `condition: false` keeps an action for where it is inserted.
+            if found.fault == Fault::Constant(false) && all && is_of(facts, number, expression, &inserted) {
+                continue;
             }
+            if let (Fault::Constant(true), true, Some(action)) = (found.fault, all, case) {
+                diagnostic = after_it(diagnostic, facts, last_case.get(&action).filter(|last| **last > number));
+            }
+            findings.report(diagnostic);
         }
     }
 }

@@ -3,8 +3,9 @@
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::facts::{Facts, OutputFact, Role};
+use crate::facts::Facts;
 use crate::rules::rule::Rule;
+use crate::seen::{OutputFact, Role};
 use bcc_lang::expr::tree::Kind;
 use bcc_lang::script::fields::shortened;
 use bcc_lang::script::findings::Findings;
@@ -12,49 +13,41 @@ use bcc_lang::source::diagnostic::Diagnostic;
 use bcc_lang::source::span::Span;
 use bcc_lang::value::declared::DeclaredType;
 
-/// The rule.
-pub struct ForEachNotAList;
-
 const SLUG: &str = "for-each-not-a-list";
 
-impl Rule for ForEachNotAList {
-    fn slugs(&self) -> &'static [&'static str] {
-        &[SLUG]
-    }
+pub static RULE: Rule = Rule { slugs: &[SLUG], essential: false, check };
 
-    fn check(&self, facts: &Facts<'_>, findings: &Findings) {
-        let others = OnceCell::new();
-        for list in facts.seen.expressions.iter().filter(|expression| expression.role == Role::List) {
-            let root = list.expression.root();
-            let span = || list.span(facts.file, &root.range);
-            match &root.kind {
-                Kind::Name(name) => {
-                    let declared = list.declared.get(name).and_then(|(declared, _)| *declared);
-                    if let Some(output) = others.get_or_init(|| other_types(facts)).get(name.as_str()) {
-                        let declared = output.output.declared.map_or("text", DeclaredType::name);
-                        let name = shortened(name);
-                        let message =
-                            format!("`for_each` goes through a list, but `{name}` is extracted as {declared}");
-                        let help = "write `type: list` at its output, or name the variable that holds the list";
-                        let diagnostic = Diagnostic::error(SLUG, message, facts.file, span()).with_help(help);
-                        findings.report(diagnostic.with_related("extracted here", facts.file, output.span));
-                    }
-                    let Some(declared) = declared.filter(|declared| *declared != DeclaredType::List) else { continue };
-                    let message = format!(
-                        "`for_each` goes through a list, but `{}` is declared as {}",
-                        shortened(name),
-                        declared.name()
-                    );
-                    let help = "declare it with `type: list`, or name the variable that holds the list";
-                    findings.report(Diagnostic::error(SLUG, message, facts.file, span()).with_help(help));
+fn check(facts: &Facts<'_>, findings: &Findings) {
+    let others = OnceCell::new();
+    for list in facts.seen.expressions.iter().filter(|expression| expression.role == Role::List) {
+        let root = list.expression.root();
+        let span = || list.span(facts.file, &root.range);
+        match &root.kind {
+            Kind::Name(name) => {
+                let declared = list.declared.get(name).and_then(|(declared, _)| *declared);
+                if let Some(output) = others.get_or_init(|| other_types(facts)).get(name.as_str()) {
+                    let declared = output.output.declared.map_or("text", DeclaredType::name);
+                    let name = shortened(name);
+                    let message = format!("`for_each` goes through a list, but `{name}` is extracted as {declared}");
+                    let help = "write `type: list` at its output, or name the variable that holds the list";
+                    let diagnostic = Diagnostic::error(SLUG, message, facts.file, span()).with_help(help);
+                    findings.report(diagnostic.with_related("extracted here", facts.file, output.span));
                 }
-                Kind::Constant(value) if value.kind() != minijinja::value::ValueKind::Seq => {
-                    let message = "`for_each` goes through a list, but this is a single value";
-                    let help = "name a variable that holds a list, as in `in: caregivers`";
-                    findings.report(Diagnostic::error(SLUG, message, facts.file, span()).with_help(help));
-                }
-                _ => {}
+                let Some(declared) = declared.filter(|declared| *declared != DeclaredType::List) else { continue };
+                let message = format!(
+                    "`for_each` goes through a list, but `{}` is declared as {}",
+                    shortened(name),
+                    declared.name()
+                );
+                let help = "declare it with `type: list`, or name the variable that holds the list";
+                findings.report(Diagnostic::error(SLUG, message, facts.file, span()).with_help(help));
             }
+            Kind::Constant(value) if value.kind() != minijinja::value::ValueKind::Seq => {
+                let message = "`for_each` goes through a list, but this is a single value";
+                let help = "name a variable that holds a list, as in `in: caregivers`";
+                findings.report(Diagnostic::error(SLUG, message, facts.file, span()).with_help(help));
+            }
+            _ => {}
         }
     }
 }

@@ -5,8 +5,9 @@
 
 use std::collections::BTreeSet;
 
-use crate::facts::{By, Definition, Facts, How};
+use crate::facts::Facts;
 use crate::rules::rule::Rule;
+use crate::seen::{By, Definition, How};
 use bcc_lang::script::fields::shortened;
 use bcc_lang::script::findings::Findings;
 use bcc_lang::source::diagnostic::Diagnostic;
@@ -14,47 +15,40 @@ use bcc_lang::source::span::Span;
 use bcc_lang::value::scopes::Scope;
 use bcc_runtime::program::exchange::PROMPT_NAMES;
 
-/// The rule.
-pub struct HiddenVariable;
-
 /// Whether prompts of every kind get something under this name.
 pub fn is_prompt_name(name: &str) -> bool {
     PROMPT_NAMES.contains(&name)
 }
 
-impl Rule for HiddenVariable {
-    fn slugs(&self) -> &'static [&'static str] {
-        &["hidden-variable"]
-    }
+pub static RULE: Rule = Rule { slugs: &["hidden-variable"], essential: false, check };
 
-    fn check(&self, facts: &Facts<'_>, findings: &Findings) {
-        if !facts.whole() {
-            return;
+fn check(facts: &Facts<'_>, findings: &Findings) {
+    if !facts.whole() {
+        return;
+    }
+    let seen = &facts.seen;
+    let set: BTreeSet<Span> = seen.sets.iter().map(|set| set.name.span).collect();
+    let extracted = |definition: &Definition| definition.how != How::Declared && !set.contains(&definition.span);
+    for (name, places) in facts.names().iter().filter(|(name, _)| is_prompt_name(name)) {
+        let own_use = places.used(seen).any(|used| used.by != By::Prompt);
+        let kept = |definition: &Definition| extracted(definition) || definition.to == Scope::Global;
+        if own_use || places.defined(seen).any(kept) {
+            continue;
         }
-        let seen = &facts.seen;
-        let set: BTreeSet<Span> = seen.sets.iter().map(|set| set.name.span).collect();
-        let extracted = |definition: &Definition| definition.how != How::Declared && !set.contains(&definition.span);
-        for (name, places) in facts.names().iter().filter(|(name, _)| is_prompt_name(name)) {
-            let own_use = places.used(seen).any(|used| used.by != By::Prompt);
-            let kept = |definition: &Definition| extracted(definition) || definition.to == Scope::Global;
-            if own_use || places.defined(seen).any(kept) {
-                continue;
+        let Some(first) = places.defined(seen).next() else { continue };
+        let name = shortened(name);
+        let message = format!(
+            "nothing in the script uses `{name}`, and no template can show it: there the engine gives something else under that name"
+        );
+        let help = match name.as_ref() {
+            "tone" | "exit" | "understanding_threshold" => {
+                format!(
+                    "write `{name}` into the config of the actions that it is for, or give the variable another name"
+                )
             }
-            let Some(first) = places.defined(seen).next() else { continue };
-            let name = shortened(name);
-            let message = format!(
-                "nothing in the script uses `{name}`, and no template can show it: there the engine gives something else under that name"
-            );
-            let help = match name.as_ref() {
-                "tone" | "exit" | "understanding_threshold" => {
-                    format!(
-                        "write `{name}` into the config of the actions that it is for, or give the variable another name"
-                    )
-                }
-                _ => "give the variable another name, and use that one in the template".to_owned(),
-            };
-            let diagnostic = Diagnostic::warning("hidden-variable", message, facts.file, first.span);
-            findings.report(diagnostic.with_help(help));
-        }
+            _ => "give the variable another name, and use that one in the template".to_owned(),
+        };
+        let diagnostic = Diagnostic::warning("hidden-variable", message, facts.file, first.span);
+        findings.report(diagnostic.with_help(help));
     }
 }

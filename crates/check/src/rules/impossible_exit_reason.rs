@@ -2,15 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use crate::facts::{Body, Facts};
+use crate::facts::Facts;
 use crate::reasons::{ERROR, REASONS, possible};
 use crate::rules::rule::Rule;
+use crate::seen::Body;
 use bcc_lang::script::findings::Findings;
 use bcc_lang::script::script::WrittenTopic;
 use bcc_lang::source::diagnostic::Diagnostic;
-
-/// The rule.
-pub struct ImpossibleExitReason;
 
 const SLUG: &str = "impossible-exit-reason";
 
@@ -21,74 +19,70 @@ fn bit(reason: &str) -> Reasons {
     REASONS.iter().position(|known| *known == reason).map_or(0, |number| 1 << number)
 }
 
-impl Rule for ImpossibleExitReason {
-    fn slugs(&self) -> &'static [&'static str] {
-        &[SLUG]
-    }
+pub static RULE: Rule = Rule { slugs: &[SLUG], essential: false, check };
 
-    fn check(&self, facts: &Facts<'_>, findings: &Findings) {
-        if facts.seen.routes.is_empty() {
-            return;
+fn check(facts: &Facts<'_>, findings: &Findings) {
+    if facts.seen.routes.is_empty() {
+        return;
+    }
+    let mut session: Reasons = 0;
+    let (mut phases, mut topics) = (BTreeMap::<usize, Reasons>::new(), BTreeMap::<(usize, usize), Reasons>::new());
+    for action in &facts.seen.actions {
+        // What a broken action would give is not known.
+        let given = if action.sound { possible(facts, action).map(bit).sum() } else { Reasons::MAX };
+        if let Body::Topic(phase, topic) = action.body {
+            *topics.entry((phase, topic)).or_default() |= given;
+            *phases.entry(phase).or_default() |= given;
+            session |= given;
         }
-        let mut session: Reasons = 0;
-        let (mut phases, mut topics) = (BTreeMap::<usize, Reasons>::new(), BTreeMap::<(usize, usize), Reasons>::new());
-        for action in &facts.seen.actions {
-            // What a broken action would give is not known.
-            let given = if action.sound { possible(facts, action).map(bit).sum() } else { Reasons::MAX };
-            if let Body::Topic(phase, topic) = action.body {
-                *topics.entry((phase, topic)).or_default() |= given;
-                *phases.entry(phase).or_default() |= given;
-                session |= given;
+    }
+    // A plan may put other actions into a topic. Skills ask no table around them: their callers do, as every action.
+    for (phase, topic) in orchestrated(facts) {
+        topics.insert((phase, topic), Reasons::MAX);
+        phases.insert(phase, Reasons::MAX);
+        session = Reasons::MAX;
+    }
+    let talks = ["max_rounds_reached", "user_blocked", "off_topic"];
+    for table in &facts.seen.routes {
+        let action = table.at.action.and_then(|number| facts.seen.actions.get(number));
+        let (given, what) = match (action, table.at.body) {
+            (Some(action), _) if action.sound => {
+                let kind = format!("this `{}`", action.kind.value);
+                (possible(facts, action).map(bit).sum(), kind)
             }
-        }
-        // A plan may put other actions into a topic. Skills ask no table around them: their callers do, as every action.
-        for (phase, topic) in orchestrated(facts) {
-            topics.insert((phase, topic), Reasons::MAX);
-            phases.insert(phase, Reasons::MAX);
-            session = Reasons::MAX;
-        }
-        let talks = ["max_rounds_reached", "user_blocked", "off_topic"];
-        for table in &facts.seen.routes {
-            let action = table.at.action.and_then(|number| facts.seen.actions.get(number));
-            let (given, what) = match (action, table.at.body) {
-                (Some(action), _) if action.sound => {
-                    let kind = format!("this `{}`", action.kind.value);
-                    (possible(facts, action).map(bit).sum(), kind)
-                }
-                (Some(_), _) | (None, Body::Skill(_)) => continue,
-                (None, _) if !facts.whole() => continue,
-                (None, Body::Topic(phase, topic)) => {
-                    (topics.get(&(phase, topic)).copied().unwrap_or(Reasons::MAX), "no action of this topic".into())
-                }
-                (None, Body::Phase(phase)) => {
-                    (phases.get(&phase).copied().unwrap_or(Reasons::MAX), "no action of this phase".into())
-                }
-                (None, Body::Session) => (session, "no action of this script".into()),
+            (Some(_), _) | (None, Body::Skill(_)) => continue,
+            (None, _) if !facts.whole() => continue,
+            (None, Body::Topic(phase, topic)) => {
+                (topics.get(&(phase, topic)).copied().unwrap_or(Reasons::MAX), "no action of this topic".into())
+            }
+            (None, Body::Phase(phase)) => {
+                (phases.get(&phase).copied().unwrap_or(Reasons::MAX), "no action of this phase".into())
+            }
+            (None, Body::Session) => (session, "no action of this script".into()),
+        };
+        for route in &table.on_exit.routes {
+            let reason = route.reason.value.as_str();
+            if bit(reason) == 0 || given & bit(reason) != 0 {
+                continue;
+            }
+            let others = REASONS.iter().filter(|other| given & bit(other) != 0 && **other != ERROR);
+            let others: Vec<String> = others.map(|other| format!("`{other}`")).collect();
+            let message = match action {
+                Some(_) => format!("{what} never ends with `{reason}`"),
+                None => format!("{what} ever ends with `{reason}`"),
             };
-            for route in &table.on_exit.routes {
-                let reason = route.reason.value.as_str();
-                if bit(reason) == 0 || given & bit(reason) != 0 {
-                    continue;
+            let why = match action {
+                Some(_) if !others.is_empty() => {
+                    format!("{}; this one ends with {}", why(reason), others.join(" or "))
                 }
-                let others = REASONS.iter().filter(|other| given & bit(other) != 0 && **other != ERROR);
-                let others: Vec<String> = others.map(|other| format!("`{other}`")).collect();
-                let message = match action {
-                    Some(_) => format!("{what} never ends with `{reason}`"),
-                    None => format!("{what} ever ends with `{reason}`"),
-                };
-                let why = match action {
-                    Some(_) if !others.is_empty() => {
-                        format!("{}; this one ends with {}", why(reason), others.join(" or "))
-                    }
-                    // Who writes such a route may well think of what is called.
-                    None if !facts.seen.calls.is_empty() && talks.contains(&reason) => {
-                        format!("{}; the actions of a skill have routes of their own", why(reason))
-                    }
-                    _ => why(reason).to_owned(),
-                };
-                let help = format!("{why}; remove the route, or move it to where it can be taken");
-                findings.report(Diagnostic::warning(SLUG, message, facts.file, route.reason.span).with_help(help));
-            }
+                // Who writes such a route may well think of what is called.
+                None if !facts.seen.calls.is_empty() && talks.contains(&reason) => {
+                    format!("{}; the actions of a skill have routes of their own", why(reason))
+                }
+                _ => why(reason).to_owned(),
+            };
+            let help = format!("{why}; remove the route, or move it to where it can be taken");
+            findings.report(Diagnostic::warning(SLUG, message, facts.file, route.reason.span).with_help(help));
         }
     }
 }

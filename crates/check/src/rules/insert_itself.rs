@@ -17,32 +17,21 @@ use bcc_lang::script::findings::Findings;
 use bcc_lang::source::diagnostic::{Diagnostic, Related};
 use bcc_lang::source::span::Span;
 
-/// The rule.
-pub struct InsertItself;
+pub static RULE: Rule = Rule { slugs: &["insert-itself", "skill-cycle"], essential: true, check };
 
-impl Rule for InsertItself {
-    fn slugs(&self) -> &'static [&'static str] {
-        &["insert-itself", "skill-cycle"]
+fn check(facts: &Facts<'_>, findings: &Findings) {
+    let mut routes = facts.seen.routes.iter().flat_map(|table| &table.on_exit.routes);
+    if facts.seen.calls.is_empty() && routes.all(|route| route.insert.is_none()) {
+        return;
     }
-
-    fn essential(&self) -> bool {
-        true
-    }
-
-    fn check(&self, facts: &Facts<'_>, findings: &Findings) {
-        let mut routes = facts.seen.routes.iter().flat_map(|table| &table.on_exit.routes);
-        if facts.seen.calls.is_empty() && routes.all(|route| route.insert.is_none()) {
-            return;
-        }
-        let calls = Calls::of(facts);
-        let mut told: BTreeSet<Span> = BTreeSet::new();
-        for reason in reasons(&calls) {
-            let circles = circles(&calls, reason);
-            for (from, ways) in circles.ways.iter().enumerate() {
-                for way in ways.iter().filter(|way| circles.part.get(from) == circles.part.get(way.to)) {
-                    if let Some(by) = way.by.filter(|by| by.is_here && told.insert(by.id.span)) {
-                        findings.report(circles.report(way.to, by, facts, findings.may_advise()));
-                    }
+    let calls = Calls::of(facts);
+    let mut told: BTreeSet<Span> = BTreeSet::new();
+    for reason in reasons(&calls) {
+        let circles = circles(&calls, reason);
+        for (from, ways) in circles.ways.iter().enumerate() {
+            for way in ways.iter().filter(|way| circles.part.get(from) == circles.part.get(way.to)) {
+                if let Some(by) = way.by.filter(|by| by.is_here && told.insert(by.id.span)) {
+                    findings.report(circles.report(way.to, by, facts, findings.may_advise()));
                 }
             }
         }

@@ -3,69 +3,63 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::callables::can_insert;
-use crate::facts::{Body, By, Definition, Facts, How, Use};
+use crate::facts::Facts;
 use crate::rules::rule::Rule;
+use crate::seen::{Body, By, Definition, How, Use};
 use bcc_lang::script::fields::shortened;
 use bcc_lang::script::findings::Findings;
 use bcc_lang::source::diagnostic::Diagnostic;
 use bcc_lang::source::span::{Span, Spanned};
 
-/// The rule.
-pub struct InsertedElsewhere;
-
 const SLUG: &str = "unknown-where-inserted";
 
-impl Rule for InsertedElsewhere {
-    fn slugs(&self) -> &'static [&'static str] {
-        &[SLUG]
-    }
+pub static RULE: Rule = Rule { slugs: &[SLUG], essential: false, check };
 
-    fn check(&self, facts: &Facts<'_>, findings: &Findings) {
-        if !facts.whole() {
-            return;
+fn check(facts: &Facts<'_>, findings: &Findings) {
+    if !facts.whole() {
+        return;
+    }
+    let callables = facts.callables();
+    let triggers = facts.seen.triggers.iter().filter_map(|trigger| trigger.insert.as_ref());
+    let triggers: BTreeSet<Span> = triggers.map(|insert| insert.span).collect();
+    // What was found out is kept: one action may be inserted at thousands of places.
+    let mut needs: BTreeMap<usize, Vec<(&Use, &Definition)>> = BTreeMap::new();
+    let mut others: BTreeMap<Body, Vec<Body>> = BTreeMap::new();
+    let mut holders: BTreeMap<&str, BTreeSet<Body>> = BTreeMap::new();
+    // What the table of a phase or of the session inserts may never come elsewhere; what a trigger inserts does.
+    for (id, from) in facts.inserts().into_iter().filter(|(_, from)| !matches!(from, Body::Phase(_))) {
+        if callables.skill(&id.value).is_some() {
+            continue;
         }
-        let callables = facts.callables();
-        let triggers = facts.seen.triggers.iter().filter_map(|trigger| trigger.insert.as_ref());
-        let triggers: BTreeSet<Span> = triggers.map(|insert| insert.span).collect();
-        // What was found out is kept: one action may be inserted at thousands of places.
-        let mut needs: BTreeMap<usize, Vec<(&Use, &Definition)>> = BTreeMap::new();
-        let mut others: BTreeMap<Body, Vec<Body>> = BTreeMap::new();
-        let mut holders: BTreeMap<&str, BTreeSet<Body>> = BTreeMap::new();
-        // What the table of a phase or of the session inserts may never come elsewhere; what a trigger inserts does.
-        for (id, from) in facts.inserts().into_iter().filter(|(_, from)| !matches!(from, Body::Phase(_))) {
-            if callables.skill(&id.value).is_some() {
-                continue;
+        let Some(number) = callables.action(&id.value) else { continue };
+        let Some(action) = facts.seen.actions.get(number) else { continue };
+        if action.body == from || !can_insert(from, action) {
+            continue;
+        }
+        let places = match from {
+            Body::Session if triggers.contains(&id.span) => {
+                others.entry(action.body).or_insert_with(|| listening(facts, action.body)).clone()
             }
-            let Some(number) = callables.action(&id.value) else { continue };
-            let Some(action) = facts.seen.actions.get(number) else { continue };
-            if action.body == from || !can_insert(from, action) {
-                continue;
-            }
-            let places = match from {
-                Body::Session if triggers.contains(&id.span) => {
-                    others.entry(action.body).or_insert_with(|| listening(facts, action.body)).clone()
-                }
-                Body::Topic(..) => vec![from],
-                _ => continue,
-            };
-            let needs = needs.entry(number).or_insert_with(|| needed(facts, number));
-            for (used, _) in needs.iter() {
-                holders.entry(&used.name).or_insert_with(|| {
-                    let places = facts.names().places(&used.name);
-                    places.into_iter().flat_map(|places| places.defined(&facts.seen)).map(Definition::holder).collect()
-                });
-            }
-            let missing = needs.iter().find_map(|(used, definition)| {
-                let holders = holders.get(used.name.as_str())?;
-                let known = |place: Body| {
-                    let around = [Some(Body::Session), place.phase().map(Body::Phase), Some(place)];
-                    around.into_iter().flatten().any(|holder| holders.contains(&holder))
-                };
-                places.iter().find(|place| !known(**place)).map(|place| (*used, *definition, *place))
+            Body::Topic(..) => vec![from],
+            _ => continue,
+        };
+        let needs = needs.entry(number).or_insert_with(|| needed(facts, number));
+        for (used, _) in needs.iter() {
+            holders.entry(&used.name).or_insert_with(|| {
+                let places = facts.names().places(&used.name);
+                places.into_iter().flat_map(|places| places.defined(&facts.seen)).map(Definition::holder).collect()
             });
-            if let Some((used, definition, place)) = missing {
-                findings.report(report(facts, id, used, definition, place));
-            }
+        }
+        let missing = needs.iter().find_map(|(used, definition)| {
+            let holders = holders.get(used.name.as_str())?;
+            let known = |place: Body| {
+                let around = [Some(Body::Session), place.phase().map(Body::Phase), Some(place)];
+                around.into_iter().flatten().any(|holder| holders.contains(&holder))
+            };
+            places.iter().find(|place| !known(**place)).map(|place| (*used, *definition, *place))
+        });
+        if let Some((used, definition, place)) = missing {
+            findings.report(report(facts, id, used, definition, place));
         }
     }
 }

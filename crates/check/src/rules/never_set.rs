@@ -8,9 +8,10 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-use crate::facts::{Body, By, Definition, Facts, How, Place, Use};
+use crate::facts::Facts;
 use crate::name_table::Declarations;
 use crate::rules::rule::Rule;
+use crate::seen::{Body, By, Definition, How, Place, Use};
 use bcc_lang::expr::operators::Operator;
 use bcc_lang::expr::tree::{Argument, Kind, Node};
 use bcc_lang::script::fields::shortened;
@@ -19,58 +20,51 @@ use bcc_lang::source::diagnostic::Diagnostic;
 use bcc_lang::source::yaml::Node as Scalar;
 use bcc_lang::value::scopes::Scope;
 
-/// The rule.
-pub struct NeverSet;
-
 /// A place in the file: the scalar, and the byte of its text at which a use begins.
 type Spot = (*const Scalar, usize);
 
-impl Rule for NeverSet {
-    fn slugs(&self) -> &'static [&'static str] {
-        &["never-set"]
-    }
+pub static RULE: Rule = Rule { slugs: &["never-set"], essential: false, check };
 
-    fn check(&self, facts: &Facts<'_>, findings: &Findings) {
-        if !facts.whole() {
-            return;
+fn check(facts: &Facts<'_>, findings: &Findings) {
+    if !facts.whole() {
+        return;
+    }
+    let seen = &facts.seen;
+    let needed = needed_operands(facts);
+    for (_, places) in facts.names().iter() {
+        let empty = |definition: &Definition| definition.how == How::Declared && !definition.has_value;
+        if !places.defined(seen).any(empty) {
+            continue;
         }
-        let seen = &facts.seen;
-        let needed = needed_operands(facts);
-        for (_, places) in facts.names().iter() {
-            let empty = |definition: &Definition| definition.how == How::Declared && !definition.has_value;
-            if !places.defined(seen).any(empty) {
-                continue;
+        let declarations = places.declarations(seen);
+        let writers: Vec<&Definition> = places.defined(seen).filter(|definition| definition.writes()).collect();
+        // The table of a phase or of the session may write into a narrower scope.
+        let anywhere = writers.iter().any(|writer| writer.at.action.is_none() && writer.how == How::Written);
+        if anywhere {
+            continue;
+        }
+        // By the part that holds what is written: from when on it may be there.
+        let mut written: BTreeMap<Body, usize> = BTreeMap::new();
+        for writer in &writers {
+            let first = facts.paths().first(writer.order);
+            written.entry(writer.holder()).and_modify(|known| *known = first.min(*known)).or_insert(first);
+        }
+        let mut in_scalar: HashMap<*const Scalar, usize> = HashMap::new();
+        for used in places.used(seen) {
+            if let Place::Within(node, _) = &used.place {
+                *in_scalar.entry(Arc::as_ptr(node)).or_default() += 1;
             }
-            let declarations = places.declarations(seen);
-            let writers: Vec<&Definition> = places.defined(seen).filter(|definition| definition.writes()).collect();
-            // The table of a phase or of the session may write into a narrower scope.
-            let anywhere = writers.iter().any(|writer| writer.at.action.is_none() && writer.how == How::Written);
-            if anywhere {
-                continue;
-            }
-            // By the part that holds what is written: from when on it may be there.
-            let mut written: BTreeMap<Body, usize> = BTreeMap::new();
-            for writer in &writers {
-                let first = facts.paths().first(writer.order);
-                written.entry(writer.holder()).and_modify(|known| *known = first.min(*known)).or_insert(first);
-            }
-            let mut in_scalar: HashMap<*const Scalar, usize> = HashMap::new();
-            for used in places.used(seen) {
-                if let Place::Within(node, _) = &used.place {
-                    *in_scalar.entry(Arc::as_ptr(node)).or_default() += 1;
-                }
-            }
-            let alone = |used: &Use| match &used.place {
-                Place::Within(node, _) => in_scalar.get(&Arc::as_ptr(node)) == Some(&1),
-                Place::Whole(_) => true,
-            };
-            let mut told: BTreeSet<(Body, Scope)> = BTreeSet::new();
-            for used in places.used(seen).filter(|used| !used.optional && alone(used) && is_needed(used, &needed)) {
-                let Some(declared) = never(facts, used, &declarations, &written) else { continue };
-                // One report says it.
-                if told.insert((declared.holder(), declared.to)) {
-                    findings.report(report(facts, used, declared, &writers));
-                }
+        }
+        let alone = |used: &Use| match &used.place {
+            Place::Within(node, _) => in_scalar.get(&Arc::as_ptr(node)) == Some(&1),
+            Place::Whole(_) => true,
+        };
+        let mut told: BTreeSet<(Body, Scope)> = BTreeSet::new();
+        for used in places.used(seen).filter(|used| !used.optional && alone(used) && is_needed(used, &needed)) {
+            let Some(declared) = never(facts, used, &declarations, &written) else { continue };
+            // One report says it.
+            if told.insert((declared.holder(), declared.to)) {
+                findings.report(report(facts, used, declared, &writers));
             }
         }
     }

@@ -6,27 +6,20 @@ use bcc_lang::script::findings::Findings;
 use bcc_lang::script::routes::Go;
 use bcc_lang::source::diagnostic::Diagnostic;
 
-/// The rule.
-pub struct NothingToResume;
-
 const SLUG: &str = "nothing-to-resume";
 
-impl Rule for NothingToResume {
-    fn slugs(&self) -> &'static [&'static str] {
-        &[SLUG]
-    }
+pub static RULE: Rule = Rule { slugs: &[SLUG], essential: false, check };
 
-    fn check(&self, facts: &Facts<'_>, findings: &Findings) {
-        for route in facts.seen.routes.iter().flat_map(|table| &table.on_exit.routes) {
-            let Some(then) = route.then.as_ref().filter(|then| then.value == Go::Resume) else { continue };
-            let why = match route.reason.value.as_str() {
-                "exit_criteria_met" => "the action has done what it was there for",
-                "max_rounds_reached" => "the action has no rounds left",
-                _ => continue,
-            };
-            let message = format!("there is nothing to resume after `{}`: {why}", route.reason.value);
-            let help = "write `next` to go on with what follows, or `retry` to begin the action again";
-            findings.report(Diagnostic::warning(SLUG, message, facts.file, then.span).with_help(help));
-        }
+fn check(facts: &Facts<'_>, findings: &Findings) {
+    for route in facts.seen.routes.iter().flat_map(|table| &table.on_exit.routes) {
+        let Some(then) = route.then.as_ref().filter(|then| then.value == Go::Resume) else { continue };
+        let why = match route.reason.value.as_str() {
+            "exit_criteria_met" => "the action has done what it was there for",
+            "max_rounds_reached" => "the action has no rounds left",
+            _ => continue,
+        };
+        let message = format!("there is nothing to resume after `{}`: {why}", route.reason.value);
+        let help = "write `next` to go on with what follows, or `retry` to begin the action again";
+        findings.report(Diagnostic::warning(SLUG, message, facts.file, then.span).with_help(help));
     }
 }

@@ -2,34 +2,27 @@
 
 use serde_json::Value;
 
-use crate::facts::{Facts, OutputFact};
+use crate::facts::Facts;
 use crate::listing::values;
 use crate::name_table::NearestDeclarations;
 use crate::rules::rule::Rule;
+use crate::seen::OutputFact;
 use bcc_lang::script::fields::shortened;
 use bcc_lang::script::findings::Findings;
 use bcc_lang::source::diagnostic::Diagnostic;
 use bcc_lang::value::declared::DeclaredType;
 
-/// The rule.
-pub struct OutputTypeConflict;
+pub static RULE: Rule = Rule { slugs: &["output-type-conflict"], essential: false, check };
 
-impl Rule for OutputTypeConflict {
-    fn slugs(&self) -> &'static [&'static str] {
-        &["output-type-conflict"]
-    }
-
-    fn check(&self, facts: &Facts<'_>, findings: &Findings) {
-        let mut declarations = NearestDeclarations::of(facts.names(), &facts.seen);
-        for fact in &facts.seen.outputs {
-            let Some((message, help)) = conflict(fact) else { continue };
-            let mut diagnostic =
-                Diagnostic::error("output-type-conflict", message, facts.file, fact.span).with_help(help);
-            if let Some(declaration) = declarations.nearest(&fact.output.get, fact.at.body) {
-                diagnostic = diagnostic.with_related("declared here", facts.file, declaration.span);
-            }
-            findings.report(diagnostic);
+fn check(facts: &Facts<'_>, findings: &Findings) {
+    let mut declarations = NearestDeclarations::of(facts.names(), &facts.seen);
+    for fact in &facts.seen.outputs {
+        let Some((message, help)) = conflict(fact) else { continue };
+        let mut diagnostic = Diagnostic::error("output-type-conflict", message, facts.file, fact.span).with_help(help);
+        if let Some(declaration) = declarations.nearest(&fact.output.get, fact.at.body) {
+            diagnostic = diagnostic.with_related("declared here", facts.file, declaration.span);
         }
+        findings.report(diagnostic);
     }
 }
 

@@ -5,29 +5,22 @@ use crate::rules::rule::Rule;
 use bcc_lang::script::findings::Findings;
 use bcc_lang::source::diagnostic::Diagnostic;
 
-/// The rule.
-pub struct RequiredOutput;
+pub static RULE: Rule = Rule { slugs: &["required-in-one-round", "required-without-output"], essential: false, check };
 
-impl Rule for RequiredOutput {
-    fn slugs(&self) -> &'static [&'static str] {
-        &["required-in-one-round", "required-without-output"]
-    }
-
-    fn check(&self, facts: &Facts<'_>, findings: &Findings) {
-        for action in facts.seen.actions.iter().filter(|action| action.sound) {
-            let Some(described) = &action.described else { continue };
-            let Some(required) = described.required.first() else { continue };
-            if described.outputs == 0 {
-                let message = "`required` asks for nothing here, because the action has no `output`";
-                let help = "say under `output` what must be found in the answer, or remove `required`";
-                let diagnostic = Diagnostic::warning("required-without-output", message, facts.file, *required);
-                findings.report(diagnostic.with_help(help));
-            } else if described.listens && described.max_rounds == 1 {
-                let message = "`required` can hardly be met: with `max_rounds: 1` the first answer is the only one";
-                let help = "raise `max_rounds`, so that the AI can ask again for what is missing, or remove `required`";
-                let diagnostic = Diagnostic::warning("required-in-one-round", message, facts.file, *required);
-                findings.report(diagnostic.with_help(help));
-            }
+fn check(facts: &Facts<'_>, findings: &Findings) {
+    for action in facts.seen.actions.iter().filter(|action| action.sound) {
+        let Some(described) = &action.described else { continue };
+        let Some(required) = described.required.first() else { continue };
+        if described.outputs == 0 {
+            let message = "`required` asks for nothing here, because the action has no `output`";
+            let help = "say under `output` what must be found in the answer, or remove `required`";
+            let diagnostic = Diagnostic::warning("required-without-output", message, facts.file, *required);
+            findings.report(diagnostic.with_help(help));
+        } else if described.listens && described.max_rounds == 1 {
+            let message = "`required` can hardly be met: with `max_rounds: 1` the first answer is the only one";
+            let help = "raise `max_rounds`, so that the AI can ask again for what is missing, or remove `required`";
+            let diagnostic = Diagnostic::warning("required-in-one-round", message, facts.file, *required);
+            findings.report(diagnostic.with_help(help));
         }
     }
 }

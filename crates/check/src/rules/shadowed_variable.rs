@@ -2,63 +2,51 @@
 
 use std::collections::BTreeMap;
 
-use crate::facts::{Body, Definition, Facts, How, OutputFact};
+use crate::facts::Facts;
 use crate::name_table::Declarations;
 use crate::rules::rule::Rule;
+use crate::seen::{Body, Definition, How, OutputFact};
 use bcc_lang::script::fields::shortened;
 use bcc_lang::script::findings::Findings;
 use bcc_lang::source::diagnostic::Diagnostic;
 use bcc_lang::value::scopes::Scope;
 
-/// The rule.
-pub struct ShadowedVariable;
+pub static RULE: Rule = Rule { slugs: &["shadowed-variable"], essential: false, check };
 
-impl Rule for ShadowedVariable {
-    fn slugs(&self) -> &'static [&'static str] {
-        &["shadowed-variable"]
+fn check(facts: &Facts<'_>, findings: &Findings) {
+    let seen = &facts.seen;
+    let mut outputs: BTreeMap<&str, Vec<&OutputFact>> = BTreeMap::new();
+    for fact in seen.outputs.iter().filter(|fact| fact.output.scope.is_some()) {
+        outputs.entry(&fact.output.get).or_default().push(fact);
     }
-
-    fn check(&self, facts: &Facts<'_>, findings: &Findings) {
-        let seen = &facts.seen;
-        let mut outputs: BTreeMap<&str, Vec<&OutputFact>> = BTreeMap::new();
-        for fact in seen.outputs.iter().filter(|fact| fact.output.scope.is_some()) {
-            outputs.entry(&fact.output.get).or_default().push(fact);
+    for (name, places) in facts.names().iter().filter(|(_, places)| places.definitions.len() > 1) {
+        let declarations = places.declarations(seen);
+        // In a skill there is one scope, whatever an output says.
+        let wide = |fact: &&&OutputFact| !matches!(fact.at.body, Body::Skill(_));
+        for fact in outputs.get(name).into_iter().flatten().filter(wide) {
+            past(facts, fact, &declarations, findings);
         }
-        for (name, places) in facts.names().iter().filter(|(_, places)| places.definitions.len() > 1) {
-            let declarations = places.declarations(seen);
-            // In a skill there is one scope, whatever an output says.
-            let wide = |fact: &&&OutputFact| !matches!(fact.at.body, Body::Skill(_));
-            for fact in outputs.get(name).into_iter().flatten().filter(wide) {
-                past(facts, fact, &declarations, findings);
-            }
-            let name = shortened(name);
-            for inner in
-                places.defined(seen).filter(|definition| matches!(definition.how, How::Declared | How::Element))
-            {
-                let wider = |outer: &&Definition| outer.to < inner.to;
-                let Some(outer) = declarations.seen_from(inner.at.body).find(wider) else { continue };
-                let place = named(facts, inner.holder(), inner.to);
-                let message = match inner.how {
-                    How::Element => format!(
-                        "the element `{name}` of `for_each` hides the variable `{name}` of {}",
-                        named(facts, outer.holder(), outer.to)
-                    ),
-                    _ => format!(
-                        "`{name}` is declared for {place} and for {} too: the first hides the second",
-                        named(facts, outer.holder(), outer.to)
-                    ),
-                };
-                let help = match inner.how {
-                    How::Element => "give the element another name",
-                    _ => "give one of them another name; or, if they are meant to be the same, remove this one",
-                };
-                let diagnostic = Diagnostic::warning("shadowed-variable", message, facts.file, inner.span);
-                findings.report(diagnostic.with_help(help).with_related(
-                    "hidden from there on",
-                    facts.file,
-                    outer.span,
-                ));
-            }
+        let name = shortened(name);
+        for inner in places.defined(seen).filter(|definition| matches!(definition.how, How::Declared | How::Element)) {
+            let wider = |outer: &&Definition| outer.to < inner.to;
+            let Some(outer) = declarations.seen_from(inner.at.body).find(wider) else { continue };
+            let place = named(facts, inner.holder(), inner.to);
+            let message = match inner.how {
+                How::Element => format!(
+                    "the element `{name}` of `for_each` hides the variable `{name}` of {}",
+                    named(facts, outer.holder(), outer.to)
+                ),
+                _ => format!(
+                    "`{name}` is declared for {place} and for {} too: the first hides the second",
+                    named(facts, outer.holder(), outer.to)
+                ),
+            };
+            let help = match inner.how {
+                How::Element => "give the element another name",
+                _ => "give one of them another name; or, if they are meant to be the same, remove this one",
+            };
+            let diagnostic = Diagnostic::warning("shadowed-variable", message, facts.file, inner.span);
+            findings.report(diagnostic.with_help(help).with_related("hidden from there on", facts.file, outer.span));
         }
     }
 }

@@ -8,80 +8,64 @@ use bcc_lang::script::findings::Findings;
 use bcc_lang::source::diagnostic::Diagnostic;
 use bcc_lang::source::span::{Span, Spanned};
 
-/// The rule.
-pub struct SharedIds;
-
 const SLUG: &str = "duplicate-id";
 
-impl Rule for SharedIds {
-    fn slugs(&self) -> &'static [&'static str] {
-        &[SLUG]
-    }
+pub static RULE: Rule = Rule { slugs: &[SLUG], essential: true, check };
 
-    fn essential(&self) -> bool {
-        true
+fn check(facts: &Facts<'_>, findings: &Findings) {
+    let report = |message: String, help: &str, span: Span, first: (&str, Span)| {
+        let diagnostic = Diagnostic::error(SLUG, message, facts.file, span).with_help(help);
+        findings.report(diagnostic.with_related(first.0, facts.file, first.1));
+    };
+    twice(facts.seen.triggers.iter().map(|trigger| &trigger.id), |id, first| {
+        let message = format!("the `trigger_id` `{}` is used twice", id.value);
+        report(message, "give each its own", id.span, ("first used here", first));
+    });
+    twice(facts.skills.iter().map(|skill| &skill.id), |id, first| {
+        let message = format!("the `skill_id` `{}` is used twice", id.value);
+        report(message, "give each its own: `insert` and `use_skill` go by it", id.span, ("first used here", first));
+    });
+    // These two share no list, and only who names them cannot say which is meant.
+    let phases = facts.script.map(|script| script.phases.as_slice()).unwrap_or_default();
+    let by_id: BTreeMap<&str, Span> = phases.iter().map(|phase| (phase.id.value.as_str(), phase.id.span)).collect();
+    let goals: BTreeMap<&str, Span> = facts.gotos().into_iter().map(|(id, span, _)| (id, span)).collect();
+    for topic in phases.iter().flat_map(|phase| &phase.topics) {
+        let id = topic.id.value.as_str();
+        if let (Some(phase), Some(goto)) = (by_id.get(id), goals.get(id)) {
+            let message = format!("a phase and a topic share the id `{id}`, and a `goto` could mean either");
+            let help = "give one of the two another id";
+            let diagnostic = Diagnostic::error(SLUG, message, facts.file, topic.id.span).with_help(help);
+            let diagnostic = diagnostic.with_related("the phase", facts.file, *phase);
+            findings.report(diagnostic.with_related("the `goto`", facts.file, *goto));
+        }
     }
-
-    fn check(&self, facts: &Facts<'_>, findings: &Findings) {
-        let report = |message: String, help: &str, span: Span, first: (&str, Span)| {
-            let diagnostic = Diagnostic::error(SLUG, message, facts.file, span).with_help(help);
-            findings.report(diagnostic.with_related(first.0, facts.file, first.1));
-        };
-        twice(facts.seen.triggers.iter().map(|trigger| &trigger.id), |id, first| {
-            let message = format!("the `trigger_id` `{}` is used twice", id.value);
-            report(message, "give each its own", id.span, ("first used here", first));
-        });
-        twice(facts.skills.iter().map(|skill| &skill.id), |id, first| {
-            let message = format!("the `skill_id` `{}` is used twice", id.value);
-            report(
-                message,
-                "give each its own: `insert` and `use_skill` go by it",
-                id.span,
-                ("first used here", first),
-            );
-        });
-        // These two share no list, and only who names them cannot say which is meant.
-        let phases = facts.script.map(|script| script.phases.as_slice()).unwrap_or_default();
-        let by_id: BTreeMap<&str, Span> = phases.iter().map(|phase| (phase.id.value.as_str(), phase.id.span)).collect();
-        let goals: BTreeMap<&str, Span> = facts.gotos().into_iter().map(|(id, span, _)| (id, span)).collect();
-        for topic in phases.iter().flat_map(|phase| &phase.topics) {
-            let id = topic.id.value.as_str();
-            if let (Some(phase), Some(goto)) = (by_id.get(id), goals.get(id)) {
-                let message = format!("a phase and a topic share the id `{id}`, and a `goto` could mean either");
-                let help = "give one of the two another id";
-                let diagnostic = Diagnostic::error(SLUG, message, facts.file, topic.id.span).with_help(help);
-                let diagnostic = diagnostic.with_related("the phase", facts.file, *phase);
-                findings.report(diagnostic.with_related("the `goto`", facts.file, *goto));
-            }
+    if facts.skills.is_empty() {
+        return;
+    }
+    let actions = facts.seen.actions.iter().map(|action| (action.id.value.as_str(), action.id.span));
+    let actions: BTreeMap<&str, Span> = actions.collect();
+    let inserted: BTreeMap<&str, Span> =
+        facts.inserts().into_iter().map(|(id, _)| (id.value.as_str(), id.span)).collect();
+    for skill in facts.skills {
+        let id = skill.id.value.as_str();
+        if let (Some(action), Some(insert)) = (actions.get(id), inserted.get(id)) {
+            let message = format!("a skill and an action share the id `{id}`, and an `insert` could mean either");
+            let help = "give one of the two another id";
+            let diagnostic = Diagnostic::error(SLUG, message, facts.file, skill.id.span).with_help(help);
+            let diagnostic = diagnostic.with_related("the action", facts.file, *action);
+            findings.report(diagnostic.with_related("the `insert`", facts.file, *insert));
         }
-        if facts.skills.is_empty() {
-            return;
+    }
+    for skill in facts.skills.iter().filter(|_| facts.script.is_none()) {
+        let all = facts.library.all(&skill.id.value);
+        if !all.iter().any(|other| other.is_at(facts.file, skill.id.span)) {
+            continue;
         }
-        let actions = facts.seen.actions.iter().map(|action| (action.id.value.as_str(), action.id.span));
-        let actions: BTreeMap<&str, Span> = actions.collect();
-        let inserted: BTreeMap<&str, Span> =
-            facts.inserts().into_iter().map(|(id, _)| (id.value.as_str(), id.span)).collect();
-        for skill in facts.skills {
-            let id = skill.id.value.as_str();
-            if let (Some(action), Some(insert)) = (actions.get(id), inserted.get(id)) {
-                let message = format!("a skill and an action share the id `{id}`, and an `insert` could mean either");
-                let help = "give one of the two another id";
-                let diagnostic = Diagnostic::error(SLUG, message, facts.file, skill.id.span).with_help(help);
-                let diagnostic = diagnostic.with_related("the action", facts.file, *action);
-                findings.report(diagnostic.with_related("the `insert`", facts.file, *insert));
-            }
-        }
-        for skill in facts.skills.iter().filter(|_| facts.script.is_none()) {
-            let all = facts.library.all(&skill.id.value);
-            if !all.iter().any(|other| other.is_at(facts.file, skill.id.span)) {
-                continue;
-            }
-            if let Some(other) = all.iter().find(|other| !other.is_at(facts.file, skill.id.span)) {
-                let message = format!("two files of this project hold a skill `{}`", skill.id.value);
-                let help = "give each its own id: a script that calls it could not say which of the two it means";
-                let diagnostic = Diagnostic::error(SLUG, message, facts.file, skill.id.span).with_help(help);
-                findings.report(diagnostic.with_related("the other one", &other.file, other.span));
-            }
+        if let Some(other) = all.iter().find(|other| !other.is_at(facts.file, skill.id.span)) {
+            let message = format!("two files of this project hold a skill `{}`", skill.id.value);
+            let help = "give each its own id: a script that calls it could not say which of the two it means";
+            let diagnostic = Diagnostic::error(SLUG, message, facts.file, skill.id.span).with_help(help);
+            findings.report(diagnostic.with_related("the other one", &other.file, other.span));
         }
     }
 }

@@ -2,59 +2,50 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::facts::{Body, Facts};
+use crate::facts::Facts;
 use crate::rules::rule::Rule;
+use crate::seen::Body;
 use bcc_lang::script::fields::shortened;
 use bcc_lang::script::findings::Findings;
 use bcc_lang::source::diagnostic::Diagnostic;
 use bcc_lang::source::near::near_miss;
 
-/// The rule.
-pub struct SkillBodies;
+pub static RULE: Rule = Rule { slugs: &["output-never-set", "unused-skill"], essential: false, check };
 
-impl Rule for SkillBodies {
-    fn slugs(&self) -> &'static [&'static str] {
-        &["output-never-set", "unused-skill"]
+fn check(facts: &Facts<'_>, findings: &Findings) {
+    if facts.skills.is_empty() || !facts.whole() {
+        return;
     }
-
-    fn check(&self, facts: &Facts<'_>, findings: &Findings) {
-        if facts.skills.is_empty() || !facts.whole() {
-            return;
+    let mut set: BTreeMap<usize, BTreeSet<&str>> = BTreeMap::new();
+    for definition in &facts.seen.definitions {
+        if let Body::Skill(skill) = definition.at.body {
+            set.entry(skill).or_default().insert(&definition.name);
         }
-        let mut set: BTreeMap<usize, BTreeSet<&str>> = BTreeMap::new();
-        for definition in &facts.seen.definitions {
-            if let Body::Skill(skill) = definition.at.body {
-                set.entry(skill).or_default().insert(&definition.name);
-            }
+    }
+    let mut called: BTreeMap<&str, Vec<Body>> = BTreeMap::new();
+    let calls = facts.seen.calls.iter().map(|call| (&call.skill, call.at.body));
+    for (id, body) in calls.chain(facts.inserts()) {
+        called.entry(id.value.as_str()).or_default().push(body);
+    }
+    for (number, skill) in facts.skills.iter().enumerate() {
+        let id = shortened(&skill.id.value);
+        let empty = BTreeSet::new();
+        let known = set.get(&number).unwrap_or(&empty);
+        for output in skill.outputs.iter().filter(|output| !known.contains(output.value.as_str())) {
+            let message = format!("the skill `{id}` lists the output `{}`, and nothing in it sets that", output.value);
+            let near = findings.may_advise().then(|| near_miss(&output.value, known.iter().copied())).flatten();
+            let help = match near {
+                Some(near) => format!("did you mean `{near}`? Otherwise let an action extract or set it"),
+                None => "let an action of the skill extract or set it, or take it out of `outputs`".to_owned(),
+            };
+            findings.report(Diagnostic::error("output-never-set", message, facts.file, output.span).with_help(help));
         }
-        let mut called: BTreeMap<&str, Vec<Body>> = BTreeMap::new();
-        let calls = facts.seen.calls.iter().map(|call| (&call.skill, call.at.body));
-        for (id, body) in calls.chain(facts.inserts()) {
-            called.entry(id.value.as_str()).or_default().push(body);
-        }
-        for (number, skill) in facts.skills.iter().enumerate() {
-            let id = shortened(&skill.id.value);
-            let empty = BTreeSet::new();
-            let known = set.get(&number).unwrap_or(&empty);
-            for output in skill.outputs.iter().filter(|output| !known.contains(output.value.as_str())) {
-                let message =
-                    format!("the skill `{id}` lists the output `{}`, and nothing in it sets that", output.value);
-                let near = findings.may_advise().then(|| near_miss(&output.value, known.iter().copied())).flatten();
-                let help = match near {
-                    Some(near) => format!("did you mean `{near}`? Otherwise let an action extract or set it"),
-                    None => "let an action of the skill extract or set it, or take it out of `outputs`".to_owned(),
-                };
-                findings
-                    .report(Diagnostic::error("output-never-set", message, facts.file, output.span).with_help(help));
-            }
-            let own = Body::Skill(number);
-            let used = called.get(skill.id.value.as_str()).is_some_and(|bodies| bodies.iter().any(|body| *body != own));
-            if facts.script.is_some() && !used && !skill.id.value.is_empty() {
-                let message = format!("nothing in this script calls the skill `{id}`");
-                let help = "call it with `use_skill` or `insert`, move it to skills/ for other scripts, or remove it";
-                findings
-                    .report(Diagnostic::warning("unused-skill", message, facts.file, skill.id.span).with_help(help));
-            }
+        let own = Body::Skill(number);
+        let used = called.get(skill.id.value.as_str()).is_some_and(|bodies| bodies.iter().any(|body| *body != own));
+        if facts.script.is_some() && !used && !skill.id.value.is_empty() {
+            let message = format!("nothing in this script calls the skill `{id}`");
+            let help = "call it with `use_skill` or `insert`, move it to skills/ for other scripts, or remove it";
+            findings.report(Diagnostic::warning("unused-skill", message, facts.file, skill.id.span).with_help(help));
         }
     }
 }

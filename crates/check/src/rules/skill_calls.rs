@@ -4,48 +4,42 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::callables::Callables;
-use crate::facts::{CallBy, CallFact, Facts};
+use crate::facts::Facts;
 use crate::library::{Input, SkillOutline};
 use crate::listing::and;
 use crate::rules::rule::Rule;
+use crate::seen::{CallBy, CallFact};
 use bcc_lang::script::fields::shortened;
 use bcc_lang::script::findings::Findings;
-use bcc_lang::source::diagnostic::{Diagnostic, Edit};
+use bcc_lang::source::diagnostic::Diagnostic;
 use bcc_lang::source::near::near_miss;
 use bcc_lang::source::span::Spanned;
 use bcc_lang::source::text::SourceFile;
 use bcc_lang::source::yaml::Node;
 use bcc_lang::value::declared::DeclaredType;
 
-/// The rule.
-pub struct SkillCalls;
+pub static RULE: Rule = Rule {
+    slugs: &["unknown-skill", "missing-input", "unknown-input", "input-type", "unknown-output"],
+    essential: true,
+    check,
+};
 
-impl Rule for SkillCalls {
-    fn slugs(&self) -> &'static [&'static str] {
-        &["unknown-skill", "missing-input", "unknown-input", "input-type", "unknown-output"]
+fn check(facts: &Facts<'_>, findings: &Findings) {
+    if facts.seen.calls.is_empty() {
+        return;
     }
-
-    fn essential(&self) -> bool {
-        true
-    }
-
-    fn check(&self, facts: &Facts<'_>, findings: &Findings) {
-        if facts.seen.calls.is_empty() {
-            return;
-        }
-        let callables = facts.callables();
-        for call in &facts.seen.calls {
-            match (callables.skill(&call.skill.value), &call.by) {
-                (Some(skill), CallBy::Author | CallBy::Kind(_)) => one(call, skill, facts.file, findings),
-                // What a hook is given is known when it runs.
-                (Some(_), CallBy::Hook(_) | CallBy::Maybe(_)) => {}
-                (None, _) if !callables.whole() => {}
-                (None, CallBy::Author) => {
-                    findings.report(unknown(&call.skill, callables, facts, findings.may_advise()));
-                }
-                (None, CallBy::Kind(kind) | CallBy::Hook(kind) | CallBy::Maybe(kind)) => {
-                    findings.report(unknown_of_kind(&call.skill, kind, callables, facts));
-                }
+    let callables = facts.callables();
+    for call in &facts.seen.calls {
+        match (callables.skill(&call.skill.value), &call.by) {
+            (Some(skill), CallBy::Author | CallBy::Kind(_)) => one(call, skill, facts.file, findings),
+            // What a hook is given is known when it runs.
+            (Some(_), CallBy::Hook(_) | CallBy::Maybe(_)) => {}
+            (None, _) if !callables.whole() => {}
+            (None, CallBy::Author) => {
+                findings.report(unknown(&call.skill, callables, facts, findings.may_advise()));
+            }
+            (None, CallBy::Kind(kind) | CallBy::Hook(kind) | CallBy::Maybe(kind)) => {
+                findings.report(unknown_of_kind(&call.skill, kind, callables, facts));
             }
         }
     }
@@ -59,9 +53,7 @@ fn unknown(id: &Spanned<String>, callables: &Callables<'_>, facts: &Facts<'_>, a
         return diagnostic.with_help(help).with_related("the action", facts.file, action.id.span);
     }
     match advise.then(|| near_miss(&id.value, callables.skills())).flatten() {
-        Some(near) => diagnostic
-            .with_help(format!("did you mean `{near}`?"))
-            .with_fix(format!("write `{near}`"), vec![Edit::replace(id.span, near)]),
+        Some(near) => diagnostic.with_meant(near),
         None if callables.skills().next().is_none() => diagnostic
             .with_help("there are no skills yet: write it under `skills:` of the script, or as a file in skills/"),
         None => diagnostic.with_help(format!("there are the skills {}", and(callables.skills()))),
@@ -98,9 +90,7 @@ fn one<'s>(call: &CallFact, skill: &'s SkillOutline, file: &Arc<SourceFile>, fin
         let diagnostic = match near(&stranger.value, &mut inputs().filter(|name| !given(name))) {
             Some(near) => {
                 mistyped.insert(near);
-                diagnostic
-                    .with_help(format!("did you mean `{near}`?"))
-                    .with_fix(format!("write `{near}`"), vec![Edit::replace(stranger.span, near)])
+                diagnostic.with_meant(near)
             }
             None if skill.inputs.is_empty() => diagnostic.with_help("it takes none: remove this line"),
             None => diagnostic.with_help(format!("its inputs are {}; remove this one", and(inputs()))),
@@ -136,9 +126,7 @@ fn one<'s>(call: &CallFact, skill: &'s SkillOutline, file: &Arc<SourceFile>, fin
         let message = format!("the skill `{id}` has no output `{}`", shortened(&output.value));
         let diagnostic = Diagnostic::error("unknown-output", message, file, output.span);
         let diagnostic = match near(&output.value, &mut outputs()) {
-            Some(near) => diagnostic
-                .with_help(format!("did you mean `{near}`?"))
-                .with_fix(format!("write `{near}`"), vec![Edit::replace(output.span, near)]),
+            Some(near) => diagnostic.with_meant(near),
             None if skill.outputs.is_empty() => {
                 diagnostic.with_help("it gives none: list it under `outputs:` of the skill, or do not take it")
             }

@@ -3,60 +3,54 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::facts::{Body, Facts};
+use crate::facts::Facts;
 use crate::library::{Input, SkillOutline};
 use crate::listing::and;
 use crate::rules::rule::Rule;
+use crate::seen::Body;
 use bcc_lang::script::fields::shortened;
 use bcc_lang::script::findings::Findings;
 use bcc_lang::source::diagnostic::Diagnostic;
 use bcc_lang::source::span::{Span, Spanned};
 use bcc_lang::value::scopes::Scope;
 
-/// The rule.
-pub struct SkillScopes;
+pub static RULE: Rule = Rule { slugs: &["input-left-empty", "scope-in-skill"], essential: false, check };
 
-impl Rule for SkillScopes {
-    fn slugs(&self) -> &'static [&'static str] {
-        &["input-left-empty", "scope-in-skill"]
+fn check(facts: &Facts<'_>, findings: &Findings) {
+    for fact in &facts.seen.outputs {
+        let Body::Skill(number) = fact.at.body else { continue };
+        let Some(scope) = fact.output.scope.filter(|scope| *scope != Scope::Topic) else { continue };
+        let name = shortened(&fact.output.get);
+        let message = format!("`scope: {scope}` does nothing in a skill: what a skill sets stays inside of it");
+        let listed = facts
+            .skills
+            .get(number)
+            .is_some_and(|skill| skill.outputs.iter().any(|output| output.value == fact.output.get));
+        let help = match listed {
+            true => format!("remove `scope`; a caller takes `{name}` with `output:` of its `use_skill`"),
+            false => format!(
+                "remove `scope`, list `{name}` under `outputs:` of the skill, and take it with `output:` of a `use_skill`"
+            ),
+        };
+        findings.report(Diagnostic::warning("scope-in-skill", message, facts.file, fact.span).with_help(help));
     }
-
-    fn check(&self, facts: &Facts<'_>, findings: &Findings) {
-        for fact in &facts.seen.outputs {
-            let Body::Skill(number) = fact.at.body else { continue };
-            let Some(scope) = fact.output.scope.filter(|scope| *scope != Scope::Topic) else { continue };
-            let name = shortened(&fact.output.get);
-            let message = format!("`scope: {scope}` does nothing in a skill: what a skill sets stays inside of it");
-            let listed = facts
-                .skills
-                .get(number)
-                .is_some_and(|skill| skill.outputs.iter().any(|output| output.value == fact.output.get));
-            let help = match listed {
-                true => format!("remove `scope`; a caller takes `{name}` with `output:` of its `use_skill`"),
-                false => format!(
-                    "remove `scope`, list `{name}` under `outputs:` of the skill, and take it with `output:` of a `use_skill`"
-                ),
-            };
-            findings.report(Diagnostic::warning("scope-in-skill", message, facts.file, fact.span).with_help(help));
-        }
-        let inserts = facts.inserts();
-        if inserts.is_empty() {
-            return;
-        }
-        let idle = idle_inputs(facts);
-        let own: BTreeMap<Span, usize> =
-            facts.skills.iter().enumerate().map(|(number, skill)| (skill.id.span, number)).collect();
-        let mut empty: BTreeMap<&str, Vec<&Input>> = BTreeMap::new();
-        for (id, _) in inserts {
-            let Some(skill) = facts.callables().skill(&id.value) else { continue };
-            let empty = empty.entry(&id.value).or_insert_with(|| {
-                let own = own.get(&skill.span).filter(|_| skill.is_at(facts.file, skill.span));
-                let needed = skill.inputs.iter().filter(|input| input.needed);
-                needed.filter(|input| own.is_none_or(|own| !idle.contains(&(*own, input.name.as_str())))).collect()
-            });
-            if !empty.is_empty() {
-                findings.report(left_empty(id, skill, empty, facts));
-            }
+    let inserts = facts.inserts();
+    if inserts.is_empty() {
+        return;
+    }
+    let idle = idle_inputs(facts);
+    let own: BTreeMap<Span, usize> =
+        facts.skills.iter().enumerate().map(|(number, skill)| (skill.id.span, number)).collect();
+    let mut empty: BTreeMap<&str, Vec<&Input>> = BTreeMap::new();
+    for (id, _) in inserts {
+        let Some(skill) = facts.callables().skill(&id.value) else { continue };
+        let empty = empty.entry(&id.value).or_insert_with(|| {
+            let own = own.get(&skill.span).filter(|_| skill.is_at(facts.file, skill.span));
+            let needed = skill.inputs.iter().filter(|input| input.needed);
+            needed.filter(|input| own.is_none_or(|own| !idle.contains(&(*own, input.name.as_str())))).collect()
+        });
+        if !empty.is_empty() {
+            findings.report(left_empty(id, skill, empty, facts));
         }
     }
 }

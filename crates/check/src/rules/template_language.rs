@@ -5,18 +5,11 @@ use crate::rules::rule::Rule;
 use crate::templates::language;
 use bcc_lang::script::findings::Findings;
 
-/// The rule.
-pub struct TemplateLanguage;
+pub static RULE: Rule = Rule { slugs: &["template-language"], essential: false, check };
 
-impl Rule for TemplateLanguage {
-    fn slugs(&self) -> &'static [&'static str] {
-        &["template-language"]
-    }
-
-    fn check(&self, facts: &Facts<'_>, findings: &Findings) {
-        let Some(script) = facts.script else { return };
-        let texts = facts.seen.texts.iter().map(|text| text.text.source());
-        let prompts = facts.seen.prompts.iter().map(|prompt| (prompt.name, prompt.version));
-        findings.extend(language::check(script, texts, prompts, facts.templates));
-    }
+fn check(facts: &Facts<'_>, findings: &Findings) {
+    let Some(script) = facts.script else { return };
+    let texts = facts.seen.texts.iter().map(|text| text.text.source());
+    let prompts = facts.seen.prompts.iter().map(|prompt| (prompt.name, prompt.version));
+    findings.extend(language::check(script, texts, prompts, facts.templates));
 }

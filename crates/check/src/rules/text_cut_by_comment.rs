@@ -19,42 +19,31 @@ const TEXT_KEYS: [&str; 6] = ["content", "exit", "tone", "goal", "strategy", "de
 
 const HELP: &str = "put quotes around the whole text; if it is a comment, write a space behind the `#`";
 
-/// The rule.
-pub struct TextCutByComment;
+pub static RULE: Rule = Rule { slugs: &["text-cut-by-comment"], essential: false, check };
 
-impl Rule for TextCutByComment {
-    fn slugs(&self) -> &'static [&'static str] {
-        &["text-cut-by-comment"]
+fn check(facts: &Facts<'_>, findings: &Findings) {
+    let file = facts.file;
+    let report = |lost: Span, whole: Option<Span>, message: &str| {
+        let diagnostic = Diagnostic::warning("text-cut-by-comment", message, file, lost).with_help(HELP);
+        // A comment may be meant.
+        findings.report(diagnostic.with_fixes(whole.map(|whole| quote(file, whole).only_sure_if(false))));
+    };
+    // What an alias names stands in one place.
+    let mut seen = HashSet::new();
+    for fact in &facts.seen.texts {
+        let span = fact.node.span;
+        let plain = fact.node.as_scalar().is_some_and(|scalar| scalar.style == ScalarStyle::Plain);
+        if !plain || span.is_empty() || !seen.insert(span.start) {
+            continue;
+        }
+        let Some(lost) = lost_behind(file, span.end) else { continue };
+        let before = file.slice(Span::new(Line::at(file, span.start).span().start, span.start));
+        // Inside of brackets nobody can say where the text was meant to end.
+        let whole = (!before.contains(['{', '['])).then(|| Span::new(span.start, lost.end));
+        report(lost, whole, "` #` begins a comment, so the text ends before it and the rest of the line is lost");
     }
-
-    fn check(&self, facts: &Facts<'_>, findings: &Findings) {
-        let file = facts.file;
-        let report = |lost: Span, whole: Option<Span>, message: &str| {
-            let diagnostic = Diagnostic::warning("text-cut-by-comment", message, file, lost).with_help(HELP);
-            // A comment may be meant.
-            findings.report(diagnostic.with_fixes(whole.map(|whole| quote(file, whole).only_sure_if(false))));
-        };
-        // What an alias names stands in one place.
-        let mut seen = HashSet::new();
-        for fact in &facts.seen.texts {
-            let span = fact.node.span;
-            let plain = fact.node.as_scalar().is_some_and(|scalar| scalar.style == ScalarStyle::Plain);
-            if !plain || span.is_empty() || !seen.insert(span.start) {
-                continue;
-            }
-            let Some(lost) = lost_behind(file, span.end) else { continue };
-            let before = file.slice(Span::new(Line::at(file, span.start).span().start, span.start));
-            // Inside of brackets nobody can say where the text was meant to end.
-            let whole = (!before.contains(['{', '['])).then(|| Span::new(span.start, lost.end));
-            report(lost, whole, "` #` begins a comment, so the text ends before it and the rest of the line is lost");
-        }
-        for lost in empty(file) {
-            report(
-                lost,
-                Some(lost),
-                "a `#` behind a space begins a comment, so this text is lost and the field is empty",
-            );
-        }
+    for lost in empty(file) {
+        report(lost, Some(lost), "a `#` behind a space begins a comment, so this text is lost and the field is empty");
     }
 }
 

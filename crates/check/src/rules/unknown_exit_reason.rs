@@ -5,14 +5,11 @@ use crate::reasons::REASONS;
 use crate::rules::rule::Rule;
 use bcc_lang::script::fields::shortened;
 use bcc_lang::script::findings::Findings;
-use bcc_lang::source::diagnostic::{Diagnostic, Edit};
+use bcc_lang::source::diagnostic::Diagnostic;
 use bcc_lang::source::near::near_miss;
 use bcc_lang::source::span::Spanned;
 use bcc_lang::source::text::SourceFile;
 use std::sync::Arc;
-
-/// The rule.
-pub struct UnknownExitReason;
 
 const SLUG: &str = "unknown-exit-reason";
 
@@ -35,19 +32,11 @@ const OTHER_NAMES: [(&str, &str); 15] = [
     ("max_turns_reached", "max_rounds_reached"),
 ];
 
-impl Rule for UnknownExitReason {
-    fn slugs(&self) -> &'static [&'static str] {
-        &[SLUG]
-    }
+pub static RULE: Rule = Rule { slugs: &[SLUG], essential: true, check };
 
-    fn essential(&self) -> bool {
-        true
-    }
-
-    fn check(&self, facts: &Facts<'_>, findings: &Findings) {
-        for route in facts.seen.routes.iter().flat_map(|table| &table.on_exit.routes) {
-            findings.extend(unknown(&route.reason, facts.file));
-        }
+fn check(facts: &Facts<'_>, findings: &Findings) {
+    for route in facts.seen.routes.iter().flat_map(|table| &table.on_exit.routes) {
+        findings.extend(unknown(&route.reason, facts.file));
     }
 }
 
@@ -61,10 +50,6 @@ pub fn unknown(reason: &Spanned<String>, file: &Arc<SourceFile>) -> Option<Diagn
     let diagnostic = Diagnostic::error(SLUG, message, file, reason.span);
     let plain = written.to_lowercase().replace(['-', ' '], "_");
     let other = OTHER_NAMES.iter().find(|(other, _)| *other == plain).map(|(_, ours)| *ours);
-    Some(match other.or_else(|| near_miss(written, REASONS)) {
-        Some(near) => diagnostic
-            .with_help(format!("did you mean `{near}`?"))
-            .with_fix(format!("write `{near}`"), vec![Edit::replace(reason.span, near)]),
-        None => diagnostic.with_help(format!("reasons are {}", REASONS.map(|name| format!("`{name}`")).join(", "))),
-    })
+    let listed = || format!("reasons are {}", REASONS.map(|name| format!("`{name}`")).join(", "));
+    Some(diagnostic.with_near(other.or_else(|| near_miss(written, REASONS)), listed))
 }

@@ -4,61 +4,51 @@ use std::collections::BTreeSet;
 use std::iter::once;
 
 use crate::callables::{Callables, can_insert};
-use crate::facts::{Body, Facts};
+use crate::facts::Facts;
 use crate::listing::and;
 use crate::rules::rule::Rule;
+use crate::seen::Body;
 use bcc_lang::script::fields::shortened;
 use bcc_lang::script::findings::Findings;
-use bcc_lang::source::diagnostic::{Diagnostic, Edit};
+use bcc_lang::source::diagnostic::Diagnostic;
 use bcc_lang::source::near::near_miss;
 use bcc_lang::source::span::Spanned;
-
-/// The rule.
-pub struct UnknownInsert;
 
 const SLUG: &str = "unknown-insert";
 
 /// For so many of the unknown names of a document a near one is looked for.
 const MOST_SEARCHES: usize = 100;
 
-impl Rule for UnknownInsert {
-    fn slugs(&self) -> &'static [&'static str] {
-        &[SLUG]
-    }
+pub static RULE: Rule = Rule { slugs: &[SLUG], essential: true, check };
 
-    fn essential(&self) -> bool {
-        true
+fn check(facts: &Facts<'_>, findings: &Findings) {
+    let inserts = facts.inserts();
+    if inserts.is_empty() {
+        return;
     }
-
-    fn check(&self, facts: &Facts<'_>, findings: &Findings) {
-        let inserts = facts.inserts();
-        if inserts.is_empty() {
-            return;
+    let callables = facts.callables();
+    let mut names = Names::of(facts);
+    for (id, body) in inserts {
+        let written = id.value.as_str();
+        if callables.skill(written).is_some() {
+            continue;
         }
-        let callables = facts.callables();
-        let mut names = Names::of(facts);
-        for (id, body) in inserts {
-            let written = id.value.as_str();
-            if callables.skill(written).is_some() {
-                continue;
+        let action = callables.action(written).and_then(|number| facts.seen.actions.get(number));
+        match action {
+            Some(action) if can_insert(body, action) => {}
+            Some(action) => {
+                let (message, help) = if matches!(body, Body::Skill(_)) {
+                    let message = format!("`{}` stands outside of this skill", shortened(written));
+                    (message, "a skill can insert its own actions and other skills; make a skill of that action")
+                } else {
+                    let message = format!("`{}` is an action inside of a skill", shortened(written));
+                    (message, "insert the skill itself; its actions are known only inside of it")
+                };
+                let diagnostic = Diagnostic::error(SLUG, message, facts.file, id.span).with_help(help);
+                findings.report(diagnostic.with_related("the action", facts.file, action.id.span));
             }
-            let action = callables.action(written).and_then(|number| facts.seen.actions.get(number));
-            match action {
-                Some(action) if can_insert(body, action) => {}
-                Some(action) => {
-                    let (message, help) = if matches!(body, Body::Skill(_)) {
-                        let message = format!("`{}` stands outside of this skill", shortened(written));
-                        (message, "a skill can insert its own actions and other skills; make a skill of that action")
-                    } else {
-                        let message = format!("`{}` is an action inside of a skill", shortened(written));
-                        (message, "insert the skill itself; its actions are known only inside of it")
-                    };
-                    let diagnostic = Diagnostic::error(SLUG, message, facts.file, id.span).with_help(help);
-                    findings.report(diagnostic.with_related("the action", facts.file, action.id.span));
-                }
-                None if !callables.whole() => {}
-                None => findings.report(names.unknown(id, body, facts)),
-            }
+            None if !callables.whole() => {}
+            None => findings.report(names.unknown(id, body, facts)),
         }
     }
 }
@@ -66,7 +56,6 @@ impl Rule for UnknownInsert {
 /// What may be named, and what is taken for it by mistake.
 struct Names<'f> {
     callables: &'f Callables<'f>,
-    /// The ids of phases and topics.
     places: BTreeSet<&'f str>,
     /// So many near names may still be looked for: each search compares all there are.
     searches: usize,
@@ -96,9 +85,7 @@ impl<'f> Names<'f> {
         let advise = self.searches > 0;
         self.searches = self.searches.saturating_sub(1);
         match advise.then(|| near_miss(&id.value, callables.skills().chain(actions))).flatten() {
-            Some(near) => diagnostic
-                .with_help(format!("did you mean `{near}`?"))
-                .with_fix(format!("write `{near}`"), vec![Edit::replace(id.span, near)]),
+            Some(near) => diagnostic.with_meant(near),
             None if callables.skills().next().is_none() => diagnostic.with_help(
                 "write the skill under `skills:` of the script or as a file in skills/, or name an action of this script",
             ),

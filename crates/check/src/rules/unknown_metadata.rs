@@ -15,44 +15,37 @@ use bcc_lang::script::findings::Findings;
 use bcc_lang::source::diagnostic::{Diagnostic, Edit};
 use bcc_lang::source::near::near_miss;
 
-/// The rule.
-pub struct UnknownMetadata;
-
 const METADATA: &str = "metadata";
 
 /// What the engine itself adds to the `metadata` of an outcome (LANGUAGE.md section 6).
 const ADDED: [&str; 7] =
     ["current_round", "error_message", "exit_reason", "max_rounds", "parse_error", "parse_retry_count", "raw_response"];
 
-impl Rule for UnknownMetadata {
-    fn slugs(&self) -> &'static [&'static str] {
-        &["unknown-metadata"]
-    }
+pub static RULE: Rule = Rule { slugs: &["unknown-metadata"], essential: false, check };
 
-    fn check(&self, facts: &Facts<'_>, findings: &Findings) {
-        let triggers = facts.seen.triggers.iter().filter_map(|trigger| trigger.when.as_ref());
-        let whens: BTreeSet<_> = triggers.map(|words| Arc::as_ptr(&words.node)).collect();
-        if whens.is_empty() {
-            return;
-        }
-        let known = fields(facts.reply_schemas);
-        for expression in facts.seen.expressions.iter().filter(|fact| whens.contains(&Arc::as_ptr(&fact.node))) {
-            let mut asked = Vec::new();
-            asked.extend(fields_of(METADATA, expression.expression.root()));
-            for (name, range) in asked.into_iter().filter(|(name, _)| !known.contains(name)) {
-                // Replies may have fields that no schema names: only what looks like a slip is reported.
-                let near = findings.may_advise().then(|| near_miss(name, known.iter().copied())).flatten();
-                let (Some(near), Some(place)) = (near, place(expression.expression.source(), name, &range)) else {
-                    continue;
-                };
-                let span = expression.span(facts.file, &place);
-                let message = format!("no reply has `{}` in its `metadata`", shortened(name));
-                let diagnostic = Diagnostic::warning("unknown-metadata", message, facts.file, span);
-                let edits = vec![Edit { span, text: near.to_owned() }];
-                findings.report(
-                    diagnostic.with_help(format!("did you mean `{near}`?")).with_fix(format!("write `{near}`"), edits),
-                );
-            }
+fn check(facts: &Facts<'_>, findings: &Findings) {
+    let triggers = facts.seen.triggers.iter().filter_map(|trigger| trigger.when.as_ref());
+    let whens: BTreeSet<_> = triggers.map(|words| Arc::as_ptr(&words.node)).collect();
+    if whens.is_empty() {
+        return;
+    }
+    let known = fields(facts.reply_schemas);
+    for expression in facts.seen.expressions.iter().filter(|fact| whens.contains(&Arc::as_ptr(&fact.node))) {
+        let mut asked = Vec::new();
+        asked.extend(fields_of(METADATA, expression.expression.root()));
+        for (name, range) in asked.into_iter().filter(|(name, _)| !known.contains(name)) {
+            // Replies may have fields that no schema names: only what looks like a slip is reported.
+            let near = findings.may_advise().then(|| near_miss(name, known.iter().copied())).flatten();
+            let (Some(near), Some(place)) = (near, place(expression.expression.source(), name, &range)) else {
+                continue;
+            };
+            let span = expression.span(facts.file, &place);
+            let message = format!("no reply has `{}` in its `metadata`", shortened(name));
+            let diagnostic = Diagnostic::warning("unknown-metadata", message, facts.file, span);
+            let edits = vec![Edit { span, text: near.to_owned() }];
+            findings.report(
+                diagnostic.with_help(format!("did you mean `{near}`?")).with_fix(format!("write `{near}`"), edits),
+            );
         }
     }
 }

@@ -12,37 +12,29 @@ const SLUG: &str = "unknown-model";
 /// Models that there are without a configuration.
 const BUILT_IN: [&str; 2] = ["default", "offline"];
 
-/// The rule.
-pub struct UnknownModel;
+pub static RULE: Rule = Rule { slugs: &[SLUG], essential: false, check };
 
-impl Rule for UnknownModel {
-    fn slugs(&self) -> &'static [&'static str] {
-        &[SLUG]
+fn check(facts: &Facts<'_>, findings: &Findings) {
+    let (Some(models), Some(model)) = (facts.models, facts.script.and_then(|script| script.model.as_ref())) else {
+        return;
+    };
+    let name = model.value.as_str();
+    if BUILT_IN.contains(&name) || models.iter().any(|known| known == name) {
+        return;
     }
-
-    // Whoever runs the script may ask for another model, so `run` looks for itself.
-    fn check(&self, facts: &Facts<'_>, findings: &Findings) {
-        let (Some(models), Some(model)) = (facts.models, facts.script.and_then(|script| script.model.as_ref())) else {
-            return;
-        };
-        let name = model.value.as_str();
-        if BUILT_IN.contains(&name) || models.iter().any(|known| known == name) {
-            return;
+    let known = || models.iter().map(String::as_str).chain(BUILT_IN);
+    let near = near_miss(name, known());
+    let help = match near {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => {
+            let mut listed: Vec<String> = known().map(|name| format!("`{name}`")).collect();
+            listed.sort();
+            listed.dedup();
+            let listed = listed.join(", ");
+            format!("describe it in bcc-script.toml under `[models.{name}]`, or take one that there is: {listed}")
         }
-        let known = || models.iter().map(String::as_str).chain(BUILT_IN);
-        let near = near_miss(name, known());
-        let help = match near {
-            Some(near) => format!("did you mean `{near}`?"),
-            None => {
-                let mut listed: Vec<String> = known().map(|name| format!("`{name}`")).collect();
-                listed.sort();
-                listed.dedup();
-                let listed = listed.join(", ");
-                format!("describe it in bcc-script.toml under `[models.{name}]`, or take one that there is: {listed}")
-            }
-        };
-        let message = format!("there is no model `{}` in this project", shortened(name));
-        let diagnostic = Diagnostic::warning(SLUG, message, facts.file, model.span).with_help(help);
-        findings.report(diagnostic.with_replacement(near));
-    }
+    };
+    let message = format!("there is no model `{}` in this project", shortened(name));
+    let diagnostic = Diagnostic::warning(SLUG, message, facts.file, model.span).with_help(help);
+    findings.report(diagnostic.with_replacement(near));
 }

@@ -8,32 +8,21 @@ use bcc_lang::script::fields::shortened;
 use bcc_lang::script::findings::Findings;
 use bcc_lang::source::diagnostic::Diagnostic;
 
-/// The rule.
-pub struct UnknownSkillFile;
-
 const SLUG: &str = "unknown-skill-file";
 
-impl Rule for UnknownSkillFile {
-    fn slugs(&self) -> &'static [&'static str] {
-        &[SLUG]
-    }
+pub static RULE: Rule = Rule { slugs: &[SLUG], essential: true, check };
 
-    fn essential(&self) -> bool {
-        true
-    }
-
-    fn check(&self, facts: &Facts<'_>, findings: &Findings) {
-        for path in facts.script.into_iter().flat_map(paths) {
-            let shown = shortened(&path.value);
-            let (message, help) = match facts.library.named(&path.value) {
-                None | Some(Named::Skill(_) | Named::Unreadable) => continue,
-                Some(Named::Refused(refused)) => refused.words(&shown, "skill", "script", "../skills/comfort.yaml"),
-                Some(Named::Other) => (
-                    format!("the file `{shown}` holds no skill"),
-                    "a skill's file begins with `skill:`; write the path of one".to_owned(),
-                ),
-            };
-            findings.report(Diagnostic::error(SLUG, message, facts.file, path.span).with_help(help));
-        }
+fn check(facts: &Facts<'_>, findings: &Findings) {
+    for path in facts.script.into_iter().flat_map(paths) {
+        let shown = shortened(&path.value);
+        let (message, help) = match facts.library.named(&path.value) {
+            None | Some(Named::Skill(_) | Named::Unreadable) => continue,
+            Some(Named::Refused(refused)) => refused.words(&shown, "skill", "script", "../skills/comfort.yaml"),
+            Some(Named::Other) => (
+                format!("the file `{shown}` holds no skill"),
+                "a skill's file begins with `skill:`; write the path of one".to_owned(),
+            ),
+        };
+        findings.report(Diagnostic::error(SLUG, message, facts.file, path.span).with_help(help));
     }
 }

@@ -2,44 +2,34 @@
 
 use std::collections::BTreeMap;
 
-use crate::facts::{Body, Facts};
+use crate::facts::Facts;
 use crate::listing::or;
 use crate::rules::rule::Rule;
+use crate::seen::Body;
 use bcc_lang::script::fields::shortened;
 use bcc_lang::script::findings::Findings;
-use bcc_lang::source::diagnostic::{Diagnostic, Edit};
+use bcc_lang::source::diagnostic::Diagnostic;
 use bcc_lang::source::near::near_miss;
 use bcc_lang::source::span::Span;
 
-/// The rule.
-pub struct UnknownTarget;
-
 const SLUG: &str = "unknown-target";
 
-impl Rule for UnknownTarget {
-    fn slugs(&self) -> &'static [&'static str] {
-        &[SLUG]
-    }
+pub static RULE: Rule = Rule { slugs: &[SLUG], essential: true, check };
 
-    fn essential(&self) -> bool {
-        true
+fn check(facts: &Facts<'_>, findings: &Findings) {
+    let gotos = facts.gotos();
+    if gotos.is_empty() {
+        return;
     }
-
-    fn check(&self, facts: &Facts<'_>, findings: &Findings) {
-        let gotos = facts.gotos();
-        if gotos.is_empty() {
-            return;
-        }
-        let places = Places::of(facts);
-        for (id, span, at) in gotos {
-            if matches!(at.body, Body::Skill(_)) {
-                let message = format!("`goto` leads out of the skill, to `{}`", shortened(id));
-                let help = "a skill is called from anywhere and does not know what stands around it: let it end, and write \
-                            the `goto` in the script that calls it";
-                findings.report(Diagnostic::error(SLUG, message, facts.file, span).with_help(help));
-            } else if !places.targets.contains_key(id) {
-                findings.report(places.unknown(id, span, facts, findings.may_advise()));
-            }
+    let places = Places::of(facts);
+    for (id, span, at) in gotos {
+        if matches!(at.body, Body::Skill(_)) {
+            let message = format!("`goto` leads out of the skill, to `{}`", shortened(id));
+            let help = "a skill is called from anywhere and does not know what stands around it: let it end, and write \
+                        the `goto` in the script that calls it";
+            findings.report(Diagnostic::error(SLUG, message, facts.file, span).with_help(help));
+        } else if !places.targets.contains_key(id) {
+            findings.report(places.unknown(id, span, facts, findings.may_advise()));
         }
     }
 }
@@ -82,11 +72,7 @@ impl<'f> Places<'f> {
         let message = format!("there is no topic and no phase `{}`", shortened(id));
         let known = || self.targets.keys().copied().filter(|id| !id.is_empty());
         let diagnostic = Diagnostic::error(SLUG, message, facts.file, span);
-        match advise.then(|| near_miss(id, known())).flatten() {
-            Some(near) => diagnostic
-                .with_help(format!("did you mean `{near}`?"))
-                .with_fix(format!("write `{near}`"), vec![Edit::replace(span, near)]),
-            None => diagnostic.with_help(format!("`goto` leads to the id of {}", or(known()))),
-        }
+        let near = advise.then(|| near_miss(id, known())).flatten();
+        diagnostic.with_near(near, || format!("`goto` leads to the id of {}", or(known())))
     }
 }

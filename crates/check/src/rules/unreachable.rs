@@ -2,68 +2,63 @@
 
 use std::collections::BTreeSet;
 
-use crate::facts::{Body, Facts};
+use crate::facts::Facts;
 use crate::rules::rule::Rule;
+use crate::seen::Body;
+use crate::ways::graph;
 use bcc_lang::script::fields::shortened;
 use bcc_lang::script::findings::Findings;
 use bcc_lang::source::diagnostic::Diagnostic;
 use bcc_lang::source::span::Spanned;
 
-/// The rule.
-pub struct Unreachable;
+pub static RULE: Rule = Rule { slugs: &["unreachable"], essential: false, check };
 
-impl Rule for Unreachable {
-    fn slugs(&self) -> &'static [&'static str] {
-        &["unreachable"]
+fn check(facts: &Facts<'_>, findings: &Findings) {
+    // Without routes and `goto`s everything follows on something else.
+    if !facts.whole() || facts.seen.routes.is_empty() && facts.seen.gotos.is_empty() {
+        return;
     }
-
-    fn check(&self, facts: &Facts<'_>, findings: &Findings) {
-        // Without routes and `goto`s everything follows on something else.
-        if !facts.whole() || facts.seen.routes.is_empty() && facts.seen.gotos.is_empty() {
-            return;
+    let graph = graph(facts);
+    let report = |what: &str, id: &Spanned<String>, help: &str| {
+        let message = format!("no way leads to the {what} `{}`", shortened(&id.value));
+        findings.report(Diagnostic::warning("unreachable", message, facts.file, id.span).with_help(help));
+    };
+    let behind = "what stands before it always goes elsewhere: let a `goto` lead here, or remove it";
+    let phases = facts.script.map(|script| script.phases.as_slice()).unwrap_or_default();
+    // A topic may be there only to keep actions that are inserted elsewhere.
+    let reached = facts.seen.actions.iter().enumerate().filter(|(number, _)| graph.reached_action(*number));
+    let kept: BTreeSet<Body> = reached.map(|(_, action)| action.body).collect();
+    let topic_reached = |phase, topic| graph.reached(graph.nodes.topic_in(phase, topic));
+    for (number, phase) in phases.iter().enumerate() {
+        let enters = graph.reached(graph.nodes.phase_in(number));
+        let any = (0..phase.topics.len())
+            .any(|topic| topic_reached(number, topic) || kept.contains(&Body::Topic(number, topic)));
+        if !enters && !any {
+            report("phase", &phase.id, behind);
+            continue;
         }
-        let graph = facts.graph();
-        let report = |what: &str, id: &Spanned<String>, help: &str| {
-            let message = format!("no way leads to the {what} `{}`", shortened(&id.value));
-            findings.report(Diagnostic::warning("unreachable", message, facts.file, id.span).with_help(help));
-        };
-        let behind = "what stands before it always goes elsewhere: let a `goto` lead here, or remove it";
-        let phases = facts.script.map(|script| script.phases.as_slice()).unwrap_or_default();
-        // A topic may be there only to keep actions that are inserted elsewhere.
-        let reached = facts.seen.actions.iter().enumerate().filter(|(number, _)| graph.reached_action(*number));
-        let kept: BTreeSet<Body> = reached.map(|(_, action)| action.body).collect();
-        let topic_reached = |phase, topic| graph.reached(graph.nodes.topic_in(phase, topic));
-        for (number, phase) in phases.iter().enumerate() {
-            let enters = graph.reached(graph.nodes.phase_in(number));
-            let any = (0..phase.topics.len())
-                .any(|topic| topic_reached(number, topic) || kept.contains(&Body::Topic(number, topic)));
-            if !enters && !any {
-                report("phase", &phase.id, behind);
-                continue;
-            }
-            for (inner, topic) in phase.topics.iter().enumerate() {
-                if !topic_reached(number, inner) && !kept.contains(&Body::Topic(number, inner)) {
-                    report("topic", &topic.id, behind);
-                }
+        for (inner, topic) in phase.topics.iter().enumerate() {
+            if !topic_reached(number, inner) && !kept.contains(&Body::Topic(number, inner)) {
+                report("topic", &topic.id, behind);
             }
         }
-        // Of several that follow on one another, the first is told.
-        let mut before: Option<(Body, Option<usize>, usize)> = None;
-        for (number, action) in facts.seen.actions.iter().enumerate() {
-            if graph.reached_action(number) {
-                before = None;
-                continue;
-            }
-            let part_reached = graph.reached(graph.nodes.begin(action.body));
-            let inside = action.parent.is_some_and(|parent| !graph.reached_action(parent));
-            let list = (action.body, action.parent, action.block);
-            if part_reached && !inside && before != Some(list) {
-                let help = "the action before it always goes elsewhere, or ends the session: change its routes, or remove this one";
-                report("action", &action.id, help);
-            }
-            if !inside {
-                before = Some(list);
-            }
+    }
+    // Of several that follow on one another, the first is told.
+    let mut before: Option<(Body, Option<usize>, usize)> = None;
+    for (number, action) in facts.seen.actions.iter().enumerate() {
+        if graph.reached_action(number) {
+            before = None;
+            continue;
+        }
+        let part_reached = graph.reached(graph.nodes.begin(action.body));
+        let inside = action.parent.is_some_and(|parent| !graph.reached_action(parent));
+        let list = (action.body, action.parent, action.block);
+        if part_reached && !inside && before != Some(list) {
+            let help = "the action before it always goes elsewhere, or ends the session: change its routes, or remove this one";
+            report("action", &action.id, help);
+        }
+        if !inside {
+            before = Some(list);
         }
     }
 }

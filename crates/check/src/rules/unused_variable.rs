@@ -6,9 +6,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::facts::{Body, Definition, Facts, How};
+use crate::facts::Facts;
 use crate::rules::hidden_variable::is_prompt_name;
 use crate::rules::rule::Rule;
+use crate::seen::{Body, Definition, How};
 use bcc_lang::script::fields::shortened;
 use bcc_lang::script::findings::Findings;
 use bcc_lang::source::diagnostic::Diagnostic;
@@ -19,67 +20,60 @@ use bcc_lang::value::scopes::Scope;
 /// Near names are looked for at most this often: each look goes through all of them.
 const MOST_LOOKS: usize = 100;
 
-/// The rule.
-pub struct UnusedVariable;
+pub static RULE: Rule = Rule { slugs: &["unused-variable"], essential: false, check };
 
-impl Rule for UnusedVariable {
-    fn slugs(&self) -> &'static [&'static str] {
-        &["unused-variable"]
+fn check(facts: &Facts<'_>, findings: &Findings) {
+    if !facts.whole() {
+        return;
     }
-
-    fn check(&self, facts: &Facts<'_>, findings: &Findings) {
-        if !facts.whole() {
-            return;
+    let seen = &facts.seen;
+    let shown = shown_by_templates(facts);
+    let set: BTreeSet<Span> = seen.sets.iter().map(|set| set.name.span).collect();
+    let undeclared: Vec<&str> = facts
+        .names()
+        .iter()
+        .filter(|(_, places)| places.defined(seen).all(Definition::writes))
+        .filter(|(_, places)| places.defined(seen).next().is_some())
+        .map(|(name, _)| name)
+        .collect();
+    let mut looks = 0;
+    // What a template shows under such a name is not the variable: that is a finding of its own.
+    for (name, places) in facts.names().iter().filter(|(name, _)| !is_prompt_name(name)) {
+        let mut areas: BTreeMap<Option<usize>, Vec<&Definition>> = BTreeMap::new();
+        for definition in places.defined(seen) {
+            areas.entry(skill_of(definition.at.body)).or_default().push(definition);
         }
-        let seen = &facts.seen;
-        let shown = shown_by_templates(facts);
-        let set: BTreeSet<Span> = seen.sets.iter().map(|set| set.name.span).collect();
-        let undeclared: Vec<&str> = facts
-            .names()
-            .iter()
-            .filter(|(_, places)| places.defined(seen).all(Definition::writes))
-            .filter(|(_, places)| places.defined(seen).next().is_some())
-            .map(|(name, _)| name)
-            .collect();
-        let mut looks = 0;
-        // What a template shows under such a name is not the variable: that is a finding of its own.
-        for (name, places) in facts.names().iter().filter(|(name, _)| !is_prompt_name(name)) {
-            let mut areas: BTreeMap<Option<usize>, Vec<&Definition>> = BTreeMap::new();
-            for definition in places.defined(seen) {
-                areas.entry(skill_of(definition.at.body)).or_default().push(definition);
+        for (skill, definitions) in areas {
+            let used = shown.contains(name)
+                || places.used(seen).any(|used| skill_of(used.at.body) == skill)
+                || gives_out(facts, skill, name);
+            if used {
+                continue;
             }
-            for (skill, definitions) in areas {
-                let used = shown.contains(name)
-                    || places.used(seen).any(|used| skill_of(used.at.body) == skill)
-                    || gives_out(facts, skill, name);
-                if used {
-                    continue;
+            let Some((definition, message)) = unused(&definitions, &set) else { continue };
+            looks += 1;
+            let set_only = definition.how == How::Written && definition.to == Scope::Session;
+            let near = match () {
+                () if looks > MOST_LOOKS => None,
+                () if set_only => near_miss(name, facts.names().iter().map(|(name, _)| name)),
+                () if definition.how == How::Declared => near_miss(name, undeclared.iter().copied()),
+                () => None,
+            };
+            let help = match near {
+                Some(near) if set_only => format!("did you mean `{}`?", shortened(near)),
+                Some(near) => format!("did you mean it where `{}` gets its value?", shortened(near)),
+                None if set_only && skill.is_some() => {
+                    "use it in a text or a condition; if callers should get it, list it under `outputs`; or remove it"
+                        .to_owned()
                 }
-                let Some((definition, message)) = unused(&definitions, &set) else { continue };
-                looks += 1;
-                let set_only = definition.how == How::Written && definition.to == Scope::Session;
-                let near = match () {
-                    () if looks > MOST_LOOKS => None,
-                    () if set_only => near_miss(name, facts.names().iter().map(|(name, _)| name)),
-                    () if definition.how == How::Declared => near_miss(name, undeclared.iter().copied()),
-                    () => None,
-                };
-                let help = match near {
-                    Some(near) if set_only => format!("did you mean `{}`?", shortened(near)),
-                    Some(near) => format!("did you mean it where `{}` gets its value?", shortened(near)),
-                    None if set_only && skill.is_some() => {
-                        "use it in a text or a condition; if callers should get it, list it under `outputs`; or remove it"
-                            .to_owned()
-                    }
-                    None if set_only => format!(
-                        "use it in a text or a condition; if it is meant for the export, declare `{}`; or remove it",
-                        shortened(name)
-                    ),
-                    None => "use it in a text or a condition, or remove it".to_owned(),
-                };
-                let diagnostic = Diagnostic::warning("unused-variable", message, facts.file, definition.span);
-                findings.report(diagnostic.with_help(help));
-            }
+                None if set_only => format!(
+                    "use it in a text or a condition; if it is meant for the export, declare `{}`; or remove it",
+                    shortened(name)
+                ),
+                None => "use it in a text or a condition, or remove it".to_owned(),
+            };
+            let diagnostic = Diagnostic::warning("unused-variable", message, facts.file, definition.span);
+            findings.report(diagnostic.with_help(help));
         }
     }
 }

@@ -1,62 +1,55 @@
 //! `value-type-conflict`: a variable is set to a constant that its declaration cannot hold, which fails when it is run.
 
-use crate::facts::{Body, Facts};
+use crate::facts::Facts;
 use crate::listing::values;
 use crate::name_table::NearestDeclarations;
 use crate::rules::rule::Rule;
+use crate::seen::Body;
 use bcc_lang::script::fields::shortened;
 use bcc_lang::script::findings::Findings;
 use bcc_lang::source::diagnostic::Diagnostic;
 
-/// The rule.
-pub struct ValueTypeConflict;
+pub static RULE: Rule = Rule { slugs: &["value-type-conflict"], essential: false, check };
 
-impl Rule for ValueTypeConflict {
-    fn slugs(&self) -> &'static [&'static str] {
-        &["value-type-conflict"]
-    }
-
-    fn check(&self, facts: &Facts<'_>, findings: &Findings) {
-        let seen = &facts.seen;
-        let mut declarations = NearestDeclarations::of(facts.names(), seen);
-        for set in &seen.sets {
-            let (Some(constant), Some((declared, choices))) = (&set.constant, &set.declared) else { continue };
-            if constant.is_null() {
-                continue;
-            }
-            // A table beside the topics may set what a topic declares otherwise.
-            let wide = set.at.action.is_none() && !matches!(set.at.body, Body::Topic(..) | Body::Skill(_));
-            let places = facts.names().places(&set.name.value);
-            if wide && places.is_some_and(|places| places.declared.len() > 1) {
-                continue;
-            }
-            let name = shortened(&set.name.value);
-            let held = match declared {
-                Some(declared) => declared.coerce(constant),
-                None => Some(constant.clone()),
-            };
-            let (message, help) = match (held, declared) {
-                (None, Some(declared)) if let Some(text) = calculation(constant) => (
-                    format!("`{name}` is declared as {} and cannot hold this text", declared.name()),
-                    format!("if it is to be calculated, write `\"{{{{ {text} }}}}\"`"),
-                ),
-                (None, Some(declared)) => (
-                    format!("`{name}` is declared as {} and cannot hold this value", declared.name()),
-                    format!("give it a value of type {}, or change its `type` where it is declared", declared.name()),
-                ),
-                (Some(held), _) if !choices.is_empty() && !choices.contains(&held) => (
-                    format!("this value is none of the `enum` of `{name}`"),
-                    format!("take one of {}, or add this one to the `enum`", values(choices)),
-                ),
-                _ => continue,
-            };
-            let mut diagnostic =
-                Diagnostic::error("value-type-conflict", message, facts.file, set.span).with_help(help);
-            if let Some(declaration) = declarations.nearest(&set.name.value, set.at.body) {
-                diagnostic = diagnostic.with_related("declared here", facts.file, declaration.span);
-            }
-            findings.report(diagnostic);
+fn check(facts: &Facts<'_>, findings: &Findings) {
+    let seen = &facts.seen;
+    let mut declarations = NearestDeclarations::of(facts.names(), seen);
+    for set in &seen.sets {
+        let (Some(constant), Some((declared, choices))) = (&set.constant, &set.declared) else { continue };
+        if constant.is_null() {
+            continue;
         }
+        // A table beside the topics may set what a topic declares otherwise.
+        let wide = set.at.action.is_none() && !matches!(set.at.body, Body::Topic(..) | Body::Skill(_));
+        let places = facts.names().places(&set.name.value);
+        if wide && places.is_some_and(|places| places.declared.len() > 1) {
+            continue;
+        }
+        let name = shortened(&set.name.value);
+        let held = match declared {
+            Some(declared) => declared.coerce(constant),
+            None => Some(constant.clone()),
+        };
+        let (message, help) = match (held, declared) {
+            (None, Some(declared)) if let Some(text) = calculation(constant) => (
+                format!("`{name}` is declared as {} and cannot hold this text", declared.name()),
+                format!("if it is to be calculated, write `\"{{{{ {text} }}}}\"`"),
+            ),
+            (None, Some(declared)) => (
+                format!("`{name}` is declared as {} and cannot hold this value", declared.name()),
+                format!("give it a value of type {}, or change its `type` where it is declared", declared.name()),
+            ),
+            (Some(held), _) if !choices.is_empty() && !choices.contains(&held) => (
+                format!("this value is none of the `enum` of `{name}`"),
+                format!("take one of {}, or add this one to the `enum`", values(choices)),
+            ),
+            _ => continue,
+        };
+        let mut diagnostic = Diagnostic::error("value-type-conflict", message, facts.file, set.span).with_help(help);
+        if let Some(declaration) = declarations.nearest(&set.name.value, set.at.body) {
+            diagnostic = diagnostic.with_related("declared here", facts.file, declaration.span);
+        }
+        findings.report(diagnostic);
     }
 }
 

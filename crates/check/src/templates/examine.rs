@@ -3,19 +3,16 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
-use serde_json::Value;
-
 use crate::secrets::secrets;
-use crate::templates::layout::{Layout, Standing};
+use crate::templates::layout::Layout;
 use crate::templates::schemas::Schemas;
+use crate::templates::set::{Asking, LATER_TEMPLATES, Set, SystemFile};
 use crate::templates::{fields, markers, mistakes, names, quotes, unused};
-use bcc_lang::schema::embedded;
 use bcc_lang::source::diagnostic::{Diagnostic, sort};
 use bcc_lang::source::span::Span;
 use bcc_lang::source::text::SourceFile;
 use bcc_lang::template::layers::MAX_FILE_BYTES;
 use bcc_lang::template::loaded::Loaded;
-use bcc_lang::template::mentions::visit;
 use bcc_lang::template::templates::Templates;
 use bcc_lang::template::uses::Target;
 use bcc_runtime::program::kind::{Kind, PromptOf};
@@ -26,25 +23,9 @@ use bcc_runtime::program::persona::{PERSONA, PERSONA_NAMES};
 /// What stands in the place of the guarded role markers: nothing is rendered here.
 const MARK: &str = "00000000000000000000000000000000";
 
-/// Names of templates that the language has (LANGUAGE.md section 7) and no kind of this release asks for.
-pub const LATER_TEMPLATES: [&str; 3] = ["structured_actions", "plan_create", "plan_decompose"];
-
-/// A file below `_system/` of a project.
-#[derive(Clone, Debug)]
-pub struct SystemFile {
-    /// Its path in the project, with `/`: `_system/config/default/ai_ask_v1.md`.
-    pub path: String,
-    /// Its text, under the name that people are shown. Findings are about this file.
-    pub source: Arc<SourceFile>,
-    /// Whether it could be read as text; nothing is said about one that could not, nor about what pulls it in.
-    pub readable: bool,
-}
-
 /// What is known of a project when its templates are examined.
 pub struct Project<'a> {
-    /// Every file below `_system/`.
     pub files: &'a [SystemFile],
-    /// The kinds that there are.
     pub kinds: &'a [&'a dyn Kind],
     /// The project's own reply schemas by name (`summary` of `schemas/replies/summary.json`), under the names that people
     /// are shown.
@@ -52,50 +33,6 @@ pub struct Project<'a> {
     /// Every name that a script of the project declares, extracts or sets; `None` when its scripts were not read, and an
     /// unknown name may be a variable of one of them.
     pub variables: Option<&'a BTreeSet<String>>,
-}
-
-/// One kind, one monitor, or what plans topics, as templates see it.
-#[derive(Clone, Copy, Debug)]
-pub struct Asking {
-    /// Its name, with which the names of its templates begin.
-    pub kind: &'static str,
-    /// What it gives to them.
-    pub prompt: PromptOf,
-}
-
-/// The templates of one scheme, with what the rules ask of them.
-pub struct Set<'a> {
-    /// The templates.
-    pub templates: &'a Templates,
-    /// The project's file for each of them; none for those of the binary.
-    pub sources: &'a [Option<Standing<'a>>],
-}
-
-impl Set<'_> {
-    /// The project's file behind a template that could be read.
-    pub fn own(&self, number: usize) -> Option<&Arc<SourceFile>> {
-        self.sources.get(number)?.as_ref().filter(|file| file.readable).map(|file| file.source)
-    }
-
-    /// Whether a template cannot be read, or has a mistake of its own, so that nothing is sure of what it says.
-    pub fn is_broken(&self, number: usize) -> bool {
-        self.sources.get(number).is_some_and(|file| file.as_ref().is_some_and(|file| !file.readable))
-            || !self.templates.mistakes(number).is_empty()
-    }
-
-    /// Every template that becomes part of the prompts of `root`; whether all of them are known and sound.
-    pub fn parts(&self, root: usize) -> (HashSet<usize>, bool) {
-        let mut parts = HashSet::new();
-        visit(self.templates, root, &mut HashSet::new(), &mut |member| {
-            parts.insert(member.template);
-        });
-        let dynamic = |number: &usize| {
-            let loaded = self.templates.files().get(*number);
-            loaded.is_some_and(|loaded| loaded.uses().targets.iter().any(|target| target.name.is_none()))
-        };
-        let sure = !parts.iter().any(|number| self.is_broken(*number) || dynamic(number));
-        (parts, sure)
-    }
 }
 
 /// Everything that is wrong in the templates of a project and in its reply schemas, each once, in the order of the files.
@@ -181,11 +118,6 @@ fn too_large(file: &SystemFile) -> Option<Diagnostic> {
             "no model could read so long a prompt: shorten it; what a script works on belongs into its variables",
         )
     })
-}
-
-/// The reply schema of a kind as the binary has it.
-pub(crate) fn own_reply(kind: &str) -> Option<Value> {
-    embedded::reply(kind).and_then(|text| serde_json::from_str(text).ok())
 }
 
 /// Sorted, and each finding once: one file may belong to several schemes.

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use serde_json::Value;
 
-use crate::templates::examine::{Asking, Set};
+use crate::templates::set::{Asking, Set};
 use bcc_lang::source::diagnostic::Diagnostic;
 use bcc_lang::source::span::Span;
 use bcc_lang::template::loaded::Loaded;
@@ -51,10 +51,8 @@ pub fn check(set: &Set<'_>, root: usize, asking: &Asking, reply: Option<&Value>)
     found
 }
 
-/// What a template says to the model, with all that it pulls in.
 #[derive(Debug, Default)]
 pub struct Written {
-    /// The texts that it writes.
     pub words: String,
     /// The names whose values it writes or asks for.
     pub names: BTreeSet<String>,

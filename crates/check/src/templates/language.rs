@@ -20,17 +20,13 @@ const MOST_OTHERS: usize = 10;
 /// The same for templates, which name the fields of replies in Latin letters.
 const MOST_OTHERS_IN_TEMPLATES: usize = 35;
 
-/// What a text is written in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Writing {
-    /// Chinese characters.
     Han,
-    /// Latin letters.
     Latin,
 }
 
 impl Writing {
-    /// For a message.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Han => "Chinese",

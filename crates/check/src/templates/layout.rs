@@ -1,35 +1,23 @@
 //! Which file below `_system/` belongs to which layer of templates, and which to none.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
-use crate::templates::examine::SystemFile;
-use bcc_lang::source::text::SourceFile;
+use crate::templates::set::{Standing, SystemFile};
 use bcc_lang::template::builtin::BUILTINS;
 use bcc_lang::template::layers::{MAX_FILE_BYTES, TemplateFile, is_own_scheme, is_template_name, order};
 
 /// Where the layers are.
 const CONFIG: &str = "_system/config/";
 
-/// A template's file in the project.
-#[derive(Clone, Copy, Debug)]
-pub struct Standing<'a> {
-    /// Its text, under the name that people are shown.
-    pub source: &'a Arc<SourceFile>,
-    /// Whether it could be read.
-    pub readable: bool,
-}
-
 /// The files of a project, sorted into layers.
 pub struct Layout<'a> {
     /// The files of layers, with the layer and their name.
-    layered: Vec<(&'a SystemFile, &'a str, &'a str)>,
-    /// The others.
-    strays: Vec<&'a SystemFile>,
+    pub layered: Vec<(&'a SystemFile, &'a str, &'a str)>,
+    /// The files that no look-up finds, wherever they lie.
+    pub strays: Vec<&'a SystemFile>,
 }
 
 impl<'a> Layout<'a> {
-    /// Sorts the files.
     pub fn of(files: &'a [SystemFile]) -> Self {
         let mut layout = Self { layered: Vec::new(), strays: Vec::new() };
         for file in files {
@@ -68,16 +56,6 @@ impl<'a> Layout<'a> {
             }
         }
         (files, sources)
-    }
-
-    /// The files of layers, with the layer and their name.
-    pub fn layered(&self) -> &[(&'a SystemFile, &'a str, &'a str)] {
-        &self.layered
-    }
-
-    /// The files that no look-up finds, wherever they lie.
-    pub fn strays(&self) -> &[&'a SystemFile] {
-        &self.strays
     }
 }
 

@@ -21,7 +21,6 @@ const OTHER_WORDS: [(&str, &str); 8] = [
     ("developer", "system"),
 ];
 
-/// Looks at the lines of a template.
 pub fn check(loaded: &Loaded, source: &Arc<SourceFile>) -> Vec<Diagnostic> {
     let mut at = loaded.cut().body;
     let mut found = Vec::new();

@@ -73,7 +73,6 @@ fn syntax(
     Diagnostic::error(slug, message, source, span).with_help(advice(&error.message))
 }
 
-/// A word behind `{%` that begins nothing there.
 fn unknown(word: &str, open: Option<(&str, Span)>, source: &Arc<SourceFile>, span: Span) -> Diagnostic {
     let slug = "template-syntax";
     let belongs =

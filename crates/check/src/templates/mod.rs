@@ -10,5 +10,6 @@ pub mod names;
 pub mod openers;
 pub mod quotes;
 pub mod schemas;
+pub mod set;
 pub mod told;
 pub mod unused;

@@ -2,17 +2,16 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
-use crate::templates::examine::{Asking, Set};
 use crate::templates::quotes;
+use crate::templates::set::{Asking, Set};
 use bcc_lang::script::fields::shortened;
 use bcc_lang::source::diagnostic::{Diagnostic, Edit};
-use bcc_lang::template::environment::FUNCTIONS;
+use bcc_lang::source::near::{asked, near, only};
+use bcc_lang::template::features::FUNCTIONS;
 use bcc_lang::template::mentions::visit;
-use bcc_lang::template::near::{asked, near, only};
 use bcc_lang::template::uses::NameUse;
 use bcc_runtime::program::turn::ENGINE_NAMES;
 
-/// Looks at the names in every template that becomes part of a prompt of a kind of this release.
 pub fn check(
     set: &Set<'_>,
     roots: &[(usize, Option<Asking>)],

@@ -26,7 +26,6 @@ pub fn unquoted(loaded: &Loaded, target: &Target) -> Option<Span> {
     Some(Span::new(start, start + stem.len() + ".md".len()))
 }
 
-/// The findings about such names in a template, whose file is `source`.
 pub fn check(loaded: &Loaded, source: &Arc<SourceFile>) -> Vec<Diagnostic> {
     let tell = |span: Span| {
         let quoted = format!("\"{}\"", source.slice(span));

@@ -5,20 +5,20 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::templates::examine::{Asking, own_reply};
+use crate::templates::set::{Asking, own_reply};
 use bcc_lang::schema::compiled::Compiled;
+use bcc_lang::source::compose::parse;
 use bcc_lang::source::diagnostic::{Diagnostic, Edit};
 use bcc_lang::source::near::near_miss;
 use bcc_lang::source::span::Span;
 use bcc_lang::source::text::SourceFile;
-use bcc_lang::source::yaml::{Node, parse};
+use bcc_lang::source::yaml::Node;
 use bcc_lang::template::loaded::Loaded;
 use bcc_llm::reply::shape::{ReplyShape, ShapeError};
 
 /// The slug of every finding here.
 const SLUG: &str = "reply-schema";
 
-/// The reply schemas of a project, read.
 pub struct Schemas {
     own: BTreeMap<String, (Arc<SourceFile>, Option<Value>)>,
     replies: BTreeMap<&'static str, Value>,
@@ -26,7 +26,6 @@ pub struct Schemas {
 }
 
 impl Schemas {
-    /// Reads the project's schemas; one that bears the name of a kind stands in for the kind's own.
     pub fn read(files: &BTreeMap<String, Arc<SourceFile>>, asking: &[Asking]) -> Self {
         let replies: BTreeMap<&'static str, Value> =
             asking.iter().filter_map(|asking| Some((asking.kind, own_reply(asking.kind)?))).collect();
@@ -52,7 +51,6 @@ impl Schemas {
         schemas
     }
 
-    /// What is wrong with the project's schemas themselves.
     pub fn faults(&self) -> &[Diagnostic] {
         &self.faults
     }
@@ -66,7 +64,6 @@ impl Schemas {
         }
     }
 
-    /// What is wrong with the `output_schema` of a template.
     pub fn of_template(&self, loaded: &Loaded, asking: &Asking, source: &Arc<SourceFile>) -> Option<Diagnostic> {
         let cut = loaded.cut();
         let name = base(cut.front.output_schema.as_deref()?);

@@ -2,8 +2,8 @@
 
 use std::collections::HashSet;
 
-use crate::templates::examine::{Asking, LATER_TEMPLATES, SystemFile};
 use crate::templates::layout::{Layout, is_in_layer};
+use crate::templates::set::{Asking, LATER_TEMPLATES, SystemFile};
 use bcc_lang::source::diagnostic::Diagnostic;
 use bcc_lang::source::near::near_miss;
 use bcc_lang::source::span::Span;
@@ -20,7 +20,7 @@ pub fn name_and_version(file: &str) -> Option<(&str, u32)> {
 pub fn check(layout: &Layout<'_>, asking: &[Asking], used: &HashSet<String>, computed: bool) -> Vec<Diagnostic> {
     let known: Vec<&str> = asking.iter().map(|asking| asking.kind).chain(LATER_TEMPLATES).collect();
     let mut found = Vec::new();
-    for (file, place, name) in layout.layered() {
+    for (file, place, name) in &layout.layered {
         if used.contains(&format!("{place}/{name}")) || is_shadow(name, &known) || computed {
             continue;
         }
@@ -33,7 +33,7 @@ pub fn check(layout: &Layout<'_>, asking: &[Asking], used: &HashSet<String>, com
         };
         found.push(tell(file, "no look-up finds this template: its name is not one that is asked for", help));
     }
-    for file in layout.strays() {
+    for file in &layout.strays {
         let name = file.path.rsplit('/').next().unwrap_or_default();
         let Some(meant) = meant(name, &known) else { continue };
         if is_in_layer(&file.path) && !file.path.ends_with(".md") {

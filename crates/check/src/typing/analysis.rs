@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use crate::facts::{DeclaredAs, Role};
+use crate::seen::{DeclaredAs, Role};
 use crate::typing::clash::{Joined, clash};
 use crate::typing::found::{Fault, Found};
 use crate::typing::remedy;
@@ -42,11 +42,8 @@ const TEXTS: [&str; 7] = ["time", "who", "user", "last_user_message", "topic_goa
 /// The engine's names that are numbers, or null where there is no round.
 const NUMBERS: [&str; 2] = ["current_round", "max_rounds"];
 
-/// One analysis of one expression.
 pub struct Analysis<'a> {
-    /// The expression's source.
     pub source: &'a str,
-    /// What its names are declared as.
     pub declared: &'a BTreeMap<String, DeclaredAs>,
     found: Vec<Found>,
     /// Conditions in it that always or never hold.
@@ -54,7 +51,6 @@ pub struct Analysis<'a> {
 }
 
 impl Analysis<'_> {
-    /// The text of a part.
     pub fn text(&self, node: &Node) -> &str {
         self.source.get(node.range.clone()).unwrap_or_default()
     }

@@ -11,14 +11,11 @@ use bcc_lang::expr::tree::{Kind, Node};
 /// How conditions are joined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Joined {
-    /// All must hold.
     And,
-    /// One must hold.
     Or,
 }
 
 impl Joined {
-    /// As messages call it.
     pub const fn word(self) -> &'static str {
         match self {
             Self::And => "`and`",

@@ -106,7 +106,6 @@ pub fn mismatch(analysis: &Analysis<'_>, operator: Operator, left: (&Node, &Sort
     (help, None)
 }
 
-/// What to do about `x.name` where `x` is no object.
 pub fn attribute(analysis: &Analysis<'_>, of: &Node, name: &str, sort: &Sort, range: &Range<usize>) -> Remedy {
     if matches!(name, "length" | "size" | "len" | "count") && !sort.is_none_of(&[Shape::String, Shape::List]) {
         let text = format!("{} | length", analysis.text(of));
@@ -118,7 +117,6 @@ pub fn attribute(analysis: &Analysis<'_>, of: &Node, name: &str, sort: &Sort, ra
     )
 }
 
-/// What is wrong where both are of one shape: a value that the other may not have.
 pub fn outside(analysis: &Analysis<'_>, left: (&Node, &Sort), right: (&Node, &Sort)) -> String {
     let (name, constant) = if matches!(right.0.kind, Kind::Constant(_)) { (left, right) } else { (right, left) };
     let (of, text) = (shortened(analysis.text(name.0)), shortened(analysis.text(constant.0)));
@@ -289,7 +287,6 @@ fn asked_for(node: &Node) -> Option<(&str, bool)> {
     }
 }
 
-/// What to do about a condition that always or never holds.
 pub fn constant(analysis: &Analysis<'_>, node: &Node, truth: bool, who: &str) -> Remedy {
     if let Some((name, there)) = asked_for(node) {
         let asked = format!("{name} is {}none", if there { "not " } else { "" });

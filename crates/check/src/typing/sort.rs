@@ -2,23 +2,20 @@
 
 use minijinja::value::Value;
 
-use crate::facts::DeclaredAs;
+use crate::seen::DeclaredAs;
 use bcc_lang::expr::operators::{same, shape};
 use bcc_lang::template::names::convert;
 use bcc_lang::value::compare::{Family, Shape, fit};
 use bcc_lang::value::declared::{DeclaredType, is_date};
 
-/// Every shape that a value may have.
 const ALL: [Shape; 7] =
     [Shape::Null, Shape::Boolean, Shape::Number, Shape::String, Shape::List, Shape::Object, Shape::Other];
 
-/// What a value may be.
 #[derive(Clone, Debug)]
 pub struct Sort {
     shapes: u8,
     /// All values that it may have besides null, where they are known.
     values: Option<Vec<Value>>,
-    /// The type under which it is declared.
     pub declared: Option<DeclaredType>,
 }
 
@@ -27,7 +24,6 @@ const fn bit(shape: Shape) -> u8 {
 }
 
 impl Sort {
-    /// Anything.
     pub fn unknown() -> Self {
         Self::of(&ALL)
     }
@@ -78,7 +74,6 @@ impl Sort {
         sort
     }
 
-    /// Whether it may have this shape.
     pub fn may_be(&self, shape: Shape) -> bool {
         self.shapes & bit(shape) != 0
     }
@@ -122,7 +117,6 @@ impl Sort {
         }
     }
 
-    /// One of the two.
     pub fn or(&self, other: &Self) -> Self {
         Self { shapes: self.shapes | other.shapes, values: None, declared: None }
     }

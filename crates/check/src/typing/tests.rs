@@ -6,7 +6,7 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use crate::facts::{DeclaredAs, Role};
+use crate::seen::{DeclaredAs, Role};
 use crate::typing::analysis::analyse;
 use crate::typing::found::{Fault, Found};
 use bcc_lang::expr::parse::Expr;

@@ -15,9 +15,9 @@ use bcc_check::paths_of_documents::Refused;
 use bcc_lang::script::findings::Findings;
 use bcc_lang::script::read::{Document, document, root_key};
 use bcc_lang::script::skill::WrittenSkill;
+use bcc_lang::source::compose::parse;
 use bcc_lang::source::diagnostic::Diagnostic;
 use bcc_lang::source::text::SourceFile;
-use bcc_lang::source::yaml::parse;
 
 /// The folder of a project in which its skills lie.
 const FOLDER: &str = "skills";

@@ -9,7 +9,7 @@ use crate::files::write::Replacing;
 use crate::notebook_file::masked::{masked, masked_text};
 use crate::pin::Pinned;
 use bcc_lang::message::language::Language;
-use bcc_lang::source::yaml::parse;
+use bcc_lang::source::compose::parse;
 use bcc_runtime::notebook::cell::Cell;
 use bcc_runtime::notebook::export::brief::Brief;
 use bcc_runtime::notebook::export::form::{Form, Writer};

@@ -12,10 +12,10 @@ use crate::expr::operators::{Operator, OperatorError, apply, compare, negate, sh
 use crate::expr::parse::{Expr, ExprError};
 use crate::expr::reach::{asks, stands_in};
 use crate::expr::tree::{Argument, Kind, Node};
+use crate::source::near::did_you_mean;
 use crate::template::environment::environment;
 use crate::template::fault::fault;
 use crate::template::names::{MAX_VALUE_BYTES, Names};
-use crate::template::near::did_you_mean;
 use crate::value::compare::Shape;
 
 /// Filters, tests and functions for all expressions of the process.
@@ -23,9 +23,7 @@ pub static ENVIRONMENT: LazyLock<Environment<'static>> = LazyLock::new(|| enviro
 
 impl Expr {
     /// The value of the expression over these names.
-    ///
-    /// # Errors
-    /// [`ExprError`]: an unknown name, operands that do not fit, a null where a value is needed, an overflow.
+    /// Errors: [`ExprError`]: an unknown name, operands that do not fit, a null where a value is needed, an overflow.
     pub fn eval(&self, names: &Names) -> Result<Json, ExprError> {
         let root = self.root();
         let value = Evaluation { source: self.source(), names, state: None }.value(root)?;
@@ -33,9 +31,7 @@ impl Expr {
     }
 
     /// Whether the expression holds; null counts as no.
-    ///
-    /// # Errors
-    /// As [`eval`](Self::eval), and a result that is neither a boolean nor null.
+    /// Errors: As [`eval`](Self::eval), and a result that is neither a boolean nor null.
     pub fn truth(&self, names: &Names) -> Result<bool, ExprError> {
         Evaluation { source: self.source(), names, state: None }.truth(self.root(), "a condition")
     }

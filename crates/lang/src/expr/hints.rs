@@ -6,14 +6,10 @@ use std::ops::Range;
 use crate::expr::signs::{FULL_WIDTH, INFIX, OPERATORS, WORDS};
 use crate::template::unknown::Repair;
 
-/// A slip that was recognised.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Slip {
-    /// What is wrong.
     pub message: String,
-    /// Where, in bytes.
     pub range: Range<usize>,
-    /// What to write.
     pub help: String,
     /// What settles it; `None` where no replacement does.
     edits: Option<Vec<(Range<usize>, String)>>,

@@ -8,27 +8,16 @@ use crate::value::compare::{Family, Misfit, Shape, fit};
 /// An operator between two values. `and`, `or` and `not` are no operators here: they do not look at both sides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operator {
-    /// `==`
     Equal,
-    /// `!=`
     Unequal,
-    /// `<`
     Less,
-    /// `<=`
     LessOrEqual,
-    /// `>`
     Greater,
-    /// `>=`
     GreaterOrEqual,
-    /// `in`
     In,
-    /// `not in`
     NotIn,
-    /// `+`
     Add,
-    /// `-`
     Subtract,
-    /// `*`
     Multiply,
     /// `/`: always a number with a fraction.
     Divide,
@@ -36,13 +25,11 @@ pub enum Operator {
     FloorDivide,
     /// `%`: has the sign of the right side, as in Python.
     Remainder,
-    /// `**`
     Power,
     /// `~`
     Concatenate,
 }
 
-/// Why an operator gave nothing.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OperatorError {
     /// The two sides do not fit.
@@ -60,7 +47,6 @@ pub enum OperatorError {
 }
 
 impl Operator {
-    /// As an author writes it.
     pub const fn symbol(self) -> &'static str {
         match self {
             Self::Equal => "==",
@@ -111,9 +97,7 @@ pub fn shape(value: &Value) -> Shape {
 }
 
 /// `left operator right`, for the operators that say yes or no.
-///
-/// # Errors
-/// [`OperatorError`]; the arithmetic operators are never a yes or no and count as a misfit here.
+/// Errors: [`OperatorError`]; the arithmetic operators are never a yes or no and count as a misfit here.
 pub fn compare(operator: Operator, left: &Value, right: &Value) -> Result<bool, OperatorError> {
     fit(operator.family(), operator.symbol(), shape(left), shape(right))?;
     Ok(match operator {
@@ -133,9 +117,7 @@ pub fn compare(operator: Operator, left: &Value, right: &Value) -> Result<bool, 
 }
 
 /// `left operator right`.
-///
-/// # Errors
-/// [`OperatorError`] says why there is no answer.
+/// Errors: [`OperatorError`] says why there is no answer.
 pub fn apply(operator: Operator, left: &Value, right: &Value) -> Result<Value, OperatorError> {
     let symbol = operator.symbol();
     match operator.family() {
@@ -156,9 +138,7 @@ pub fn apply(operator: Operator, left: &Value, right: &Value) -> Result<Value, O
 }
 
 /// `-value`.
-///
-/// # Errors
-/// A misfit when it is no number, too large when it has no negative of 64 bits.
+/// Errors: A misfit when it is no number, too large when it has no negative of 64 bits.
 pub fn negate(value: &Value) -> Result<Value, OperatorError> {
     match number(value) {
         Some(Number::Integer(integer)) => integer_value("-", integer.checked_neg()),

@@ -13,8 +13,9 @@ use crate::expr::methods::method;
 use crate::expr::operators::Operator;
 use crate::expr::reach::free_names;
 use crate::expr::tree::{Argument, Kind, Node};
-use crate::template::environment::{Named, has};
+use crate::template::environment::has;
 use crate::template::fault::fault;
+use crate::template::features::Named;
 use crate::template::guard::{admit, bytes};
 use crate::template::pattern;
 use crate::template::unknown::{Repair, filter_called, unknown, unknown_function};
@@ -40,7 +41,6 @@ pub struct ExprError {
     pub message: String,
     /// Where, in bytes of the source.
     pub range: Option<Range<usize>>,
-    /// What to do.
     pub help: Option<String>,
     /// For a filter, test or function that does not exist: which of them it is.
     pub unknown: Option<Named>,
@@ -49,12 +49,10 @@ pub struct ExprError {
 }
 
 impl ExprError {
-    /// An error at a place.
     pub fn at(range: &Range<usize>, message: impl Into<String>) -> Self {
         Self { message: message.into(), range: Some(range.clone()), help: None, unknown: None, repair: None }
     }
 
-    /// The same error with advice.
     #[must_use]
     pub fn with_help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());
@@ -89,9 +87,7 @@ struct Read {
 
 impl Expr {
     /// Reads an expression.
-    ///
-    /// # Errors
-    /// [`ExprError`] when it is empty, longer than [`MAX_EXPRESSION_BYTES`], deeper than [`MAX_DEPTH`], no expression,
+    /// Errors: [`ExprError`] when it is empty, longer than [`MAX_EXPRESSION_BYTES`], deeper than [`MAX_DEPTH`], no expression,
     /// or uses an unknown filter, test or function, a method, or a broken `regex` pattern.
     pub fn parse(source: &str) -> Result<Self, ExprError> {
         let all = 0..source.len();
@@ -125,7 +121,6 @@ impl Expr {
         Ok(Self(Arc::new(Read { source: source.to_owned(), root, names })))
     }
 
-    /// What the author wrote.
     pub fn source(&self) -> &str {
         &self.0.source
     }
@@ -135,7 +130,6 @@ impl Expr {
         &self.0.names
     }
 
-    /// The tree.
     pub fn root(&self) -> &Node {
         &self.0.root
     }

@@ -9,7 +9,6 @@ use crate::expr::operators::Operator;
 /// A part of an expression and where it stands in the source, in bytes.
 #[derive(Clone, Debug)]
 pub struct Node {
-    /// What it is.
     pub kind: Kind,
     /// Where it stands, from its first to its last part; brackets around the whole are not in it.
     pub range: Range<usize>,
@@ -18,17 +17,11 @@ pub struct Node {
 /// What a part of an expression is.
 #[derive(Clone, Debug)]
 pub enum Kind {
-    /// A name.
     Name(String),
-    /// A constant.
     Constant(Value),
-    /// `not x`
     Not(Box<Node>),
-    /// `-x`
     Negate(Box<Node>),
-    /// `x and y`
     And(Box<Node>, Box<Node>),
-    /// `x or y`
     Or(Box<Node>, Box<Node>),
     /// `x + y`, `x == y`, …
     Operation(Operator, Box<Node>, Box<Node>),
@@ -36,9 +29,7 @@ pub enum Kind {
     Chain(Box<Node>, Vec<(Operator, Node)>),
     /// `yes if test else no`; without `else` it is null.
     Choice {
-        /// What decides.
         test: Box<Node>,
-        /// What it is when the test holds.
         yes: Box<Node>,
         /// What it is otherwise.
         no: Option<Box<Node>>,
@@ -47,7 +38,6 @@ pub enum Kind {
     Filter(String, Box<Node>, Vec<Argument>),
     /// `x is name(arguments)`
     Test(String, Box<Node>, Vec<Argument>),
-    /// `x.name`
     Attribute(Box<Node>, String),
     /// `x[key]`
     Item(Box<Node>, Box<Node>),
@@ -64,9 +54,7 @@ pub enum Kind {
     },
     /// `name(arguments)`
     Call(String, Vec<Argument>),
-    /// `[x, y]`, `(x, y)`
     List(Vec<Node>),
-    /// `{key: x}`
     Map(Vec<(Node, Node)>),
 }
 
@@ -77,4 +65,41 @@ pub enum Argument {
     Plain(Node),
     /// `name=x`
     Named(String, Node),
+}
+
+impl Node {
+    /// Calls `see` with each part of which it is made, in the order of the source.
+    pub fn each_part<'n>(&'n self, see: &mut dyn FnMut(&'n Self)) {
+        let plain = |argument: &'n Argument| match argument {
+            Argument::Plain(node) | Argument::Named(_, node) => node,
+        };
+        match &self.kind {
+            Kind::Name(_) | Kind::Constant(_) => {}
+            Kind::Not(of) | Kind::Negate(of) | Kind::Attribute(of, _) => see(of),
+            Kind::And(one, two) | Kind::Or(one, two) | Kind::Operation(_, one, two) | Kind::Item(one, two) => {
+                see(one);
+                see(two);
+            }
+            Kind::Chain(first, rest) => {
+                see(first);
+                rest.iter().for_each(|(_, node)| see(node));
+            }
+            Kind::Choice { test, yes, no } => {
+                see(yes);
+                see(test);
+                no.iter().for_each(|no| see(no));
+            }
+            Kind::Filter(_, of, arguments) | Kind::Test(_, of, arguments) => {
+                see(of);
+                arguments.iter().map(plain).for_each(see);
+            }
+            Kind::Slice { of, start, stop, step: _ } => {
+                see(of);
+                start.iter().chain(stop).for_each(|part| see(part));
+            }
+            Kind::Call(_, arguments) => arguments.iter().map(plain).for_each(see),
+            Kind::List(items) => items.iter().for_each(see),
+            Kind::Map(pairs) => pairs.iter().flat_map(|(key, value)| [key, value]).for_each(see),
+        }
+    }
 }

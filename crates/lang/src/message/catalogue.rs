@@ -26,7 +26,6 @@ pub struct Catalogue {
 }
 
 impl Catalogue {
-    /// The Chinese one.
     pub fn chinese() -> &'static Self {
         static CHINESE: LazyLock<Catalogue> = LazyLock::new(|| Catalogue::of(chinese::entries()));
         &CHINESE
@@ -57,7 +56,6 @@ impl Catalogue {
         made
     }
 
-    /// The translation of a literal, as it stands in the catalogue.
     pub fn literal(&self, english: &str) -> Option<&str> {
         self.literals.get(english).map(String::as_str)
     }

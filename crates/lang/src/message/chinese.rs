@@ -22,7 +22,6 @@ pub fn entries() -> impl Iterator<Item = (String, String)> {
     FILES.iter().flat_map(|(_, text)| of_file(text))
 }
 
-/// Those of one file.
 pub fn of_file(text: &str) -> Vec<(String, String)> {
     let table: toml::Table = toml::from_str(text).unwrap_or_default();
     let mut found = Vec::new();

@@ -14,7 +14,6 @@ pub enum Language {
     /// English, in which messages are written in the source.
     #[default]
     English,
-    /// Simplified Chinese.
     Chinese,
 }
 
@@ -35,7 +34,6 @@ impl Language {
         VARIABLES.iter().find_map(|name| get(name)).and_then(Self::parse).unwrap_or_default()
     }
 
-    /// The short name, as `--lang` takes it.
     pub const fn name(self) -> &'static str {
         match self {
             Self::English => "en",

@@ -1,6 +1,5 @@
 //! One literal of the source as a pattern: its texts, and the places that something is written into.
 
-/// A part of a literal.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Piece {
     /// Words that stand in every text made from it.
@@ -90,14 +89,10 @@ pub fn fill(template: &str, values: &[(&str, &str)]) -> String {
     written.collect()
 }
 
-/// What stands in one place of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Captured<'p, 't> {
-    /// The name of the place.
     pub name: &'p str,
-    /// Whether it is data.
     pub code: bool,
-    /// The words.
     pub text: &'t str,
 }
 
@@ -113,7 +108,6 @@ pub struct Pattern {
 }
 
 impl Pattern {
-    /// The pattern of a literal and its translation.
     pub fn new(english: &str, translation: &str) -> Self {
         let english = pieces(english);
         let words = || english.iter().filter_map(|piece| if let Piece::Text(text) = piece { Some(text) } else { None });
@@ -122,7 +116,6 @@ impl Pattern {
         Self { translation: pieces_of_translation(translation), weight, letters, english }
     }
 
-    /// How many places it has.
     pub fn places(&self) -> usize {
         self.english.iter().filter(|piece| matches!(piece, Piece::Place { .. })).count()
     }

@@ -23,12 +23,10 @@ pub enum Told {
 }
 
 impl Told {
-    /// Words of this program.
     pub fn own(text: impl Into<Cow<'static, str>>) -> Self {
         Self::Own(text.into())
     }
 
-    /// Words of others.
     pub fn theirs(text: impl Into<String>) -> Self {
         Self::Theirs(text.into())
     }
@@ -43,7 +41,6 @@ impl Told {
         Self::Row(joint, parts.into_iter().collect())
     }
 
-    /// Whether nothing is said.
     pub fn is_empty(&self) -> bool {
         self.to_string().is_empty()
     }

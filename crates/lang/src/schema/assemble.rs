@@ -10,14 +10,11 @@ use crate::schema::parts::parts;
 /// The dialect of every schema here.
 const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
 
-/// What a schema describes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Document {
-    /// A script: `session:`.
     Script,
     /// A skill: `skill:`, or the older `technique_id:` with `topic:`.
     Skill,
-    /// A conversation test: `test:`.
     Test,
     /// Any of them, told apart by the key at the root.
     Any,
@@ -40,7 +37,6 @@ impl Document {
         }
     }
 
-    /// The part that is its root.
     const fn root(self) -> &'static str {
         match self {
             Self::Script => "script_document",

@@ -22,13 +22,11 @@ pub struct Compiled {
     validator: Arc<Validator>,
 }
 
-/// A schema that cannot be compiled.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not a usable JSON Schema at `{path}`: {message}")]
 pub struct SchemaError {
     /// A JSON pointer into the schema; empty for its root.
     pub path: String,
-    /// What is wrong there.
     pub message: String,
 }
 
@@ -45,17 +43,13 @@ pub struct Violation {
 
 impl Compiled {
     /// Compiles `schema`, whose formats are checked. References reach only into the schema itself.
-    ///
-    /// # Errors
-    /// [`SchemaError`] when it is not a valid schema of draft 2020-12, or refers to another document.
+    /// Errors: [`SchemaError`] when it is not a valid schema of draft 2020-12, or refers to another document.
     pub fn new(schema: &Value) -> Result<Self, SchemaError> {
         Self::with_formats(schema, &[])
     }
 
     /// Like [`Compiled::new`], with checks of one's own in the place of the standard ones for the formats of these names.
-    ///
-    /// # Errors
-    /// As for [`Compiled::new`].
+    /// Errors: As for [`Compiled::new`].
     pub fn with_formats(schema: &Value, formats: &[(&'static str, FormatCheck)]) -> Result<Self, SchemaError> {
         let mut options = jsonschema::options().with_draft(Draft::Draft202012).should_validate_formats(true).offline();
         for (name, check) in formats {
@@ -67,7 +61,6 @@ impl Compiled {
         Ok(Self { validator: Arc::new(validator) })
     }
 
-    /// Whether `value` keeps every rule.
     pub fn is_valid(&self, value: &Value) -> bool {
         self.validator.is_valid(value)
     }

@@ -9,12 +9,9 @@ use crate::source::span::{Span, Spanned};
 use crate::value::declared::DeclaredType;
 use crate::value::scopes::{Declaration, Scope};
 
-/// An item of a `declare` list.
 #[derive(Clone, Debug)]
 pub struct Declared {
-    /// What it declares.
     pub declaration: Declaration,
-    /// Where its name stands.
     pub span: Span,
     /// The scope it asks for, when it is another than that of its list.
     pub scope: Option<Scope>,
@@ -55,7 +52,7 @@ pub fn declare_list(fields: &Fields<'_>, name: &'static str) -> Vec<Declared> {
                 fields.name_alone(name, "var", &scalar.text, item.span);
                 return None;
             }
-            let inner = Fields::of(item, format!("an item of `{name}`"), fields.file(), fields.findings())?;
+            let inner = fields.inner(item, format!("an item of `{name}`"))?;
             let declared = one(&inner);
             inner.finish();
             declared
@@ -91,8 +88,7 @@ fn one(fields: &Fields<'_>) -> Option<Declared> {
                     DeclaredType::Date => "write a day of the calendar, as in 2026-11-21",
                     _ => "change its value or its `type`; without a `value` it is empty at first",
                 };
-                let diagnostic = Diagnostic::error("wrong-type", message, fields.file(), node.span);
-                fields.findings().report(diagnostic.with_help(help));
+                fields.error("wrong-type", message, node.span, help);
             }
         }
     }
@@ -104,14 +100,12 @@ fn one(fields: &Fields<'_>) -> Option<Declared> {
         let message = format!("the value of `{name}` is none of its `enum`");
         let listed: Vec<String> = choices.iter().map(|choice| format!("`{}`", plain(choice))).collect();
         let help = format!("take one of {}, add this one to them, or leave `value` out", listed.join(", "));
-        let diagnostic = Diagnostic::error("not-a-choice", message, fields.file(), node.span);
-        fields.findings().report(diagnostic.with_help(help));
+        fields.error("not-a-choice", message, node.span, help);
     }
     let declaration = Declaration { name, value, declared, choices, define, sensitive, implied: false };
     Some(Declared { declaration, span: var.node.span, scope })
 }
 
-/// The `type:` of a declaration or an output.
 pub fn declared_type(fields: &Fields<'_>) -> Option<DeclaredType> {
     let words = fields.words("type")?;
     let declared = DeclaredType::parse(&words.text);
@@ -120,12 +114,8 @@ pub fn declared_type(fields: &Fields<'_>) -> Option<DeclaredType> {
         let message = format!("`{}` is no type", crate::script::fields::shortened(&words.text));
         let elsewhere = OTHER_NAMES.iter().find(|(other, _)| *other == words.text.to_ascii_lowercase());
         let near = elsewhere.map(|(_, ours)| *ours).or_else(|| near_miss(&words.text, names));
-        let help = match near {
-            Some(near) => format!("did you mean `{near}`?"),
-            None => format!("types are {}", names.join(", ")),
-        };
         let diagnostic = Diagnostic::error("not-a-choice", message, fields.file(), words.node.span);
-        fields.findings().report(diagnostic.with_help(help).with_replacement(near));
+        fields.findings().report(diagnostic.with_near(near, || format!("types are {}", names.join(", "))));
     }
     declared
 }

@@ -20,9 +20,7 @@ use crate::source::yaml::{Entry, Node, NodeKind};
 /// A scalar that an author wrote as text, with the node it came from so that places inside it can be marked.
 #[derive(Clone, Debug)]
 pub struct Words {
-    /// The decoded text.
     pub text: String,
-    /// Where it stands.
     pub node: Arc<Node>,
 }
 
@@ -86,32 +84,26 @@ impl<'a> Fields<'a> {
         self
     }
 
-    /// The file that is being read.
     pub fn file(&self) -> &'a Arc<SourceFile> {
         self.file
     }
 
-    /// Where findings go.
     pub fn findings(&self) -> &'a Findings {
         self.findings
     }
 
-    /// Where the mapping stands.
     pub fn span(&self) -> Span {
         self.span
     }
 
-    /// All entries of the mapping, asked for or not.
     pub fn entries(&self) -> &'a [Entry] {
         self.entries
     }
 
-    /// What messages call this mapping.
     pub fn what(&self) -> &str {
         &self.what
     }
 
-    /// Whether nothing at all is written in it.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
@@ -123,7 +115,6 @@ impl<'a> Fields<'a> {
         Some(entry)
     }
 
-    /// Whether the key is written.
     pub fn has(&self, key: &str) -> bool {
         self.entries.iter().any(|entry| entry.key.value == key)
     }
@@ -133,7 +124,6 @@ impl<'a> Fields<'a> {
         self.missing.borrow_mut().push((names.to_vec(), diagnostic));
     }
 
-    /// The value of `name`, under today's spelling or an older one.
     pub fn take(&self, name: &'static str) -> Option<&'a Arc<Node>> {
         self.entry(name).map(|entry| &entry.value)
     }
@@ -171,7 +161,6 @@ impl<'a> Fields<'a> {
         Some(kept)
     }
 
-    /// Reports a second spelling of a field.
     fn again(&self, kept: &Entry, other: &Entry, name: &str) {
         if kept.value.to_json() == other.value.to_json() {
             let message = format!("`{}` says `{name}` again, with the same value", other.key.value);
@@ -263,7 +252,6 @@ impl<'a> Fields<'a> {
         self.words(name).map(|words| Spanned { value: words.text, span: words.node.span })
     }
 
-    /// `true` or `false`.
     pub fn boolean(&self, name: &'static str) -> Option<bool> {
         self.expect(name, Shape::Truth);
         let node = self.take(name)?;
@@ -284,7 +272,6 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// A whole number within `range`.
     pub fn integer(&self, name: &'static str, range: RangeInclusive<u32>) -> Option<u32> {
         self.expect(name, Shape::Number);
         let node = self.take(name)?;
@@ -295,7 +282,7 @@ impl<'a> Fields<'a> {
             _ if number.is_number() => {
                 let message = format!("`{name}` must be {}", whole_number(&range, number.as_u64()));
                 let help = "take a number from that range, or leave the field out";
-                self.findings.report(Diagnostic::error("out-of-range", message, self.file, node.span).with_help(help));
+                self.error("out-of-range", message, node.span, help);
                 None
             }
             _ => {
@@ -321,20 +308,12 @@ impl<'a> Fields<'a> {
         };
         let choice = choices.iter().copied().find(|choice| *choice == text);
         if choice.is_none() {
-            let listed = choices.iter().map(|choice| format!("`{choice}`")).collect::<Vec<_>>().join(", ");
-            let message = format!("`{name}` must be one of {listed}");
-            let near = near_miss(text, choices.iter().copied());
-            let help = match near {
-                Some(near) => format!("did you mean `{near}`?"),
-                None => "write one of these words exactly so, or leave the field out".to_owned(),
-            };
-            let diagnostic = Diagnostic::error("not-a-choice", message, self.file, node.span).with_help(help);
-            self.findings.report(diagnostic.with_replacement(near));
+            let otherwise = "write one of these words exactly so, or leave the field out";
+            self.not_a_choice(name, text, choices, node.span, otherwise);
         }
         choice
     }
 
-    /// The items of a list.
     pub fn list(&self, name: &'static str) -> Option<&'a [Arc<Node>]> {
         self.expect(name, Shape::List);
         let node = self.take(name)?;
@@ -342,7 +321,7 @@ impl<'a> Fields<'a> {
             NodeKind::Sequence(items) => Some(items),
             _ => {
                 let help = example(name).unwrap_or("begin each item on a line of its own, with `- `");
-                self.findings.report(self.wrong_type(name, "a list", node).with_help(help));
+                self.wrong(name, "a list", node, help);
                 None
             }
         }
@@ -356,7 +335,7 @@ impl<'a> Fields<'a> {
         if items.is_empty() {
             let message = format!("`{name}` of {} is empty", self.what);
             let help = "give it at least one item, or remove what holds it";
-            self.findings.report(Diagnostic::error("empty-list", message, self.file, node.span).with_help(help));
+            self.error("empty-list", message, node.span, help);
             return None;
         }
         Some(items)
@@ -389,6 +368,34 @@ impl<'a> Fields<'a> {
     /// Reports every key that nobody asked for. Keys that begin with `x-` are the author's own.
     pub fn finish(self) {
         self.finish_with(|_| None);
+    }
+
+    /// The fields of a node below this one.
+    pub fn inner<'n>(&self, node: &'n Node, what: impl Into<String>) -> Option<Fields<'n>>
+    where
+        'a: 'n,
+    {
+        Fields::of(node, what, self.file, self.findings)
+    }
+
+    /// Reports an error and what to do about it.
+    pub fn error(&self, rule: &'static str, message: impl Into<String>, span: Span, help: impl Into<String>) {
+        self.findings.report(Diagnostic::error(rule, message, self.file, span).with_help(help));
+    }
+
+    /// Reports `wrong-type` of the field `name` and what to do about it.
+    pub(crate) fn wrong(&self, name: &str, expected: &str, node: &Node, help: impl Into<String>) {
+        self.findings.report(self.wrong_type(name, expected, node).with_help(help));
+    }
+
+    /// Reports that `text`, which is written at `span`, is none of the `choices` that `name` has; `otherwise` says what to do
+    /// where it is like none of them.
+    pub(crate) fn not_a_choice(&self, name: &str, text: &str, choices: &[&str], span: Span, otherwise: &str) {
+        let listed = choices.iter().map(|choice| format!("`{choice}`")).collect::<Vec<_>>().join(", ");
+        let message = format!("`{name}` must be one of {listed}");
+        let near = near_miss(text, choices.iter().copied());
+        let diagnostic = Diagnostic::error("not-a-choice", message, self.file, span);
+        self.findings.report(diagnostic.with_near(near, || otherwise.to_owned()));
     }
 
     /// `wrong-type` of the field `name`, not reported yet.

@@ -17,12 +17,10 @@ pub struct Findings {
 }
 
 impl Findings {
-    /// An empty collection.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds one finding.
     pub fn report(&self, diagnostic: Diagnostic) {
         self.errors.update(|errors| errors + usize::from(diagnostic.is_error()));
         let mistake = diagnostic.is_error() && diagnostic.rule != LATER;
@@ -30,17 +28,14 @@ impl Findings {
         self.list.borrow_mut().push(diagnostic);
     }
 
-    /// Adds several findings.
     pub fn extend(&self, diagnostics: impl IntoIterator<Item = Diagnostic>) {
         diagnostics.into_iter().for_each(|diagnostic| self.report(diagnostic));
     }
 
-    /// Whether one of them is an error.
     pub fn has_errors(&self) -> bool {
         self.errors() > 0
     }
 
-    /// How many of them are errors.
     pub fn errors(&self) -> usize {
         self.errors.get()
     }
@@ -50,7 +45,6 @@ impl Findings {
         self.mistakes.get()
     }
 
-    /// Where the errors stand.
     pub fn broken(&self) -> Broken {
         let is_error = |diagnostic: &&Diagnostic| diagnostic.is_error() && diagnostic.rule != LATER;
         Broken::of(self.list.borrow().iter().filter(is_error).map(|diagnostic| diagnostic.span).collect())
@@ -62,12 +56,10 @@ impl Findings {
         self.count() < 1_000
     }
 
-    /// How many there are.
     pub fn count(&self) -> usize {
         self.list.borrow().len()
     }
 
-    /// Everything found.
     pub fn into_vec(self) -> Vec<Diagnostic> {
         self.list.into_inner()
     }

@@ -7,7 +7,6 @@ use crate::script::time::{A_DAY, time};
 use crate::source::diagnostic::Diagnostic;
 use crate::source::yaml::NodeKind;
 
-/// The longest name of a kernel.
 const LONGEST_NAME: usize = 100;
 
 /// The longest time that a start may take.
@@ -16,11 +15,9 @@ const AN_HOUR: Duration = Duration::from_secs(60 * 60);
 /// What a session says of its kernel; whatever it does not say is as usual.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WrittenKernel {
-    /// `name`: of a kernel spec.
     pub name: Option<String>,
     /// `on_resume`: `fresh` or `rerun`.
     pub on_resume: Option<&'static str>,
-    /// `timeout`: how long one cell may run.
     pub timeout: Option<Duration>,
     /// `start_timeout`: how long it may take to start.
     pub start_timeout: Option<Duration>,
@@ -34,7 +31,7 @@ pub fn kernel(fields: &Fields<'_>) -> Option<WrittenKernel> {
     if !matches!(node.kind, NodeKind::Mapping(_)) {
         return Some(WrittenKernel { name: name(fields, "kernel"), ..WrittenKernel::default() });
     }
-    let inner = Fields::of(node, "`kernel`", fields.file(), fields.findings())?;
+    let inner = fields.inner(node, "`kernel`")?;
     let kernel = WrittenKernel {
         name: name(&inner, "name"),
         on_resume: inner.choice("on_resume", &["fresh", "rerun"]),

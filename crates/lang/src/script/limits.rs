@@ -11,20 +11,16 @@ use crate::source::yaml::{Node, NodeKind};
 /// `budget` of a session; each limit is optional.
 #[derive(Clone, Debug, Default)]
 pub struct Budget {
-    /// The most turns.
     pub turns: Option<Spanned<u32>>,
-    /// The most calls of a model.
     pub model_calls: Option<Spanned<u32>>,
-    /// The most tokens.
     pub tokens: Option<Spanned<u32>>,
     /// The most minutes; those at rest do not count.
     pub minutes: Option<Spanned<u32>>,
 }
 
-/// Reads `budget`.
 pub fn budget(fields: &Fields<'_>) -> Option<Budget> {
     let node = fields.take("budget")?;
-    let inner = Fields::of(node, "`budget`", fields.file(), fields.findings())?;
+    let inner = fields.inner(node, "`budget`")?;
     let limit = |name| spanned(&inner, name, 1..=u32::MAX);
     let budget = Budget {
         turns: limit("turns"),
@@ -36,7 +32,6 @@ pub fn budget(fields: &Fields<'_>) -> Option<Budget> {
     Some(budget)
 }
 
-/// A whole number with its place.
 pub fn spanned(fields: &Fields<'_>, name: &'static str, range: std::ops::RangeInclusive<u32>) -> Option<Spanned<u32>> {
     let value = fields.integer(name, range)?;
     fields.take(name).map(|node| Spanned { value, span: node.span })
@@ -47,17 +42,12 @@ pub fn spanned(fields: &Fields<'_>, name: &'static str, range: std::ops::RangeIn
 pub struct Strategy {
     /// The text, or `text` of the table.
     pub text: Option<Words>,
-    /// `min_completeness_requirement`: words for the monitor's prompt.
     pub min_completeness_requirement: Option<Words>,
-    /// `retry_strategy`: words for the monitor's prompt.
     pub retry_strategy: Option<Words>,
-    /// `max_retry_count`.
     pub max_retry_count: Option<u32>,
-    /// `orchestration: on`.
     pub orchestration: bool,
 }
 
-/// Reads `strategy`.
 pub fn strategy(fields: &Fields<'_>) -> Option<Strategy> {
     let node = fields.take("strategy")?;
     if !matches!(node.kind, NodeKind::Mapping(_)) {
@@ -67,7 +57,7 @@ pub fn strategy(fields: &Fields<'_>) -> Option<Strategy> {
 }
 
 fn table(node: &Node, fields: &Fields<'_>) -> Option<Strategy> {
-    let inner = Fields::of(node, "`strategy`", fields.file(), fields.findings())?;
+    let inner = fields.inner(node, "`strategy`")?;
     let text = inner.words("text");
     // Words for the monitor's prompt: no code compares them.
     let (min_completeness_requirement, retry_strategy) =
@@ -87,10 +77,9 @@ pub struct ForEach {
     pub element: Spanned<String>,
 }
 
-/// Reads `for_each`.
 pub fn for_each(fields: &Fields<'_>) -> Option<ForEach> {
     let node = fields.take("for_each")?;
-    let inner = Fields::of(node, "`for_each`", fields.file(), fields.findings())?;
+    let inner = fields.inner(node, "`for_each`")?;
     let literal = inner.take("in").filter(|node| matches!(node.kind, NodeKind::Sequence(_)));
     let list = match literal {
         // An expression can hold a list as it stands there, but only in quotes. That it is reported is enough: an empty list in

@@ -90,8 +90,8 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
+    use crate::source::compose::parse;
     use crate::source::edits::apply;
-    use crate::source::yaml::parse;
 
     /// The text after the entry `key` of the mapping at `path` was taken out, if it can be.
     fn without(text: &str, path: Option<&str>, key: &str) -> Option<String> {

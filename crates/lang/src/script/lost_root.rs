@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use crate::source::compose::parse;
 use crate::source::diagnostic::{Diagnostic, Edit, Fix};
 use crate::source::edits::apply;
 use crate::source::near::slip;
 use crate::source::span::Span;
 use crate::source::text::SourceFile;
-use crate::source::yaml::{Entry, Node, parse};
+use crate::source::yaml::{Entry, Node};
 
 /// The root keys, with what the document is called and the fields by which it is told.
 const ROOTS: [(&str, &str, &[&str]); 2] =

@@ -1,7 +1,6 @@
 //! Parts of a script that stand in the wrong list: a topic among actions, a phase among topics, a topic among phases.
 
 use crate::script::fields::Fields;
-use crate::source::diagnostic::Diagnostic;
 
 /// What the parts are called, from the outermost to the innermost, with the fields that only they have.
 const PARTS: [(&str, &[&str]); 3] =
@@ -26,7 +25,6 @@ pub fn misplaced(fields: &Fields<'_>, what: &str) -> Option<&'static str> {
     } else {
         format!("{name}s stand in the `{name}s:` of a topic: move it there")
     };
-    let diagnostic = Diagnostic::error("unknown-key", message, fields.file(), entry.key.span);
-    fields.findings().report(diagnostic.with_help(help));
+    fields.error("unknown-key", message, entry.key.span, help);
     Some(name)
 }

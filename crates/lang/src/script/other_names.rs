@@ -77,8 +77,8 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
+    use crate::source::compose::parse;
     use crate::source::text::SourceFile;
-    use crate::source::yaml::parse;
 
     #[test]
     fn the_field_that_the_mapping_has_is_meant() {

@@ -36,7 +36,6 @@ pub enum Document {
     Session(Box<Script>),
     /// A skill, in today's form or the older one.
     Skill(Box<WrittenSkill>),
-    /// A conversation test.
     Test(Box<WrittenTest>),
     /// A workflow state file, of which nothing is read yet.
     Workflow(Span),
@@ -160,7 +159,7 @@ fn session_script(node: &Node, file: &Arc<SourceFile>, findings: &Findings) -> O
 fn history(fields: &Fields<'_>) -> History {
     let mut history = History::default();
     let Some(node) = fields.take("history") else { return history };
-    let Some(inner) = Fields::of(node, "`history`", fields.file(), fields.findings()) else { return history };
+    let Some(inner) = fields.inner(node, "`history`") else { return history };
     if let Some(messages) = inner.integer("messages", 1..=1000) {
         history.messages = messages;
     }

@@ -14,10 +14,8 @@ use crate::source::yaml::{Entry, Node, NodeKind};
 /// The routes that are one word.
 const WORDS: [&str; 7] = ["next", "resume", "retry", "skip_topic", "skip_phase", "end", "fail"];
 
-/// An `on_exit` table.
 #[derive(Clone, Debug)]
 pub struct OnExit {
-    /// Its routes, in the order of the file.
     pub routes: Vec<WrittenRoute>,
 }
 
@@ -32,15 +30,12 @@ pub struct WrittenRoute {
     pub insert: Option<Spanned<String>>,
     /// Where it goes on.
     pub then: Option<Spanned<Go>>,
-    /// The whole route.
     pub span: Span,
 }
 
-/// Where a route goes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Go {
-    /// To what stands next.
     Next,
     /// The action goes on at its next round.
     Resume,
@@ -52,9 +47,7 @@ pub enum Go {
     SkipPhase,
     /// To the topic or phase of this id.
     Goto(String),
-    /// The session is completed.
     End,
-    /// The session fails.
     Fail,
 }
 
@@ -74,7 +67,6 @@ impl fmt::Display for Go {
 }
 
 impl Go {
-    /// The route of one word.
     pub fn word(text: &str) -> Option<Self> {
         Some(match text {
             "next" => Self::Next,
@@ -89,20 +81,17 @@ impl Go {
     }
 }
 
-/// Reads `on_exit` of the node whose fields these are.
 pub fn on_exit(fields: &Fields<'_>) -> Option<OnExit> {
     let node = fields.take("on_exit")?;
     let NodeKind::Mapping(entries) = &node.kind else {
         let message = format!("`on_exit` must be a mapping of exit reasons to routes, but this is {}", node.describe());
         let help = "write each reason on a line of its own, as `max_rounds_reached: next`";
-        let diagnostic = Diagnostic::error("wrong-type", message, fields.file(), node.span);
-        fields.findings().report(diagnostic.with_help(help));
+        fields.error("wrong-type", message, node.span, help);
         return None;
     };
     if entries.is_empty() {
         let message = format!("`on_exit` of {} is empty", fields.what());
-        let diagnostic = Diagnostic::error("empty-list", message, fields.file(), node.span);
-        fields.findings().report(diagnostic.with_help("give it at least one route, or remove it"));
+        fields.error("empty-list", message, node.span, "give it at least one route, or remove it");
     }
     Some(OnExit { routes: entries.iter().filter_map(|entry| route(entry, fields)).collect() })
 }
@@ -113,14 +102,13 @@ fn route(entry: &Entry, fields: &Fields<'_>) -> Option<WrittenRoute> {
     if ["goto", "insert", "then", "set"].contains(&reason.value.as_str()) {
         let message = format!("`{}` is no exit reason: a route needs the reason in front of it", reason.value);
         let help = format!("write for which reason, as in `max_rounds_reached: {{ {}: … }}`", reason.value);
-        let diagnostic = Diagnostic::error("unknown-exit-reason", message, fields.file(), reason.span);
-        fields.findings().report(diagnostic.with_help(help));
+        fields.error("unknown-exit-reason", message, reason.span, help);
         return None;
     }
     match &entry.value.kind {
         NodeKind::Mapping(_) => {
             let what = format!("the route of `{}`", shortened(&reason.value));
-            let inner = Fields::of(&entry.value, what, fields.file(), fields.findings())?;
+            let inner = fields.inner(&entry.value, what)?;
             let steps = steps(&inner);
             inner.finish();
             let Steps { set, insert, then } = steps?;
@@ -147,7 +135,7 @@ pub(crate) fn steps(fields: &Fields<'_>) -> Option<Steps> {
     let goto = fields.name("goto");
     let then = fields.take("then").and_then(|node| then(node, fields));
     let report = |rule: &'static str, message: String, span: Span, help: &str| {
-        fields.findings().report(Diagnostic::error(rule, message, fields.file(), span).with_help(help));
+        fields.error(rule, message, span, help);
     };
     if let (Some(goto), true) = (&goto, fields.take("then").is_some()) {
         let message = format!("{} has both `goto` and `then`", fields.what());
@@ -172,13 +160,12 @@ fn then(node: &Arc<Node>, fields: &Fields<'_>) -> Option<Spanned<Go>> {
     if !matches!(node.kind, NodeKind::Mapping(_)) {
         return word(node, fields);
     }
-    let inner = Fields::of(node, "`then`", fields.file(), fields.findings())?;
+    let inner = fields.inner(node, "`then`")?;
     let id = inner.required_words("goto");
     inner.finish();
     id.map(|id| Spanned { value: Go::Goto(id.text), span: id.node.span })
 }
 
-/// A route of one word.
 fn word(node: &Arc<Node>, fields: &Fields<'_>) -> Option<Spanned<Go>> {
     let text = node.as_scalar().map(|scalar| scalar.text.trim()).unwrap_or_default();
     if let Some(go) = Go::word(text) {
@@ -223,15 +210,12 @@ fn is_id(text: &str) -> bool {
 /// A trigger (LANGUAGE.md section 10).
 #[derive(Clone, Debug)]
 pub struct WrittenTrigger {
-    /// `trigger_id`.
     pub id: Spanned<String>,
-    /// `when`.
     pub when: Option<Words>,
     /// `insert`: the skill, or the action, that runs.
     pub insert: Option<Spanned<String>>,
     /// Whether `then` ends the session.
     pub ends: bool,
-    /// `once`.
     pub once: bool,
 }
 
@@ -239,7 +223,7 @@ pub struct WrittenTrigger {
 pub fn triggers(fields: &Fields<'_>, id: fn(&Fields<'_>, &'static str) -> Spanned<String>) -> Vec<WrittenTrigger> {
     let items = fields.list("triggers").unwrap_or_default();
     let read = |item: &Arc<Node>| {
-        let inner = Fields::of(item, "a trigger", fields.file(), fields.findings())?;
+        let inner = fields.inner(item, "a trigger")?;
         let trigger = WrittenTrigger {
             id: id(&inner, "trigger_id"),
             when: inner.required_words("when"),

@@ -6,11 +6,9 @@ use crate::script::declare::{Declared, declare_list, variable_name};
 use crate::script::fields::{Fields, shortened};
 use crate::script::read::{id, items};
 use crate::script::script::RawAction;
-use crate::source::diagnostic::Diagnostic;
 use crate::source::span::{Span, Spanned};
 use crate::source::yaml::Node;
 
-/// A skill.
 #[derive(Clone, Debug)]
 pub struct WrittenSkill {
     /// `skill_id`, or the older `technique_id`.
@@ -19,24 +17,20 @@ pub struct WrittenSkill {
     pub inputs: Vec<Declared>,
     /// `outputs`: the names that the caller may take.
     pub outputs: Vec<Spanned<String>>,
-    /// `actions`.
     pub actions: Vec<RawAction>,
-    /// The whole skill.
     pub span: Span,
 }
 
 /// An item of `skills` of a script.
 #[derive(Clone, Debug)]
 pub enum SkillItem {
-    /// A skill that is written in the script itself.
     Inline(Box<WrittenSkill>),
     /// The path of a skill's file, relative to the script.
     Path(Spanned<String>),
 }
 
-/// Reads the mapping of a skill: the value of `skill:`, or an item of `skills`.
 pub fn skill(node: &Node, fields: &Fields<'_>) -> Option<WrittenSkill> {
-    let inner = Fields::of(node, "a skill", fields.file(), fields.findings())?;
+    let inner = fields.inner(node, "a skill")?;
     let id = id(&inner, "skill_id");
     for name in ["skill_name", "description", "skill_goal"] {
         inner.ignore(name);
@@ -57,7 +51,7 @@ pub fn technique(fields: &Fields<'_>) -> Option<WrittenSkill> {
     let mut inputs = declare_list(fields, "inputs");
     let outputs = outputs(fields);
     let topic = fields.required("topic")?;
-    let inner = Fields::of(topic, "`topic`", fields.file(), fields.findings())?;
+    let inner = fields.inner(topic, "`topic`")?;
     for name in ["topic_id", "topic_name", "topic_goal", "strategy"] {
         inner.ignore(name);
     }
@@ -72,8 +66,7 @@ fn outputs(fields: &Fields<'_>) -> Vec<Spanned<String>> {
         let Some(scalar) = item.as_scalar() else {
             let message =
                 format!("an item of `outputs` must be the name of a variable, but this is {}", item.describe());
-            let diagnostic = Diagnostic::error("wrong-type", message, fields.file(), item.span);
-            fields.findings().report(diagnostic.with_help("write the names alone, as in `outputs: [mood, reason]`"));
+            fields.error("wrong-type", message, item.span, "write the names alone, as in `outputs: [mood, reason]`");
             return None;
         };
         let name = Spanned { value: scalar.text.clone(), span: item.span };
@@ -82,7 +75,6 @@ fn outputs(fields: &Fields<'_>) -> Vec<Spanned<String>> {
     fields.list("outputs").unwrap_or_default().iter().filter_map(read).collect()
 }
 
-/// Reads `skills` of a script.
 pub fn skills(fields: &Fields<'_>) -> Vec<SkillItem> {
     let read = |item: &Arc<Node>| match item.as_scalar() {
         Some(scalar) => {
@@ -101,8 +93,7 @@ fn sound_path(path: &Spanned<String>, fields: &Fields<'_>) -> bool {
     if !sound {
         let message = format!("`{}` cannot be the path of a skill", shortened(text));
         let help = "write a path that begins at the folder of this script, as in `../skills/comfort.yaml`";
-        let diagnostic = Diagnostic::error("invalid-name", message, fields.file(), path.span);
-        fields.findings().report(diagnostic.with_help(help));
+        fields.error("invalid-name", message, path.span, help);
     }
     sound
 }

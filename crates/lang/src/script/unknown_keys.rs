@@ -142,7 +142,7 @@ mod tests {
 
     use super::*;
     use crate::script::findings::Findings;
-    use crate::source::yaml::parse;
+    use crate::source::compose::parse;
 
     fn help_of_the_unknown_key_in(text: &str) -> String {
         let file = Arc::new(SourceFile::new("a.yaml", text));

@@ -141,7 +141,6 @@ impl Place<'_> {
     }
 }
 
-/// The bracket that closes `open`.
 pub(crate) fn counterpart(open: char) -> char {
     if open == '[' { ']' } else { '}' }
 }

@@ -22,7 +22,6 @@ pub struct LongText {
     pub line: usize,
     /// Its first line of text.
     pub first: usize,
-    /// Its last line.
     pub last: usize,
 }
 

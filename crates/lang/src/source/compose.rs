@@ -18,8 +18,13 @@ use crate::source::yaml::{Entry, MAX_DEPTH, MAX_NODES, MAX_TEXT_BYTES, Node, Nod
 /// Findings after these are not kept: nobody reads more, and a file could otherwise hold a million.
 pub(crate) const MAX_DIAGNOSTICS: usize = 100;
 
-/// See [`crate::source::yaml::parse`].
-pub(crate) fn compose(file: &Arc<SourceFile>) -> Parsed {
+/// Reads a file of one YAML 1.2 document (LANGUAGE.md section 1).
+///
+/// Slugs of what it finds: `yaml-syntax` (ends the document), `file-too-large`, `not-text`, `too-deep`, `too-many-nodes`,
+/// `empty-document` (no root); `several-documents`, `duplicate-key`, `key-not-text`, `merge-key`, `unknown-anchor`,
+/// `recursive-alias`, `unknown-tag`, `tag-mismatch` (the root is what remains). Time and memory are linear in the size of
+/// the file, whatever its aliases expand to.
+pub fn parse(file: &Arc<SourceFile>) -> Parsed {
     let refused = if file.text().len() > MAX_FILE_BYTES {
         Some(text::too_large(file))
     } else {
@@ -88,7 +93,6 @@ impl Finished {
 
 /// A collection that is being read.
 pub(crate) struct Frame {
-    /// Where it starts.
     pub(crate) start: usize,
     /// Where its last child ends in the file (not where an alias points).
     end: usize,
@@ -110,7 +114,6 @@ pub(crate) enum FrameKind {
 }
 
 pub(crate) enum PendingKey {
-    /// The next node is a key.
     None,
     /// The next node is the value of this key.
     Key(Spanned<String>),

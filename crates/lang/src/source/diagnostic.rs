@@ -6,7 +6,6 @@ use std::sync::Arc;
 use crate::source::span::Span;
 use crate::source::text::SourceFile;
 
-/// How much a finding matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Severity {
     /// The file cannot be used as it is.
@@ -31,7 +30,6 @@ impl Severity {
 /// Another place that helps to understand a finding: "the first one is here".
 #[derive(Clone, Debug)]
 pub struct Related {
-    /// What stands there.
     pub message: String,
     /// The file it is in, which may be another one.
     pub file: Arc<SourceFile>,
@@ -42,7 +40,6 @@ pub struct Related {
 /// One replacement of text: what `span` covers becomes `text`. An empty span inserts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Edit {
-    /// What is replaced.
     pub span: Span,
     /// What stands there afterwards.
     pub text: String,
@@ -65,7 +62,6 @@ impl Edit {
 pub struct Fix {
     /// What it does, as an imperative: "put quotes around the text".
     pub title: String,
-    /// The replacements.
     pub edits: Vec<Edit>,
     /// Whether it may be made without asking: it cannot change what the file means, or the file could not be read without it
     /// and only one thing can be meant. `validate --fix` and `migrate` make these and no others.
@@ -93,17 +89,11 @@ impl Fix {
 /// A finding. `rule` is a stable slug (`docs/diagnostics/<rule>.md`); messages may change, slugs do not.
 #[derive(Clone, Debug)]
 pub struct Diagnostic {
-    /// The slug.
     pub rule: &'static str,
-    /// How much it matters.
     pub severity: Severity,
-    /// What is wrong.
     pub message: String,
-    /// What to do about it.
     pub help: Option<String>,
-    /// The file it is about.
     pub file: Arc<SourceFile>,
-    /// Where in the file.
     pub span: Span,
     /// Other places that belong to it.
     pub related: Vec<Related>,
@@ -175,6 +165,19 @@ impl Diagnostic {
         self.with_fixes(fix.map(|fix| fix.only_sure_if(false)))
     }
 
+    /// The same with the question whether `near` is meant, and the fix that writes it; or else with other help.
+    pub fn with_near(self, near: Option<&str>, otherwise: impl FnOnce() -> String) -> Self {
+        match near {
+            Some(near) => self.with_meant(near),
+            None => self.with_help(otherwise()),
+        }
+    }
+
+    /// The same with the question whether `near` is meant, and the fix that writes it.
+    pub fn with_meant(self, near: &str) -> Self {
+        self.with_help(format!("did you mean `{near}`?")).with_replacement(Some(near))
+    }
+
     /// The same with the fix that puts `text` where it points, when there is such a text, and that may be made without asking.
     pub fn with_sure_replacement(self, text: Option<&str>) -> Self {
         let fix = text.map(|text| self.replacement(text));
@@ -185,7 +188,6 @@ impl Diagnostic {
         Fix::sure(format!("write `{text}`"), vec![Edit::replace(self.span, text)])
     }
 
-    /// Whether it is an error.
     pub fn is_error(&self) -> bool {
         self.severity == Severity::Error
     }

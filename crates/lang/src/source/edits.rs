@@ -4,7 +4,6 @@ use crate::source::diagnostic::Edit;
 use crate::source::span::Span;
 use crate::source::text::BYTE_ORDER_MARK;
 
-/// Why edits cannot be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
     /// Two of them are about the same bytes, or put a text at the same place, so that their order would matter.
@@ -18,9 +17,7 @@ pub enum Refused {
 /// The text after all the edits, whose places are those of `text` as it is now; their order does not matter. A line that an
 /// edit begins ends as the lines around it do, with CRLF among such; nothing comes to stand before a byte-order mark. All
 /// bytes that no edit covers are as before.
-///
-/// # Errors
-/// [`Refused`]; then nothing was made.
+/// Errors: [`Refused`]; then nothing was made.
 pub fn apply(text: &str, edits: &[Edit]) -> Result<String, Refused> {
     let mark = if text.starts_with(BYTE_ORDER_MARK) { BYTE_ORDER_MARK.len_utf8() } else { 0 };
     let begin = |edit: &Edit| Span::new(edit.span.start.max(mark), edit.span.end.max(mark));

@@ -32,7 +32,6 @@ pub(crate) fn dash(file: &SourceFile, line: Line<'_>) -> Option<Misreading> {
     Some(Misreading::new(message, help, span).fixed_by(Some(fix)))
 }
 
-/// `｛ get: age ｝`.
 fn brackets(file: &SourceFile, line: Line<'_>) -> Option<Misreading> {
     let (body, value) = (line.body(), line.value());
     let open = |span: Span| file.slice(span).starts_with('｛');

@@ -1,165 +1,45 @@
 //! Fields of the language, by which a line shows that it is meant as one, although YAML cannot read it as such.
 
-/// What stands behind the colon of a field.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Holds {
-    /// One word; the field is often written in one line with another.
-    Word,
-    /// A text, in which a colon means nothing.
-    Text,
-    /// A word or a text.
-    Either,
-    /// Something else.
-    Other,
+/// Fields behind whose colon stands one word; the field is often written in one line with another.
+const WORDS: &str = "\
+    action_id|action_type|append|belongs_to_chapter|belongs_to_section|chapter_id|codecell_id|enum|event_type|get|\
+    max_rounds|phase_id|required|scope|section_id|shot_type|stage_id|step_id|store_id|topic_id|type|value|var";
+
+/// Those behind whose colon stands a text, in which a colon means nothing.
+const TEXTS: &str = "\
+    agent_name|content|custom_text|description|exit|goal|phase_name|session_name|strategy|thinking_text|tone|\
+    topic_name";
+
+/// Those that hold a word or a text.
+const EITHER: &str = "define";
+
+/// Those that hold something else.
+const OTHERS: &str = "\
+    actions|ai|auto_debug|branch_failed|budget|cases|chapter_number|condition|config|declare|delivery|dialogue|\
+    else|exit_criteria|exit_criteria_met|exit_reason|expect|finished_thinking|for_each|global_goal|goto|history|\
+    idle_timeout|include_progress|input_variables|inputs|insert|is_chapter|is_section|is_step|\
+    keep_debug_button_visible|max_actions|max_behaviors|max_retry_count|max_rounds_reached|metadata|\
+    min_completeness_requirement|model_calls|monitor|monitor_feedback|need_output|not_contains|off_topic|on_error|\
+    on_exit|on_interrupted|on_resume|orchestration|output|outputs|phase_goal|phases|priority|progress_suggestion|\
+    require_acknowledgment|retry_strategy|script|section_number|session|session_id|set|should_execute|skill|\
+    skill_goal|skill_id|skill_name|start_timeout|technique_id|technique_name|template_scheme|test|text_array|then|\
+    time_budget|timed_out|todo_list|topic_goal|topics|total_expected|trigger_id|triggers|understanding_threshold|\
+    updated_steps|updated_workflow|user|user_blocked|user_id|when|workflow_id";
+
+fn is_one(key: &str, names: &[&str]) -> bool {
+    names.iter().flat_map(|names| names.split('|')).any(|name| name == key.trim())
 }
 
-/// The fields, in the order of their names.
-const FIELDS: &[(&str, Holds)] = &[
-    ("action_id", Holds::Word),
-    ("action_type", Holds::Word),
-    ("actions", Holds::Other),
-    ("agent_name", Holds::Text),
-    ("ai", Holds::Other),
-    ("append", Holds::Word),
-    ("auto_debug", Holds::Other),
-    ("belongs_to_chapter", Holds::Word),
-    ("belongs_to_section", Holds::Word),
-    ("branch_failed", Holds::Other),
-    ("budget", Holds::Other),
-    ("cases", Holds::Other),
-    ("chapter_id", Holds::Word),
-    ("chapter_number", Holds::Other),
-    ("codecell_id", Holds::Word),
-    ("condition", Holds::Other),
-    ("config", Holds::Other),
-    ("content", Holds::Text),
-    ("custom_text", Holds::Text),
-    ("declare", Holds::Other),
-    ("define", Holds::Either),
-    ("delivery", Holds::Other),
-    ("description", Holds::Text),
-    ("dialogue", Holds::Other),
-    ("else", Holds::Other),
-    ("enum", Holds::Word),
-    ("event_type", Holds::Word),
-    ("exit", Holds::Text),
-    ("exit_criteria", Holds::Other),
-    ("exit_criteria_met", Holds::Other),
-    ("exit_reason", Holds::Other),
-    ("expect", Holds::Other),
-    ("finished_thinking", Holds::Other),
-    ("for_each", Holds::Other),
-    ("get", Holds::Word),
-    ("global_goal", Holds::Other),
-    ("goal", Holds::Text),
-    ("goto", Holds::Other),
-    ("history", Holds::Other),
-    ("idle_timeout", Holds::Other),
-    ("include_progress", Holds::Other),
-    ("input_variables", Holds::Other),
-    ("inputs", Holds::Other),
-    ("insert", Holds::Other),
-    ("is_chapter", Holds::Other),
-    ("is_section", Holds::Other),
-    ("is_step", Holds::Other),
-    ("keep_debug_button_visible", Holds::Other),
-    ("max_actions", Holds::Other),
-    ("max_behaviors", Holds::Other),
-    ("max_retry_count", Holds::Other),
-    ("max_rounds", Holds::Word),
-    ("max_rounds_reached", Holds::Other),
-    ("metadata", Holds::Other),
-    ("min_completeness_requirement", Holds::Other),
-    ("model_calls", Holds::Other),
-    ("monitor", Holds::Other),
-    ("monitor_feedback", Holds::Other),
-    ("need_output", Holds::Other),
-    ("not_contains", Holds::Other),
-    ("off_topic", Holds::Other),
-    ("on_error", Holds::Other),
-    ("on_exit", Holds::Other),
-    ("on_interrupted", Holds::Other),
-    ("on_resume", Holds::Other),
-    ("orchestration", Holds::Other),
-    ("output", Holds::Other),
-    ("outputs", Holds::Other),
-    ("phase_goal", Holds::Other),
-    ("phase_id", Holds::Word),
-    ("phase_name", Holds::Text),
-    ("phases", Holds::Other),
-    ("priority", Holds::Other),
-    ("progress_suggestion", Holds::Other),
-    ("require_acknowledgment", Holds::Other),
-    ("required", Holds::Word),
-    ("retry_strategy", Holds::Other),
-    ("scope", Holds::Word),
-    ("script", Holds::Other),
-    ("section_id", Holds::Word),
-    ("section_number", Holds::Other),
-    ("session", Holds::Other),
-    ("session_id", Holds::Other),
-    ("session_name", Holds::Text),
-    ("set", Holds::Other),
-    ("shot_type", Holds::Word),
-    ("should_execute", Holds::Other),
-    ("skill", Holds::Other),
-    ("skill_goal", Holds::Other),
-    ("skill_id", Holds::Other),
-    ("skill_name", Holds::Other),
-    ("stage_id", Holds::Word),
-    ("start_timeout", Holds::Other),
-    ("step_id", Holds::Word),
-    ("store_id", Holds::Word),
-    ("strategy", Holds::Text),
-    ("technique_id", Holds::Other),
-    ("technique_name", Holds::Other),
-    ("template_scheme", Holds::Other),
-    ("test", Holds::Other),
-    ("text_array", Holds::Other),
-    ("then", Holds::Other),
-    ("thinking_text", Holds::Text),
-    ("time_budget", Holds::Other),
-    ("timed_out", Holds::Other),
-    ("todo_list", Holds::Other),
-    ("tone", Holds::Text),
-    ("topic_goal", Holds::Other),
-    ("topic_id", Holds::Word),
-    ("topic_name", Holds::Text),
-    ("topics", Holds::Other),
-    ("total_expected", Holds::Other),
-    ("trigger_id", Holds::Other),
-    ("triggers", Holds::Other),
-    ("type", Holds::Word),
-    ("understanding_threshold", Holds::Other),
-    ("updated_steps", Holds::Other),
-    ("updated_workflow", Holds::Other),
-    ("user", Holds::Other),
-    ("user_blocked", Holds::Other),
-    ("user_id", Holds::Other),
-    ("value", Holds::Word),
-    ("var", Holds::Word),
-    ("when", Holds::Other),
-    ("workflow_id", Holds::Other),
-];
-
-fn of(key: &str) -> Option<Holds> {
-    let found = FIELDS.binary_search_by_key(&key.trim(), |(name, _)| *name).ok()?;
-    FIELDS.get(found).map(|(_, holds)| *holds)
-}
-
-/// Whether this is the name of a field of the language.
 pub(crate) fn is_field(key: &str) -> bool {
-    of(key).is_some()
+    is_one(key, &[WORDS, TEXTS, EITHER, OTHERS])
 }
 
-/// Whether the value of this field is one word.
 pub(crate) fn holds_word(key: &str) -> bool {
-    matches!(of(key), Some(Holds::Word | Holds::Either))
+    is_one(key, &[WORDS, EITHER])
 }
 
-/// Whether the value of this field is a text.
 pub(crate) fn holds_text(key: &str) -> bool {
-    matches!(of(key), Some(Holds::Text | Holds::Either))
+    is_one(key, &[TEXTS, EITHER])
 }
 
 #[cfg(test)]
@@ -186,14 +66,13 @@ mod tests {
 
     #[test]
     fn the_fields_are_those_of_the_schemas() {
-        assert!(FIELDS.is_sorted_by_key(|(name, _)| *name));
         let mut known = BTreeMap::new();
         for name in ["script", "skill", "test", "document"] {
             let text = std::fs::read_to_string(format!("../../schemas/{name}.schema.json")).unwrap();
             keys(&serde_json::from_str(&text).unwrap(), &mut known);
         }
-        for (name, _) in FIELDS {
-            assert!(known.contains_key(*name), "{name} is no field");
+        for name in [WORDS, TEXTS, EITHER, OTHERS].into_iter().flat_map(|names| names.split('|')) {
+            assert!(known.contains_key(name), "{name} is no field");
         }
         // What is one word may be a word of a text.
         for (name, today) in known {

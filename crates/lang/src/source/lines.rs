@@ -18,7 +18,6 @@ pub struct Line<'f> {
 }
 
 impl<'f> Line<'f> {
-    /// The line that holds `byte`.
     pub fn at(file: &'f SourceFile, byte: usize) -> Self {
         let number = file.line(byte);
         Self::number(file, number).unwrap_or(Self { file, number, span: Span::point(byte), text: "" })
@@ -67,12 +66,10 @@ impl<'f> Line<'f> {
         })
     }
 
-    /// The whole line.
     pub fn span(&self) -> Span {
         self.span
     }
 
-    /// Its text.
     pub fn text(&self) -> &'f str {
         self.text
     }

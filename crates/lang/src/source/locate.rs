@@ -10,9 +10,26 @@ use crate::source::span::Span;
 use crate::source::text::SourceFile;
 use crate::source::yaml::{Node, ScalarStyle};
 
-/// See [`crate::source::yaml::locate`].
-pub(crate) fn characters(file: &SourceFile, node: &Node, within: Range<usize>) -> Span {
+/// Where the characters `within` of the decoded text of a scalar stand in the file (block scalars, folding and escapes
+/// undone). Gives the node's own span where it cannot say: `within` reaches past the text, the node is no scalar, or it is of
+/// another file. An empty range gives a point.
+///
+/// `within` counts **characters**; [`locate_bytes`] takes bytes of the decoded text, which is what minijinja reports.
+pub fn locate(file: &SourceFile, node: &Node, within: Range<usize>) -> Span {
     find(file, node, &within).unwrap_or(node.span)
+}
+
+/// [`locate()`] for a range of bytes of the decoded text. A byte inside a character counts as its start.
+pub fn locate_bytes(file: &SourceFile, node: &Node, within: Range<usize>) -> Span {
+    let Some(scalar) = node.as_scalar() else { return node.span };
+    let characters = |byte: usize| {
+        let byte = scalar.text.floor_char_boundary(byte);
+        scalar.text.get(..byte).map_or(usize::MAX, |before| before.chars().count())
+    };
+    if within.end > scalar.text.len() {
+        return node.span;
+    }
+    locate(file, node, characters(within.start)..characters(within.end))
 }
 
 fn find(file: &SourceFile, node: &Node, within: &Range<usize>) -> Option<Span> {
@@ -244,7 +261,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::source::yaml::{locate, locate_bytes, parse};
+    use crate::source::compose::parse;
 
     fn value(text: &str) -> (Arc<SourceFile>, Arc<Node>) {
         let file = Arc::new(SourceFile::new("a.yaml", text));

@@ -15,7 +15,6 @@ const MAX_KEY_CHARS: usize = 40;
 
 /// What is said of a `：` where YAML wants a colon.
 pub const FULL_WIDTH_COLON: &str = "this colon is a full-width `：`, which YAML reads as a part of the text";
-/// What to do about it.
 pub const FULL_WIDTH_COLON_HELP: &str = "write a `:` of the English keyboard and a space behind it";
 
 /// Something that was misread: everything of a diagnostic but its slug.
@@ -244,7 +243,7 @@ pub fn help_for(file: &SourceFile, node: &Node) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::source::yaml;
+    use crate::source::compose;
 
     #[test]
     fn a_node_of_the_wrong_kind_is_explained_where_its_text_shows_why() {
@@ -265,7 +264,7 @@ mod tests {
         ];
         for (text, expected) in table {
             let file = Arc::new(SourceFile::new("a.yaml", text));
-            let root = yaml::parse(&file).root.unwrap();
+            let root = compose::parse(&file).root.unwrap();
             let help = help_for(&file, root.get("a").unwrap());
             assert_eq!(help.is_some(), expected.is_some(), "{text}: {help:?}");
             assert!(help.unwrap_or_default().contains(expected.unwrap_or_default()), "{text}");

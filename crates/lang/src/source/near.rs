@@ -6,6 +6,8 @@ const MAX_NAME_CHARS: usize = 64;
 /// At most this many candidates are looked at, in their order.
 const MAX_CANDIDATES: usize = 1_000;
 
+const MAX_SUGGESTIONS: usize = 3;
+
 /// At most this many pairs of characters are compared in one call: a file may make a hundred calls.
 const MAX_COMPARISONS: usize = 200_000;
 
@@ -15,8 +17,48 @@ const MAX_COMPARISONS: usize = 200_000;
 /// character in three may differ, and never all of them. A candidate that equals `typed` is not a near miss. Of equally near
 /// ones the first is taken.
 pub fn near_miss<'a>(typed: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let near = near_ones(typed, candidates);
+    let near = near_ones(typed, &mut candidates.into_iter());
     near.into_iter().min_by_key(|(distance, _)| *distance).map(|(_, name)| name)
+}
+
+/// All candidates that are near as [`near_miss`] has it, nearest first, at most three, each once.
+pub fn near<'a>(typed: &str, candidates: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
+    let mut found = near_ones(typed, &mut candidates.into_iter());
+    found.sort_by_key(|(distance, _)| *distance);
+    let mut names: Vec<&str> = Vec::with_capacity(MAX_SUGGESTIONS);
+    for (_, name) in found {
+        if names.len() < MAX_SUGGESTIONS && !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    names
+}
+
+/// `did you mean …?`, or nothing when nothing is near.
+pub fn did_you_mean<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<String> {
+    asked(&near(name, candidates))
+}
+
+/// The question alone, with what is near.
+pub fn asked(found: &[&str]) -> Option<String> {
+    let (last, rest) = found.split_last()?;
+    Some(match rest {
+        [] => format!("did you mean `{last}`?"),
+        rest => format!("did you mean `{}` or `{last}`?", rest.join("` or `")),
+    })
+}
+
+/// The only one of them; `None` when there are several or none, so that nothing is changed on a guess.
+pub fn only<'a>(found: &[&'a str]) -> Option<&'a str> {
+    match found {
+        [only] => Some(only),
+        _ => None,
+    }
+}
+
+/// How far one text is from another: letters left out, added, put in the place of others, or exchanged with the next.
+pub fn distance(one: &str, other: &str) -> usize {
+    strsim::osa_distance(one, other)
 }
 
 /// Whether `typed` is `name` after a slip of the hand, and no word of its own: two letters next to each other exchanged, one
@@ -51,14 +93,14 @@ pub fn plural(typed: &str, name: &str) -> bool {
 }
 
 /// All near ones with how far they are, in their order.
-fn near_ones<'a>(typed: &str, candidates: impl IntoIterator<Item = &'a str>) -> Vec<(usize, &'a str)> {
+fn near_ones<'a>(typed: &str, candidates: &mut dyn Iterator<Item = &'a str>) -> Vec<(usize, &'a str)> {
     let Some(plain) = plain_form(typed) else { return Vec::new() };
     let words = sorted_words(typed);
     let length = plain.chars().count();
     let limit = length.max(3) / 3;
     let mut found = Vec::new();
     let mut comparisons = 0;
-    for candidate in candidates.into_iter().take(MAX_CANDIDATES) {
+    for candidate in candidates.take(MAX_CANDIDATES) {
         if candidate == typed {
             continue;
         }
@@ -71,8 +113,7 @@ fn near_ones<'a>(typed: &str, candidates: impl IntoIterator<Item = &'a str>) -> 
         if comparisons > MAX_COMPARISONS {
             break;
         }
-        let distance =
-            if other == plain || sorted_words(candidate) == words { 0 } else { strsim::osa_distance(&plain, &other) };
+        let distance = if other == plain || sorted_words(candidate) == words { 0 } else { distance(&plain, &other) };
         // At least one character must be shared, or two one-letter names would be near.
         let near = distance <= limit && distance < length.max(other_length);
         if near {
@@ -180,5 +221,36 @@ mod tests {
         let long = "好".repeat(1_000_000);
         assert_eq!(near_miss(&long, ["好"]), None);
         assert_eq!(near_miss("tonee", [long.as_str(), "tone"]), Some("tone"));
+    }
+
+    #[test]
+    fn near_names_are_found_in_any_script() {
+        let known = ["user_name", "用户名", "年龄", "content", "x"];
+        let table: [(&str, &[&str]); 7] = [
+            ("user_nmae", &["user_name"]),
+            ("User_Name", &["user_name"]),
+            ("用户命", &["用户名"]),
+            ("年纪", &["年龄"]),
+            ("contents", &["content"]),
+            ("weather", &[]),
+            ("y", &[]),
+        ];
+        for (name, expected) in table {
+            assert_eq!(near(name, known), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn suggestions_are_few_and_nearest_first() {
+        let known = ["abcdef1", "abcdeX1", "abcdef", "abcdef2", "abcdef3", "abcdef"];
+        assert_eq!(near("abcdef0", known).len(), 3);
+        assert_eq!(did_you_mean("abcdfe", ["abcdef"]).unwrap(), "did you mean `abcdef`?");
+        assert_eq!(did_you_mean("zzz", ["abcdef"]), None);
+    }
+
+    #[test]
+    fn a_name_as_long_as_a_book_is_not_compared() {
+        let long = "n".repeat(100_000);
+        assert!(near(&long, [long.as_str(), "n"]).is_empty());
     }
 }

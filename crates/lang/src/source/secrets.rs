@@ -96,7 +96,6 @@ const LEAST_DIFFERENT: usize = 8;
 /// A text that looks like a secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Secret {
-    /// Where it stands.
     pub span: Span,
     /// The part of it that must not be shown: all but what tells its kind.
     pub hidden: Span,

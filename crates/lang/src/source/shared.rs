@@ -65,7 +65,7 @@ impl Walk {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::source::yaml::parse;
+    use crate::source::compose::parse;
 
     #[test]
     fn what_two_places_share_is_not_changed_for_one_of_them() {

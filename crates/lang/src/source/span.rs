@@ -5,7 +5,6 @@ use std::ops::Range;
 /// A range of bytes of a file's text: `start` inclusive, `end` exclusive, both on character boundaries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Span {
-    /// The first byte.
     pub start: usize,
     /// The byte after the last one.
     pub end: usize,
@@ -22,38 +21,30 @@ impl Span {
         Self { start: byte, end: byte }
     }
 
-    /// How many bytes it covers.
     pub const fn len(self) -> usize {
         self.end.saturating_sub(self.start)
     }
 
-    /// Whether it covers nothing.
     pub const fn is_empty(self) -> bool {
         self.len() == 0
     }
 
-    /// The smallest span that covers both.
     pub fn join(self, other: Self) -> Self {
         Self { start: self.start.min(other.start), end: self.end.max(other.end) }
     }
 
-    /// The same as a standard range.
     pub const fn range(self) -> Range<usize> {
         self.start..self.end
     }
 }
 
-/// A value and where the author wrote it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Spanned<T> {
-    /// What was written.
     pub value: T,
-    /// Where it stands.
     pub span: Span,
 }
 
 impl<T> Spanned<T> {
-    /// `value`, written at `span`.
     pub const fn new(value: T, span: Span) -> Self {
         Self { value, span }
     }

@@ -179,8 +179,8 @@ mod tests {
     use std::path::Path;
 
     use super::*;
+    use crate::source::compose;
     use crate::source::render::human::human;
-    use crate::source::yaml;
 
     /// Each `tests/fixtures/yaml/<theme>.txt` holds files, each under a line `##### title`: theme, then titles and texts.
     fn fixtures() -> Vec<(String, Vec<(String, String)>)> {
@@ -202,7 +202,7 @@ mod tests {
         for (theme, cases) in fixtures() {
             let mut out = String::new();
             for (title, text) in cases {
-                let parsed = yaml::parse(&Arc::new(SourceFile::new("a.yaml", text)));
+                let parsed = compose::parse(&Arc::new(SourceFile::new("a.yaml", text)));
                 assert!(parsed.diagnostics.iter().any(Diagnostic::is_error), "no error in {theme}: {title}");
                 out += &format!("##### {title}\n{}", human(&parsed.diagnostics, false));
             }
@@ -215,14 +215,14 @@ mod tests {
         let mut fixed = 0;
         for (theme, cases) in fixtures() {
             for (title, text) in cases {
-                let found = yaml::parse(&Arc::new(SourceFile::new("a.yaml", text.as_str()))).diagnostics;
+                let found = compose::parse(&Arc::new(SourceFile::new("a.yaml", text.as_str()))).diagnostics;
                 for diagnostic in &found {
                     let Some(fix) = diagnostic.fixes.first() else { continue };
                     let mut edits = fix.edits.clone();
                     edits.sort_by_key(|edit| std::cmp::Reverse(edit.span.start));
                     let mut after = text.clone();
                     edits.iter().for_each(|edit| after.replace_range(edit.span.range(), &edit.text));
-                    let left = yaml::parse(&Arc::new(SourceFile::new("a.yaml", after.as_str()))).diagnostics;
+                    let left = compose::parse(&Arc::new(SourceFile::new("a.yaml", after.as_str()))).diagnostics;
                     let near = |other: &Diagnostic| other.span.start.abs_diff(diagnostic.span.start) < 3;
                     assert!(!left.iter().any(near), "{theme}: {title}\n{after}\n{left:?}");
                     fixed += 1;

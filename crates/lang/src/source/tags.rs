@@ -29,9 +29,7 @@ fn asked(tag: &Tag) -> Asked<'_> {
 }
 
 /// The name of a scalar's tag, if it has one. `span` is where the tag stands.
-///
-/// # Errors
-/// `unknown-tag`; `tag-mismatch` where the text does not fit.
+/// Errors: `unknown-tag`; `tag-mismatch` where the text does not fit.
 pub(crate) fn of_scalar(
     tag: Option<&Tag>,
     text: &str,
@@ -52,9 +50,7 @@ pub(crate) fn of_scalar(
 }
 
 /// Checks the tag of a list (`fits` is `seq`) or a mapping (`map`).
-///
-/// # Errors
-/// `unknown-tag`; `tag-mismatch` for the tag of something else.
+/// Errors: `unknown-tag`; `tag-mismatch` for the tag of something else.
 pub(crate) fn of_collection(
     tag: Option<&Tag>,
     fits: &str,

@@ -38,9 +38,7 @@ impl SourceFile {
     }
 
     /// Bytes as they came from a disk. Nothing is stripped: a UTF-8 byte-order mark stays, so offsets are those of the file.
-    ///
-    /// # Errors
-    /// A diagnostic `file-too-large` (more than [`MAX_FILE_BYTES`]) or `not-text` (UTF-16, binary, not UTF-8). Its file holds
+    /// Errors: A diagnostic `file-too-large` (more than [`MAX_FILE_BYTES`]) or `not-text` (UTF-16, binary, not UTF-8). Its file holds
     /// the text up to the first bad byte, so that it can be shown.
     pub fn from_bytes(name: impl Into<String>, bytes: Vec<u8>) -> Result<Self, Box<Diagnostic>> {
         let name = name.into();
@@ -76,17 +74,14 @@ impl SourceFile {
         }
     }
 
-    /// What looks like a secret in it: no report shows that.
     pub fn secrets(&self) -> &[Secret] {
         self.secrets.get_or_init(|| secrets(&self.text))
     }
 
-    /// The name as shown to people.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The whole text.
     pub fn text(&self) -> &str {
         &self.text
     }

@@ -1,16 +1,12 @@
 //! The YAML tree of an author's file: every node knows where it stands.
 
-use std::ops::Range;
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use crate::source::compose;
 use crate::source::core_schema;
 use crate::source::diagnostic::Diagnostic;
-use crate::source::locate;
 use crate::source::span::{Span, Spanned};
-use crate::source::text::SourceFile;
 
 /// How deep lists and mappings may stand in one another, aliases followed. What walks a tree may recurse.
 pub const MAX_DEPTH: usize = 128;
@@ -28,16 +24,12 @@ pub struct Node {
     /// without its header; a collection from its first to its last child or bracket; nothing as a point. An alias is where
     /// its anchor is.
     pub span: Span,
-    /// What it is.
     pub kind: NodeKind,
 }
 
-/// What a node is.
 #[derive(Clone, Debug)]
 pub enum NodeKind {
-    /// Text, a number, a boolean, nothing.
     Scalar(Scalar),
-    /// A list.
     Sequence(Vec<Arc<Node>>),
     /// A mapping, in the order of the file, without duplicates.
     Mapping(Vec<Entry>),
@@ -48,18 +40,13 @@ pub enum NodeKind {
 pub struct Entry {
     /// The key as text, whatever it looks like (`1:` and `true:` are `"1"` and `"true"`).
     pub key: Spanned<String>,
-    /// The value.
     pub value: Arc<Node>,
 }
 
-/// How a scalar is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ScalarStyle {
-    /// Without quotes.
     Plain,
-    /// `'…'`
     SingleQuoted,
-    /// `"…"`
     DoubleQuoted,
     /// `|`
     Literal,
@@ -67,12 +54,10 @@ pub enum ScalarStyle {
     Folded,
 }
 
-/// A scalar.
 #[derive(Clone, Debug)]
 pub struct Scalar {
     /// Its text: quotes, escapes, indentation and folding undone. Empty for nothing at all.
     pub text: String,
-    /// How it is written.
     pub style: ScalarStyle,
     /// The name of its tag without `!!`, one of `str`, `int`, `float`, `bool`, `null`. The text fits it.
     pub tag: Option<String>,
@@ -103,7 +88,6 @@ impl Node {
         }
     }
 
-    /// The entries, if it is a mapping.
     pub fn as_mapping(&self) -> Option<&[Entry]> {
         match &self.kind {
             NodeKind::Mapping(entries) => Some(entries),
@@ -111,7 +95,6 @@ impl Node {
         }
     }
 
-    /// The items, if it is a list.
     pub fn as_sequence(&self) -> Option<&[Arc<Node>]> {
         match &self.kind {
             NodeKind::Sequence(items) => Some(items),
@@ -119,7 +102,6 @@ impl Node {
         }
     }
 
-    /// The scalar, if it is one.
     pub fn as_scalar(&self) -> Option<&Scalar> {
         match &self.kind {
             NodeKind::Scalar(scalar) => Some(scalar),
@@ -127,7 +109,6 @@ impl Node {
         }
     }
 
-    /// The value under `key`, if it is a mapping that has it.
     pub fn get(&self, key: &str) -> Option<&Arc<Node>> {
         self.as_mapping()?.iter().find(|entry| entry.key.value == key).map(|entry| &entry.value)
     }
@@ -147,7 +128,6 @@ impl Node {
     }
 }
 
-/// A file, read.
 #[derive(Clone, Debug)]
 pub struct Parsed {
     /// The root of the document; `None` when there is none or when it could not be read to its end.
@@ -156,44 +136,15 @@ pub struct Parsed {
     pub diagnostics: Vec<Diagnostic>,
 }
 
-/// Reads a file of one YAML 1.2 document (LANGUAGE.md section 1).
-///
-/// Slugs of what it finds: `yaml-syntax` (ends the document), `file-too-large`, `not-text`, `too-deep`, `too-many-nodes`,
-/// `empty-document` (no root); `several-documents`, `duplicate-key`, `key-not-text`, `merge-key`, `unknown-anchor`,
-/// `recursive-alias`, `unknown-tag`, `tag-mismatch` (the root is what remains). Time and memory are linear in the size of
-/// the file, whatever its aliases expand to.
-pub fn parse(file: &Arc<SourceFile>) -> Parsed {
-    compose::compose(file)
-}
-
-/// Where the characters `within` of the decoded text of a scalar stand in the file (block scalars, folding and escapes
-/// undone). Gives the node's own span where it cannot say: `within` reaches past the text, the node is no scalar, or it is of
-/// another file. An empty range gives a point.
-///
-/// `within` counts **characters**; [`locate_bytes`] takes bytes of the decoded text, which is what minijinja reports.
-pub fn locate(file: &SourceFile, node: &Node, within: Range<usize>) -> Span {
-    locate::characters(file, node, within)
-}
-
-/// [`locate()`] for a range of bytes of the decoded text. A byte inside a character counts as its start.
-pub fn locate_bytes(file: &SourceFile, node: &Node, within: Range<usize>) -> Span {
-    let Some(scalar) = node.as_scalar() else { return node.span };
-    let characters = |byte: usize| {
-        let byte = scalar.text.floor_char_boundary(byte);
-        scalar.text.get(..byte).map_or(usize::MAX, |before| before.chars().count())
-    };
-    if within.end > scalar.text.len() {
-        return node.span;
-    }
-    locate::characters(file, node, characters(within.start)..characters(within.end))
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
     use serde_json::json;
 
     use super::*;
+    use crate::source::compose::parse;
+    use crate::source::locate::{locate, locate_bytes};
+    use crate::source::text::SourceFile;
 
     fn read(text: &str) -> Parsed {
         parse(&Arc::new(SourceFile::new("a.yaml", text)))

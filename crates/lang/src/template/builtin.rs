@@ -1,65 +1,37 @@
 //! The prompt templates that the binary carries, a plain table.
 
-/// A template shipped in the binary.
 #[derive(Clone, Copy, Debug)]
 pub struct Builtin {
     /// `default`, or `custom/<scheme>`.
     pub place: &'static str,
-    /// The file's name, `ai_ask_v1.md`.
     pub name: &'static str,
-    /// The file's text.
     pub text: &'static str,
 }
 
+/// The templates of the folder `$from`, as those of `$place`.
 macro_rules! builtin {
-    ($place:literal, $name:literal) => {
-        builtin!($place, $name, $place)
-    };
-    ($place:literal, $name:literal, $from:literal) => {
-        Builtin {
+    ($($place:literal from $from:literal: $($name:literal)*;)*) => {
+        &[$($(Builtin {
             place: $place,
             name: $name,
             text: include_str!(concat!("../../../../_system/config/", $from, "/", $name)),
-        }
+        },)*)*]
     };
 }
 
-/// Every template of the binary.
-pub const BUILTINS: &[Builtin] = &[
-    builtin!("default", "ai_ask_v1.md"),
-    builtin!("default", "ai_say_v1.md"),
-    builtin!("default", "ai_think_v1.md"),
-    builtin!("default", "ai_ask_monitor_v1.md"),
-    builtin!("default", "ai_say_monitor_v1.md"),
-    builtin!("default", "topic_orchestrator_v1.md"),
-    builtin!("default", "persona_v1.md"),
-    builtin!("default", "exec_v1.md"),
-    builtin!("default", "behavior_v1.md"),
-    builtin!("default", "reflection_v1.md"),
-    // The default templates are Chinese. Under this name they stand before the default ones of a project.
-    builtin!("custom/chinese", "ai_ask_v1.md", "default"),
-    builtin!("custom/chinese", "ai_say_v1.md", "default"),
-    builtin!("custom/chinese", "ai_think_v1.md", "default"),
-    builtin!("custom/chinese", "ai_ask_monitor_v1.md", "default"),
-    builtin!("custom/chinese", "ai_say_monitor_v1.md", "default"),
-    builtin!("custom/chinese", "topic_orchestrator_v1.md", "default"),
-    builtin!("custom/chinese", "persona_v1.md", "default"),
-    builtin!("custom/chinese", "exec_v1.md", "default"),
-    builtin!("custom/chinese", "behavior_v1.md", "default"),
-    builtin!("custom/chinese", "reflection_v1.md", "default"),
-    builtin!("custom/english", "ai_ask_v1.md"),
-    builtin!("custom/english", "ai_say_v1.md"),
-    builtin!("custom/english", "ai_think_v1.md"),
-    builtin!("custom/english", "ai_ask_monitor_v1.md"),
-    builtin!("custom/english", "ai_say_monitor_v1.md"),
-    builtin!("custom/english", "topic_orchestrator_v1.md"),
-    builtin!("custom/english", "persona_v1.md"),
-    builtin!("custom/english", "exec_v1.md"),
-    builtin!("custom/english", "behavior_v1.md"),
-    builtin!("custom/english", "reflection_v1.md"),
-];
+// The default templates are Chinese. Under `custom/chinese` they stand before the default ones of a project.
+pub const BUILTINS: &[Builtin] = builtin! {
+    "default" from "default":
+        "ai_ask_v1.md" "ai_say_v1.md" "ai_think_v1.md" "ai_ask_monitor_v1.md" "ai_say_monitor_v1.md"
+        "topic_orchestrator_v1.md" "persona_v1.md" "exec_v1.md" "behavior_v1.md" "reflection_v1.md";
+    "custom/chinese" from "default":
+        "ai_ask_v1.md" "ai_say_v1.md" "ai_think_v1.md" "ai_ask_monitor_v1.md" "ai_say_monitor_v1.md"
+        "topic_orchestrator_v1.md" "persona_v1.md" "exec_v1.md" "behavior_v1.md" "reflection_v1.md";
+    "custom/english" from "custom/english":
+        "ai_ask_v1.md" "ai_say_v1.md" "ai_think_v1.md" "ai_ask_monitor_v1.md" "ai_say_monitor_v1.md"
+        "topic_orchestrator_v1.md" "persona_v1.md" "exec_v1.md" "behavior_v1.md" "reflection_v1.md";
+};
 
-/// The names of the schemes that the binary carries.
 pub fn schemes() -> impl Iterator<Item = &'static str> {
     let mut seen: Vec<&str> = Vec::new();
     BUILTINS.iter().filter_map(move |file| {

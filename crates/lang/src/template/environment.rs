@@ -1,7 +1,7 @@
 //! The minijinja environment that texts, templates and expressions share: filters, tests, functions, limits, and how a
 //! value is written (LANGUAGE.md sections 4 and 7, CRATES.md on minijinja).
 //!
-//! What bounds a rendering: [`FUEL`] bounds its steps, [`MAX_OUTPUT`] what it gives, [`MAX_WRITTEN`] what it writes at
+//! What bounds a rendering: [`FUEL`] bounds its steps, [`MAX_OUTPUT`](crate::template::features::MAX_OUTPUT) what it gives, [`MAX_WRITTEN`] what it writes at
 //! all (what `{% set %}…{% endset %}`, a macro or `{% filter %}` captures included), and
 //! [`MAX_VALUE_BYTES`](crate::template::names::MAX_VALUE_BYTES) each value that goes in.
 //!
@@ -19,123 +19,9 @@ use minijinja::value::{Rest, Value, ValueKind};
 use minijinja::{AutoEscape, Environment, Error, ErrorKind, Output, State, UndefinedBehavior};
 
 use crate::expr::operators::{Operator, compare};
+use crate::template::features::{FUEL, MAX_NESTING, MAX_RANGE, MAX_WRITTEN, Named};
 use crate::template::marks::{is_unknown, marked, with_marks};
 use crate::template::pattern::Patterns;
-
-/// How many steps (instructions of minijinja) one rendering may take.
-pub const FUEL: u64 = 500_000;
-
-/// How long the text of one rendering may become, in bytes.
-pub const MAX_OUTPUT: usize = 4 * 1024 * 1024;
-
-/// How many bytes of values one rendering may write, captured ones included.
-pub const MAX_WRITTEN: usize = 8 * 1024 * 1024;
-
-/// How many numbers `range()` may give.
-pub const MAX_RANGE: usize = 10_000;
-
-/// How deep macros, includes and blocks may nest.
-pub const MAX_NESTING: usize = 100;
-
-/// The functions that texts and expressions may call.
-pub const FUNCTIONS: &[&str] = &["range", "dict", "namespace", "cycler", "joiner"];
-
-/// The filters, for near misses.
-pub const FILTERS: &[&str] = &[
-    "abs",
-    "attr",
-    "batch",
-    "bool",
-    "capitalize",
-    "chain",
-    "count",
-    "d",
-    "default",
-    "dictsort",
-    "e",
-    "escape",
-    "filesizeformat",
-    "first",
-    "float",
-    "format",
-    "groupby",
-    "indent",
-    "int",
-    "items",
-    "join",
-    "last",
-    "length",
-    "lines",
-    "list",
-    "lower",
-    "map",
-    "max",
-    "min",
-    "pluralize",
-    "pprint",
-    "reject",
-    "rejectattr",
-    "replace",
-    "reverse",
-    "round",
-    "safe",
-    "select",
-    "selectattr",
-    "slice",
-    "sort",
-    "split",
-    "string",
-    "striptags",
-    "sum",
-    "title",
-    "tojson",
-    "trim",
-    "truncate",
-    "unique",
-    "upper",
-    "zip",
-];
-
-/// The tests, for near misses.
-pub const TESTS: &[&str] = &[
-    "boolean",
-    "defined",
-    "divisibleby",
-    "endingwith",
-    "eq",
-    "equalto",
-    "escaped",
-    "even",
-    "false",
-    "filter",
-    "float",
-    "ge",
-    "greaterthan",
-    "gt",
-    "in",
-    "int",
-    "integer",
-    "iterable",
-    "le",
-    "lessthan",
-    "lower",
-    "lt",
-    "mapping",
-    "ne",
-    "none",
-    "number",
-    "odd",
-    "regex",
-    "safe",
-    "sameas",
-    "sequence",
-    "startingwith",
-    "string",
-    "test",
-    "true",
-    "undefined",
-    "upper",
-];
 
 /// The tests that are comparisons, and the operator whose rules they follow.
 const COMPARING_TESTS: &[(&str, Operator)] = &[
@@ -296,12 +182,10 @@ pub struct Bounded {
 }
 
 impl Bounded {
-    /// An empty buffer for at most `bound` bytes.
     pub fn new(bound: usize) -> Self {
         Self { buffer: Vec::with_capacity(bound.min(FIRST_ROOM)), bound, overflowed: false }
     }
 
-    /// Whether something did not fit.
     pub fn overflowed(&self) -> bool {
         self.overflowed
     }
@@ -352,31 +236,10 @@ pub fn has(environment: &Environment<'_>, what: Named, name: &str) -> bool {
     environment.empty_state().perform_test(test, &[Value::from(name)]).unwrap_or(false)
 }
 
-/// What stands behind `|` or `is`, or in front of brackets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Named {
-    /// `x | name`.
-    Filter,
-    /// `x is name`.
-    Test,
-    /// `name(x)`.
-    Function,
-}
-
-impl Named {
-    /// What people call it.
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Filter => "filter",
-            Self::Test => "test",
-            Self::Function => "function",
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::template::features::{FILTERS, FUNCTIONS, TESTS};
     use minijinja::context;
 
     fn render(source: &str) -> Result<String, Error> {
@@ -424,10 +287,10 @@ mod tests {
     #[test]
     fn every_listed_filter_test_and_function_exists() {
         let environment = environment(UndefinedBehavior::Strict);
-        for name in FILTERS {
+        for name in FILTERS.split('|') {
             assert!(has(&environment, Named::Filter, name), "{name}");
         }
-        for name in TESTS {
+        for name in TESTS.split('|') {
             assert!(has(&environment, Named::Test, name), "{name}");
         }
         let mut functions: Vec<&str> = environment.globals().map(|(name, _)| name).collect();

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use minijinja::{Error, ErrorKind};
 
-use crate::template::environment::{FUEL, MAX_NESTING, MAX_OUTPUT};
+use crate::template::features::{FUEL, MAX_NESTING, MAX_OUTPUT};
 
 /// What went wrong inside minijinja.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,16 +46,13 @@ pub struct TemplateError {
     pub line: Option<usize>,
     /// The column in characters, from 1.
     pub column: Option<usize>,
-    /// What to do.
     pub help: Option<String>,
     /// What more is known of a mistake that stands in a file, found before anything is rendered.
     pub mistake: Option<Box<Mistake>>,
 }
 
-/// A mistake that stands in a template's file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mistake {
-    /// What kind of mistake.
     pub kind: MistakeKind,
     /// Where, in bytes of the whole file.
     pub range: Range<usize>,
@@ -63,10 +60,8 @@ pub struct Mistake {
     pub instead: Option<String>,
 }
 
-/// What kind of mistake stands in a template's file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MistakeKind {
-    /// The front matter.
     Front,
     /// What minijinja cannot read, or what templates may not use.
     Syntax,
@@ -79,12 +74,10 @@ pub enum MistakeKind {
 }
 
 impl TemplateError {
-    /// An error without a place.
     pub fn new(message: impl Into<String>) -> Self {
         Self { message: message.into(), ..Self::default() }
     }
 
-    /// The same error with advice.
     #[must_use]
     pub fn with_help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());

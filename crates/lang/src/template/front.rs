@@ -6,11 +6,12 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::source::compose::parse;
 use crate::source::diagnostic::Diagnostic;
 use crate::source::near::near_miss;
 use crate::source::span::{Span, Spanned};
 use crate::source::text::SourceFile;
-use crate::source::yaml::{Entry, Node, parse};
+use crate::source::yaml::{Entry, Node};
 
 /// How long a front matter may be, in bytes.
 pub const MAX_FRONT_BYTES: usize = 16 * 1024;
@@ -54,11 +55,9 @@ pub struct FeedbackWords {
     pub closing: String,
 }
 
-/// What a template says about itself.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Front {
-    /// For people.
     #[serde(default)]
     pub description: Option<String>,
     /// A file in `schemas/replies/`, without a folder.
@@ -84,16 +83,13 @@ pub struct Front {
     pub feedback: Option<FeedbackWords>,
 }
 
-/// What is wrong with a front matter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FrontFault {
-    /// What is wrong.
     pub message: String,
     /// The line of the file, from 1.
     pub line: usize,
     /// Where in the file, in bytes.
     pub range: Range<usize>,
-    /// What to do.
     pub help: Option<String>,
     /// The one text that was probably meant in the place of `range`.
     pub instead: Option<String>,
@@ -102,7 +98,6 @@ pub struct FrontFault {
 /// A key of a front matter as it stands in the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Written {
-    /// The key.
     pub key: String,
     /// Where its value stands, in bytes of the file.
     pub value: Range<usize>,
@@ -120,9 +115,7 @@ pub struct Cut {
 }
 
 /// Reads the front matter of a file and says where the template begins. A byte-order mark at the start is skipped.
-///
-/// # Errors
-/// The first of the faults that [`cut_all`] gives.
+/// Errors: The first of the faults that [`cut_all`] gives.
 pub fn cut(file: &str) -> Result<Cut, FrontFault> {
     let (cut, faults) = cut_all(file);
     faults.into_iter().next().map_or(Ok(cut), Err)

@@ -6,7 +6,7 @@ use std::ops::Range;
 use minijinja::machinery::{Span, Token, tokenize};
 use minijinja::syntax::SyntaxConfig;
 
-use crate::template::environment::Named;
+use crate::template::features::Named;
 
 /// How many operators, names and brackets one `{{ … }}` or `{% … %}` may hold; constants are not counted.
 pub const MAX_OPERATORS: usize = 200;
@@ -20,11 +20,9 @@ const ADVICE: &str = "write it in several steps, with `{% set %}`";
 /// Something that is refused before it is parsed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refused {
-    /// What is wrong.
     pub message: String,
     /// Where, in bytes.
     pub range: Range<usize>,
-    /// What to do.
     pub help: Option<String>,
     /// The one text that was probably meant in the place of `range`.
     pub instead: Option<String>,
@@ -33,9 +31,7 @@ pub struct Refused {
 }
 
 /// Says whether minijinja's parser may be given `source`.
-///
-/// # Errors
-/// The first tag that is too deep, or the first `{% elif %}` too many. A source that is not lexically right passes: the
+/// Errors: The first tag that is too deep, or the first `{% elif %}` too many. A source that is not lexically right passes: the
 /// parser says what is wrong with it.
 pub fn admit(source: &str, in_expression: bool) -> Result<(), Refused> {
     let mut operators = 0_usize;

@@ -3,9 +3,9 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::source::near::did_you_mean;
 use crate::template::builtin::{BUILTINS, schemes};
 use crate::template::fault::TemplateError;
-use crate::template::near::did_you_mean;
 
 /// How long one template may be, in bytes.
 pub const MAX_FILE_BYTES: usize = 1024 * 1024;
@@ -45,7 +45,6 @@ impl Layer {
         })
     }
 
-    /// Whether the layer belongs to a scheme.
     pub const fn is_of_scheme(self) -> bool {
         matches!(self, Self::Scheme | Self::BuiltinScheme)
     }
@@ -63,15 +62,11 @@ pub enum Place<'a> {
 /// Reads the project's template folders; the engine supplies it.
 pub trait Source: Send + Sync {
     /// The text of a file like `ai_ask_v1.md`; `None` when there is none.
-    ///
-    /// # Errors
-    /// A message when it exists and cannot be read.
+    /// Errors: A message when it exists and cannot be read.
     fn read(&self, place: Place<'_>, file: &str) -> Result<Option<String>, String>;
 
     /// The names of the files in a folder; none when there is no such folder.
-    ///
-    /// # Errors
-    /// A message when the folder exists and cannot be listed.
+    /// Errors: A message when the folder exists and cannot be listed.
     fn list(&self, place: Place<'_>) -> Result<Vec<String>, String>;
 
     /// The names of the project's schemes, for near misses.
@@ -140,9 +135,7 @@ pub fn is_template_name(name: &str) -> bool {
 
 /// All files that a session of this scheme could ever use, in look-up order: the scheme's, the default's and the
 /// binary's behind each. Files whose name does not end in `.md` are left out.
-///
-/// # Errors
-/// A scheme with a name that is none, or that exists neither in the project nor in the binary; a file or folder that
+/// Errors: A scheme with a name that is none, or that exists neither in the project nor in the binary; a file or folder that
 /// cannot be read; a file over [`MAX_FILE_BYTES`]; more than [`MAX_FILES`].
 pub fn collect(source: &dyn Source, scheme: Option<&str>) -> Result<Vec<TemplateFile>, TemplateError> {
     let scheme = own_scheme(scheme);

@@ -38,7 +38,6 @@ pub struct Loaded {
     /// The names of `uses`, with their places in the whole file.
     pub(crate) names: Vec<NameUse>,
     pub(crate) mentioned: BTreeMap<String, bool>,
-    /// What is wrong in the file itself.
     pub(crate) mistakes: Vec<TemplateError>,
     /// The first thing that is wrong in the file or in one that it names.
     pub(crate) problem: Option<TemplateError>,
@@ -169,7 +168,6 @@ impl Loaded {
         &self.place
     }
 
-    /// Its file's name: `ai_ask_v1.md`.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -194,7 +192,6 @@ impl Loaded {
         &self.names
     }
 
-    /// Bytes of the whole file as a span.
     pub fn span(&self, range: &Range<usize>) -> Span {
         self.source.clamp(Span::new(range.start, range.end))
     }

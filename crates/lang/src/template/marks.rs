@@ -8,9 +8,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use indexmap::IndexMap;
 use minijinja::value::{Enumerator, Object, ObjectRepr, Value, ValueKind};
 
-use crate::template::environment::FUNCTIONS;
+use crate::template::features::FUNCTIONS;
 use crate::template::names::Names;
-use crate::template::templates::Templates;
 
 /// What stands before and behind a name that is unknown, at its place in a text.
 pub const AROUND: (&str, &str) = ("⟦", "?⟧");
@@ -31,14 +30,11 @@ struct Lacking {
 }
 
 impl Marks {
-    /// The number in `templates` of the template that was rendered last. Two layers may have files of one name.
-    pub fn template_of(&self, templates: &Templates) -> Option<usize> {
-        let lacking = self.lacking();
-        let (key, _) = lacking.rendered.as_ref()?;
-        templates.files().iter().position(|loaded| loaded.key == *key)
+    /// What the environment calls the template that was rendered last.
+    pub(crate) fn template(&self) -> Option<String> {
+        self.lacking().rendered.as_ref().map(|(key, _)| key.clone())
     }
 
-    /// The names that it was rendered with.
     pub fn names(&self) -> Names {
         self.lacking().rendered.as_ref().map(|(_, names)| names.clone()).unwrap_or_default()
     }
@@ -70,7 +66,6 @@ impl Marks {
 /// What a text shows in the place of a name that is unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum InPlace {
-    /// Its mark.
     Marked,
     /// What it shows without marks.
     Nothing,
@@ -199,6 +194,7 @@ mod tests {
     use super::*;
     use crate::template::layers::TemplateFile;
     use crate::template::names::session_names;
+    use crate::template::templates::Templates;
     use crate::template::text::Texts;
     use serde_json::json;
 

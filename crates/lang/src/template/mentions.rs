@@ -7,9 +7,7 @@ use crate::template::uses::{NameUse, Place, Pull, Uses};
 
 /// The templates that know each other.
 pub trait Library {
-    /// What the template with this number uses.
     fn uses(&self, template: usize) -> &Uses;
-    /// The template with this name.
     fn find(&self, name: &str) -> Option<usize>;
 }
 
@@ -33,7 +31,6 @@ fn collect(library: &impl Library, template: usize, seen: &mut HashSet<usize>, f
 
 /// A template as a part of the prompt of another: which of its blocks are written there.
 pub struct Member<'a, L> {
-    /// The template.
     pub template: usize,
     library: &'a L,
     chain: &'a [usize],

@@ -3,6 +3,7 @@
 pub mod builtin;
 pub mod environment;
 pub mod fault;
+pub mod features;
 pub mod front;
 pub mod guard;
 pub mod layers;
@@ -10,7 +11,6 @@ pub mod loaded;
 pub mod marks;
 pub mod mentions;
 pub mod names;
-pub mod near;
 pub mod pattern;
 pub mod roles;
 pub mod template;

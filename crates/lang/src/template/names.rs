@@ -18,7 +18,6 @@ pub const MAX_VALUE_BYTES: usize = 2 * 1024 * 1024;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the value of `{name}` is longer than {MAX_VALUE_BYTES} bytes")]
 pub struct Oversize {
-    /// The variable.
     pub name: String,
 }
 
@@ -34,7 +33,6 @@ enum Given {
 pub struct Shared(Given);
 
 impl Shared {
-    /// A value to be shared.
     pub fn new(value: Json) -> Self {
         Self(match value {
             Json::String(text) => Given::Text(text.into()),
@@ -75,9 +73,7 @@ impl Names {
     }
 
     /// The value under `name`; `None` when nobody knows the name. A name that is declared and was never set is null.
-    ///
-    /// # Errors
-    /// [`Oversize`] when the value is longer than [`MAX_VALUE_BYTES`].
+    /// Errors: [`Oversize`] when the value is longer than [`MAX_VALUE_BYTES`].
     pub fn look_up(&self, name: &str) -> Option<Result<Value, Oversize>> {
         let oversize = || Oversize { name: name.to_owned() };
         if let Some(given) = self.given.get(name) {

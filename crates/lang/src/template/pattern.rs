@@ -24,9 +24,7 @@ pub struct Patterns {
 
 impl Patterns {
     /// Whether `pattern` is found anywhere in `value`. Null holds no text, so nothing is found in it.
-    ///
-    /// # Errors
-    /// A value that is neither text nor null, and a pattern that [`compile`] refuses.
+    /// Errors: A value that is neither text nor null, and a pattern that [`compile`] refuses.
     pub fn found(&self, value: &Value, pattern: &str) -> Result<bool, Error> {
         let Some(text) = value.as_str() else {
             return match value.kind() {
@@ -49,9 +47,7 @@ impl Patterns {
 }
 
 /// Compiles a pattern.
-///
-/// # Errors
-/// A message that says what is wrong with it: too long, too large when compiled, or not a regular expression.
+/// Errors: A message that says what is wrong with it: too long, too large when compiled, or not a regular expression.
 pub fn compile(pattern: &str) -> Result<Regex, String> {
     if pattern.len() > MAX_PATTERN_BYTES {
         return Err(format!("a `regex` pattern is at most {MAX_PATTERN_BYTES} bytes long"));

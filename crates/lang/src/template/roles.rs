@@ -6,20 +6,15 @@ use serde::{Deserialize, Serialize};
 /// How long the caller's mark must be, in bytes: 128 bits as hexadecimal digits.
 pub const MIN_MARK_BYTES: usize = 32;
 
-/// Who says a message of a prompt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum PromptRole {
-    /// `<!-- system -->`
     System,
-    /// `<!-- user -->`
     User,
-    /// `<!-- assistant -->`
     Assistant,
 }
 
 impl PromptRole {
-    /// Every role.
     pub const ALL: [Self; 3] = [Self::System, Self::User, Self::Assistant];
 
     /// As it stands in a marker.
@@ -38,10 +33,8 @@ impl PromptRole {
     }
 }
 
-/// One message of a rendered prompt.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rendered {
-    /// Who says it.
     pub role: PromptRole,
     /// What, without white space at both ends; never empty.
     pub content: String,

@@ -4,20 +4,20 @@ use std::sync::Arc;
 
 use minijinja::Error;
 
+use crate::source::near::did_you_mean;
 use crate::source::span::Span;
 use crate::source::text::SourceFile;
-use crate::template::environment::{Bounded, MAX_OUTPUT};
+use crate::template::environment::Bounded;
 use crate::template::fault::{Fault, TemplateError, fault};
+use crate::template::features::MAX_OUTPUT;
 use crate::template::front::Front;
 use crate::template::loaded::Loaded;
 use crate::template::marks::{InPlace, as_value};
 use crate::template::names::Names;
-use crate::template::near::did_you_mean;
 use crate::template::roles::Rendered;
 use crate::template::templates::Templates;
 use crate::template::uses::NameUse;
 
-/// A template of [`Templates`].
 #[derive(Clone, Copy, Debug)]
 pub struct Template<'a> {
     templates: &'a Templates,
@@ -29,7 +29,6 @@ impl<'a> Template<'a> {
         Self { templates, loaded }
     }
 
-    /// What its front matter says.
     pub fn front(&self) -> &'a Front {
         &self.loaded.cut.front
     }
@@ -72,9 +71,7 @@ impl<'a> Template<'a> {
     }
 
     /// The messages of the prompt with these names in place.
-    ///
-    /// # Errors
-    /// An unknown name (with near ones), a mistake at run time, a limit of
+    /// Errors: An unknown name (with near ones), a mistake at run time, a limit of
     /// [`environment`](crate::template::environment), each with its line.
     pub fn render(&self, names: &Names) -> Result<Vec<Rendered>, TemplateError> {
         let mut bounded = Bounded::new(MAX_OUTPUT);

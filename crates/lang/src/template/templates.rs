@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use minijinja::{Environment, Error, ErrorKind, UndefinedBehavior};
 
+use crate::source::near::did_you_mean;
 use crate::source::near::near_miss;
 use crate::template::environment::{environment, write_marked};
 use crate::template::fault::{MistakeKind, TemplateError};
@@ -13,7 +14,6 @@ use crate::template::layers::{Layer, MAX_FILE_BYTES, MAX_FILES, TemplateFile, is
 use crate::template::loaded::{DEFAULT_PREFIX, Loaded, is_outside, outside};
 use crate::template::marks::Marks;
 use crate::template::mentions::{Library, mentioned};
-use crate::template::near::did_you_mean;
 use crate::template::roles::{MIN_MARK_BYTES, Sentinels};
 use crate::template::template::Template;
 use crate::template::uses::{Pull, Target, Uses};
@@ -37,9 +37,7 @@ pub struct Templates {
 impl Templates {
     /// Compiles pinned files. `mark` becomes part of the role markers: at least [`MIN_MARK_BYTES`] ASCII letters and
     /// digits that nobody can guess, new for each process.
-    ///
-    /// # Errors
-    /// A mark that is none, a file with an impossible place or name, more or longer files than
+    /// Errors: A mark that is none, a file with an impossible place or name, more or longer files than
     /// [`collect`](crate::template::layers::collect) gives. A mistake *inside* a file is an error of [`get`](Self::get)
     /// for the templates that need it (a broken README.md beside them breaks nothing); [`problems`](Self::problems)
     /// lists all.
@@ -209,6 +207,12 @@ impl Templates {
         &self.loaded
     }
 
+    /// The number of the template that `marks` say was rendered last. Two layers may have files of one name.
+    pub fn rendered_last(&self, marks: &Marks) -> Option<usize> {
+        let key = marks.template()?;
+        self.loaded.iter().position(|loaded| loaded.key == key)
+    }
+
     /// The number of the file that a template or a kind means by this name.
     pub fn number(&self, file: &str) -> Option<usize> {
         self.by_name.get(file).copied()
@@ -220,9 +224,7 @@ impl Templates {
     }
 
     /// The template `name` (`ai_ask`) in a version.
-    ///
-    /// # Errors
-    /// There is none: says where it was looked for, and which versions there are. Or it, or one that it names, has a
+    /// Errors: There is none: says where it was looked for, and which versions there are. Or it, or one that it names, has a
     /// mistake.
     pub fn get(&self, name: &str, version: u32) -> Result<Template<'_>, TemplateError> {
         let file = format!("{name}_v{version}.md");
@@ -245,9 +247,7 @@ impl Templates {
     }
 
     /// The template with this number, whatever it is called: a part of others too.
-    ///
-    /// # Errors
-    /// It, or one that it names, has a mistake; there is no such number.
+    /// Errors: It, or one that it names, has a mistake; there is no such number.
     pub fn at(&self, number: usize) -> Result<Template<'_>, TemplateError> {
         match self.loaded.get(number) {
             Some(loaded) => self.sound(loaded),

@@ -9,8 +9,9 @@ use minijinja::machinery::parse;
 use minijinja::syntax::SyntaxConfig;
 use minijinja::{Environment, UndefinedBehavior};
 
-use crate::template::environment::{Bounded, MAX_OUTPUT, Named, environment};
+use crate::template::environment::{Bounded, environment};
 use crate::template::fault::{Fault, fault};
+use crate::template::features::{MAX_OUTPUT, Named};
 use crate::template::guard::{Refused, admit};
 use crate::template::marks::{InPlace, Marks, as_value};
 use crate::template::names::Names;
@@ -20,16 +21,13 @@ use crate::template::uses::{NameUse, Pull, find};
 /// How long an author text may be, in bytes.
 pub const MAX_TEXT_BYTES: usize = 256 * 1024;
 
-/// What kind of mistake a [`TextError`] is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TextErrorKind {
     /// The text is no template.
     Syntax,
     /// The text asks for what texts may not do, or for a filter, test or function that does not exist.
     Refused,
-    /// The text is too long.
     TooLong,
-    /// Rendering it failed.
     Rendering,
     /// The text was added to other [`Texts`].
     Foreign,
@@ -39,13 +37,10 @@ pub enum TextErrorKind {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct TextError {
-    /// What kind of mistake.
     pub kind: TextErrorKind,
-    /// What is wrong.
     pub message: String,
     /// Where, in bytes of the text.
     pub range: Option<Range<usize>>,
-    /// What to do.
     pub help: Option<String>,
     /// For a filter, test or function that does not exist: which of them it is.
     pub unknown: Option<Named>,
@@ -66,7 +61,6 @@ struct Read {
 }
 
 impl Text {
-    /// What the author wrote.
     pub fn source(&self) -> &str {
         &self.0.source
     }
@@ -100,7 +94,6 @@ impl Default for Texts {
 }
 
 impl Texts {
-    /// No texts yet.
     pub fn new() -> Self {
         let sources: Arc<Mutex<HashMap<String, Text>>> = Arc::default();
         let mut environment = environment(UndefinedBehavior::Chainable);
@@ -119,9 +112,7 @@ impl Texts {
     }
 
     /// Reads a text. The same text again gives the same [`Text`].
-    ///
-    /// # Errors
-    /// A syntax error; an unknown filter, test or function; `include`, `extends`, `import` and `block`, which are for
+    /// Errors: A syntax error; an unknown filter, test or function; `include`, `extends`, `import` and `block`, which are for
     /// prompt templates; a text longer than [`MAX_TEXT_BYTES`].
     pub fn add(&mut self, source: &str) -> Result<Text, TextError> {
         if let Some(text) = self.read.get(source) {
@@ -171,9 +162,7 @@ impl Texts {
     }
 
     /// The text with these names in place. What a value holds is never rendered again.
-    ///
-    /// # Errors
-    /// A mistake at run time (adding a text to a number), a limit of [`environment`](crate::template::environment), or a
+    /// Errors: A mistake at run time (adding a text to a number), a limit of [`environment`](crate::template::environment), or a
     /// text that was added elsewhere.
     pub fn render(&self, text: &Text, names: &Names) -> Result<String, TextError> {
         let Some(template) = &text.0.template else {

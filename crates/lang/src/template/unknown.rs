@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-use crate::template::environment::{FILTERS, Named, TESTS};
-use crate::template::near::{asked, near};
+use crate::source::near::{asked, near};
+use crate::template::features::{FILTERS, Named, TESTS};
 
 /// A change of a source that would settle a mistake. The edits are made together and do not overlap.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,7 +17,6 @@ pub struct Repair {
 }
 
 impl Repair {
-    /// One replacement.
     pub fn one(title: impl Into<String>, range: Range<usize>, text: impl Into<String>) -> Self {
         Self { title: title.into(), edits: vec![(range, text.into())], sure: false }
     }
@@ -46,9 +45,7 @@ impl Repair {
 /// What is said about a name that does not exist.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unknown {
-    /// What is wrong.
     pub message: String,
-    /// What to do.
     pub help: String,
     /// The name that was certainly meant, where one is.
     pub instead: Option<&'static str>,
@@ -124,10 +121,10 @@ fn advice(what: Named, name: &str) -> Option<&'static str> {
 
 /// What is said about `name`, of which there is no filter, test or function; `functions` are those that there are here.
 pub fn unknown(what: Named, name: &str, functions: &'static [&'static str]) -> Unknown {
-    let (known, others): (&'static [&'static str], &[(&str, &'static str)]) = match what {
-        Named::Filter => (FILTERS, OTHER_FILTERS),
-        Named::Test => (TESTS, OTHER_TESTS),
-        Named::Function => (functions, &[]),
+    let (known, others): (Vec<&'static str>, &[(&str, &'static str)]) = match what {
+        Named::Filter => (FILTERS.split('|').collect(), OTHER_FILTERS),
+        Named::Test => (TESTS.split('|').collect(), OTHER_TESTS),
+        Named::Function => (functions.to_vec(), &[]),
     };
     let other = others.iter().find(|(other, _)| *other == name || *other == name.to_lowercase());
     let advice = advice(what, name);
@@ -176,7 +173,7 @@ pub fn unknown_function(name: &str, functions: &'static [&'static str]) -> Unkno
 /// The filter that somebody means who calls `name` as a function or as a method.
 pub fn filter_called(name: &str) -> Option<&'static str> {
     let lower = name.to_lowercase();
-    let own = FILTERS.iter().copied().find(|filter| *filter == name);
+    let own = FILTERS.split('|').find(|filter| *filter == name);
     own.or_else(|| OTHER_FILTERS.iter().find(|(other, _)| *other == lower).map(|(_, ours)| *ours))
 }
 
@@ -187,10 +184,12 @@ mod tests {
     #[test]
     fn what_other_languages_call_it_is_known_and_exists_here() {
         for (other, ours) in OTHER_FILTERS {
-            assert!(FILTERS.contains(ours) && !FILTERS.contains(other), "{other}");
+            let is = |name: &str| FILTERS.split('|').any(|filter| filter == name);
+            assert!(is(ours) && !is(other), "{other}");
         }
         for (other, ours) in OTHER_TESTS {
-            assert!(TESTS.contains(ours) && !TESTS.contains(other), "{other}");
+            let is = |name: &str| TESTS.split('|').any(|test| test == name);
+            assert!(is(ours) && !is(other), "{other}");
         }
     }
 

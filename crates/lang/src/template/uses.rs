@@ -9,14 +9,14 @@ use minijinja::machinery::ast::{CallArg, Expr, Macro, Spanned, Stmt};
 use minijinja::{Environment, UndefinedBehavior};
 
 use crate::expr::methods::method;
-use crate::template::environment::{FUNCTIONS, Named, has};
+use crate::template::environment::has;
+use crate::template::features::{FUNCTIONS, Named};
 use crate::template::guard::{Refused, bytes};
 use crate::template::unknown::{Unknown, unknown, unknown_function};
 
 /// One place where a name is used that the text does not set itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NameUse {
-    /// The name.
     pub name: String,
     /// Where it stands, in bytes of the source.
     pub range: Range<usize>,
@@ -24,23 +24,17 @@ pub struct NameUse {
     pub optional: bool,
 }
 
-/// How a template pulls in another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pull {
-    /// `{% extends %}`
     Extends,
-    /// `{% include %}`
     Include,
     /// `{% include … ignore missing %}`
     IncludeIfThere,
-    /// `{% import %}`, `{% from … import %}`
     Import,
 }
 
-/// Another template that is pulled in.
 #[derive(Clone, Debug)]
 pub struct Target {
-    /// How.
     pub pull: Pull,
     /// Its name, where it is written as a literal.
     pub name: Option<String>,
@@ -64,33 +58,24 @@ pub struct Place {
     pub written: bool,
 }
 
-/// A `{% block %}`.
 #[derive(Clone, Debug)]
 pub struct Block {
-    /// Its name.
     pub name: String,
-    /// Whether it calls `super()`.
     pub calls_super: bool,
-    /// Where it stands.
     pub range: Range<usize>,
 }
 
-/// All that [`find`] finds.
 #[derive(Clone, Debug, Default)]
 pub struct Uses {
     /// The free names, in the order in which they stand in the source.
     pub names: Vec<NameUse>,
     /// Where each of [`names`](Self::names) stands among the blocks.
     pub places: Vec<Place>,
-    /// The templates pulled in.
     pub targets: Vec<Target>,
-    /// The blocks.
     pub blocks: Vec<Block>,
-    /// What is refused.
     pub refused: Vec<Refused>,
 }
 
-/// Walks a parsed source.
 pub fn find(tree: &Stmt<'_>, environment: &Environment<'_>) -> Uses {
     let mut walk = Walk {
         environment,

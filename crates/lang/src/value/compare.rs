@@ -8,15 +8,11 @@ use std::fmt;
 pub enum Shape {
     /// Null, or a name that holds nothing.
     Null,
-    /// `true` or `false`.
     Boolean,
-    /// Any number.
     Number,
     /// Text, dates included: ISO 8601 dates order as text.
     String,
-    /// A list.
     List,
-    /// An object.
     Object,
     /// Something only the engine has (a function, a loop variable).
     Other,
@@ -59,16 +55,12 @@ pub enum Family {
 pub struct Misfit {
     /// The operator as the author wrote it.
     pub operator: &'static str,
-    /// What stands left of it.
     pub left: Shape,
-    /// What stands right of it.
     pub right: Shape,
 }
 
 /// Says whether `operator` (of `family`) may take these operands.
-///
-/// # Errors
-/// [`Misfit`] names the operator and both shapes.
+/// Errors: [`Misfit`] names the operator and both shapes.
 pub fn fit(family: Family, operator: &'static str, left: Shape, right: Shape) -> Result<(), Misfit> {
     use Shape::{Boolean, List, Number, Object, String};
     let fits = match family {

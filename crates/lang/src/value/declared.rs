@@ -7,24 +7,18 @@ use serde_json::{Number, Value, json};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DeclaredType {
-    /// Text.
     String,
-    /// Any JSON number.
     Number,
     /// A number without a fraction.
     Integer,
-    /// `true` or `false`.
     Boolean,
-    /// A JSON array.
     List,
-    /// A JSON object.
     Object,
     /// An ISO 8601 calendar date (`2026-11-21`) or date and time, as text.
     Date,
 }
 
 impl DeclaredType {
-    /// Every type, in the order in which messages list them.
     pub const ALL: [Self; 7] =
         [Self::String, Self::Number, Self::Integer, Self::Boolean, Self::List, Self::Object, Self::Date];
 

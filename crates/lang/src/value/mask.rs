@@ -85,12 +85,10 @@ impl Masker {
         }
     }
 
-    /// How many texts it looks for: it grows when there is something new to mask.
     pub fn count(&self) -> usize {
         self.needles.len()
     }
 
-    /// Whether there is nothing to mask.
     pub fn is_empty(&self) -> bool {
         self.needles.is_empty()
     }

@@ -15,7 +15,6 @@ use crate::value::declared::DeclaredType;
 pub enum Scope {
     /// Kept across the sessions of one user.
     Global,
-    /// As long as the session.
     Session,
     /// As long as one visit of a phase.
     Phase,
@@ -27,7 +26,6 @@ impl Scope {
     /// Every scope, widest first.
     pub const ALL: [Self; 4] = [Self::Global, Self::Session, Self::Phase, Self::Topic];
 
-    /// The scope with this name, as an author writes it.
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|scope| scope.name() == name)
     }
@@ -52,7 +50,6 @@ impl fmt::Display for Scope {
 /// A variable as declared: an item of `declare`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Declaration {
-    /// Its name.
     pub name: String,
     /// The value that it begins with; null when the author gave none.
     pub value: Value,
@@ -68,13 +65,11 @@ pub struct Declaration {
     pub implied: bool,
 }
 
-/// The declarations of one scope, by name.
 pub type Declarations = IndexMap<String, Declaration>;
 
 /// A value and who set it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Stored {
-    /// The value.
     pub value: Value,
     /// The action that set it, or `declare`, or `command_line`.
     pub source: String,
@@ -87,7 +82,6 @@ pub struct Stored {
 /// One visit of one scope: its declarations and its values.
 #[derive(Clone, Debug)]
 pub struct Layer {
-    /// Which scope it is.
     pub scope: Scope,
     /// The instance path of the visit: empty for global and session, `phase_1`, `topic_a#2`.
     pub path: String,
@@ -98,7 +92,6 @@ pub struct Layer {
 /// Where a value was written: the scope and the path of its layer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Written {
-    /// The scope that took it.
     pub scope: Scope,
     /// The instance path of that scope's visit.
     pub path: String,
@@ -121,7 +114,6 @@ impl Layer {
         Self { scope, path: path.into(), declarations, values: IndexMap::new() }
     }
 
-    /// Puts a value, whether declared or not.
     pub fn put(&mut self, name: impl Into<String>, stored: Stored) {
         self.values.insert(name.into(), Arc::new(stored));
     }
@@ -131,7 +123,6 @@ impl Layer {
         self.values.iter().map(|(name, stored)| (name.as_str(), stored.as_ref()))
     }
 
-    /// What this layer holds under `name`.
     pub fn get(&self, name: &str) -> Option<&Stored> {
         self.values.get(name).map(Arc::as_ref)
     }
@@ -141,12 +132,10 @@ impl Layer {
         self.declarations.get(name).is_some_and(|declaration| !declaration.implied)
     }
 
-    /// What is declared in this layer.
     pub fn declarations(&self) -> &Declarations {
         &self.declarations
     }
 
-    /// The declaration of `name` in this layer.
     pub fn declaration(&self, name: &str) -> Option<&Declaration> {
         self.declarations.get(name)
     }
@@ -169,17 +158,14 @@ impl Scopes {
         self.isolated
     }
 
-    /// Enters a scope: its layer is now the narrowest.
     pub fn push(&mut self, layer: Layer) {
         self.layers.push(Arc::new(layer));
     }
 
-    /// Leaves the narrowest scope.
     pub fn pop(&mut self) -> Option<Arc<Layer>> {
         self.layers.pop()
     }
 
-    /// The layers, widest first.
     pub fn layers(&self) -> impl Iterator<Item = &Layer> {
         self.layers.iter().map(Arc::as_ref)
     }
@@ -210,7 +196,6 @@ impl Scopes {
         }
     }
 
-    /// The nearest declaration of `name`.
     pub fn declaration(&self, name: &str) -> Option<&Declaration> {
         self.layers.iter().rev().find_map(|layer| layer.declaration(name))
     }

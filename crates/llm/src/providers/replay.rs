@@ -30,6 +30,7 @@ use crate::model::provider::{Live, Provider};
 use crate::model::reply::ModelReply;
 use crate::model::request::{ModelRequest, Purpose, Task};
 use crate::providers::replay::entries::{Entries, Entry, When, read};
+use bcc_lang::source::near::distance;
 
 pub const NAME: &str = "replay";
 
@@ -81,7 +82,7 @@ impl Replay {
     fn unknown(&self, task: &Task) -> ModelError {
         let wanted = written(task.purpose, &task.action_id);
         let mut names: Vec<String> = self.entries.keys().map(|(purpose, action)| written(*purpose, action)).collect();
-        names.sort_by_cached_key(|name| strsim::osa_distance(name, &wanted));
+        names.sort_by_cached_key(|name| distance(name, &wanted));
         let listed: Vec<String> = names.iter().take(MOST_NAMES).map(|name| format!("`{name}`")).collect();
         let more = if names.len() > MOST_NAMES { ", …" } else { "" };
         let help = if names.is_empty() {

@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use crate::test_runner::coverage::item::Key;
 use bcc_lang::script::older::todays_spelling;
+use bcc_lang::source::compose::parse;
 use bcc_lang::source::span::Span;
 use bcc_lang::source::text::SourceFile;
-use bcc_lang::source::yaml::{Entry, Node, parse};
+use bcc_lang::source::yaml::{Entry, Node};
 use bcc_runtime::program::outcome::ExitReason;
 use bcc_runtime::program::routes::Level;
 

@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The longest id that is made, in characters: room is left for what tells it from another one.
 const LONGEST: usize = 90;
 
-/// The ids of one session.
 #[derive(Debug, Default)]
 pub struct Ids {
     taken: BTreeSet<String>,

@@ -40,7 +40,6 @@ pub struct Names {
 pub enum Meant {
     /// What it says already, or something that is not in this script.
     AsWritten,
-    /// The part with this id.
     Id(String),
     /// Any of these parts.
     Several(Vec<Span>),

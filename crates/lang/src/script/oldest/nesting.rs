@@ -17,7 +17,6 @@ use crate::source::span::Span;
 use crate::source::text::SourceFile;
 use crate::source::yaml::{Entry, Node, NodeKind};
 
-/// The key at the root.
 const ROOT: &str = "sessions";
 
 /// What to do about a route that may mean several parts.
@@ -81,11 +80,8 @@ fn rewritten(file: &Arc<SourceFile>, root: &Node, entry: &Entry, session: &Node)
 
 /// A walk over the file that changes it.
 pub struct Walk<'f> {
-    /// The changes.
     pub rewrite: Rewrite<'f>,
-    /// The ids of its phases, topics and actions.
     pub ids: Ids,
-    /// What they were called.
     pub names: Names,
     /// What all of them were called; routes stay as they are while that is not known.
     known: Option<&'f Names>,

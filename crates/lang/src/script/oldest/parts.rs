@@ -3,7 +3,6 @@
 use crate::script::older::todays_spelling;
 use crate::source::yaml::{Entry, Scalar};
 
-/// A session, a phase or a topic.
 #[derive(Debug)]
 pub struct Part {
     /// What it is, as in ids that are made for it, and in the author's own key under which a name is kept beside another one.
@@ -71,7 +70,6 @@ pub fn find(entries: &[Entry], key: &str, others: &[&str]) -> Option<usize> {
     found.or_else(|| entries.iter().position(|entry| others.contains(&entry.key.value.as_str())))
 }
 
-/// The text of an entry that holds one.
 pub fn words(entry: &Entry) -> Option<&Scalar> {
     entry.value.as_scalar().filter(|scalar| !scalar.value().is_null() && !scalar.text.trim().is_empty())
 }

@@ -6,11 +6,12 @@ use serde_json::{Map, Value};
 
 use crate::script::lines::end;
 use crate::source::comments::comments;
+use crate::source::compose::parse;
 use crate::source::diagnostic::Edit;
 use crate::source::edits::apply;
 use crate::source::span::Span;
 use crate::source::text::SourceFile;
-use crate::source::yaml::{Entry, parse};
+use crate::source::yaml::Entry;
 
 /// Whether the edits turn the file into one that YAML reads without any finding as `expected`, with all the comments.
 pub fn proven(file: &SourceFile, edits: &[Edit], expected: &Value) -> bool {

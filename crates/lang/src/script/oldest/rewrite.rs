@@ -13,7 +13,6 @@ use crate::source::yaml::{Entry, Node};
 /// Where the form of a document cannot be changed surely, and what stands in the way, as the second half of a sentence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unsure {
-    /// The place.
     pub span: Span,
     /// "this stands where …".
     pub why: String,
@@ -63,12 +62,10 @@ impl<'f> Rewrite<'f> {
         Self { file, comments: found.comments, texts, edits: BTreeMap::new(), made: 0, deeper: BTreeMap::new() }
     }
 
-    /// The file.
     pub fn file(&self) -> &'f SourceFile {
         self.file
     }
 
-    /// Replaces `span`.
     pub fn replace(&mut self, span: Span, text: impl Into<String>) {
         self.made += 1;
         self.edits.insert((span.start, self.made), Edit::replace(span, text));
@@ -158,7 +155,6 @@ impl<'f> Rewrite<'f> {
         text + self.file.slice(Span::new(at, span.end))
     }
 
-    /// All changes, in the order of the file, no two at one place.
     pub fn finish(self) -> Vec<Edit> {
         let start = |line: usize| self.file.line_span(line).map(|span| span.start);
         let moved = self.deeper.iter().filter_map(|(line, by)| Some(Edit::insert(start(*line)?, " ".repeat(*by))));

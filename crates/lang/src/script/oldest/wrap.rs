@@ -10,17 +10,13 @@ use crate::source::yaml::{Entry, Node};
 /// Where a field of the mapping belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Belongs {
-    /// Beside the new key.
     Beside,
-    /// Below the new key.
     Below,
-    /// Wherever it stands.
     Anywhere,
 }
 
 /// What is put around the fields.
 pub struct Wrap<'w> {
-    /// The new key.
     pub key: &'w str,
     /// How many columns deeper the fields stand below it.
     pub by: usize,
@@ -31,9 +27,7 @@ pub struct Wrap<'w> {
 impl Wrap<'_> {
     /// Puts the new key above the fields that belong below it. What stands between them and belongs beside the new key is
     /// moved above it, with the comments right above it. Nothing is changed when no field belongs below it.
-    ///
-    /// # Errors
-    /// [`Unsure`] where the fields are laid out so that lines cannot be moved.
+    /// Errors: [`Unsure`] where the fields are laid out so that lines cannot be moved.
     pub fn around(&self, rewrite: &mut Rewrite<'_>, node: &Node, belongs: &[Belongs]) -> Result<(), Unsure> {
         let entries = node.as_mapping().unwrap_or_default();
         let below = |place: &Belongs| *place == Belongs::Below;

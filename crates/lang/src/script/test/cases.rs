@@ -24,7 +24,6 @@ const NAME: &str = "case";
 pub struct CaseValues {
     /// What reports call it.
     pub name: String,
-    /// Its values, by name.
     pub values: Vec<(String, Arc<Node>)>,
 }
 
@@ -231,11 +230,9 @@ fn in_text(text: &str, case: &CaseValues) -> Option<NodeKind> {
 pub(crate) fn unused(root: &Node, cases: &[CaseValues], fields: &Fields<'_>) {
     let Some(first) = cases.first() else { return };
     let known: Vec<&str> = first.values.iter().map(|(name, _)| name.as_str()).filter(|name| *name != NAME).collect();
-    for entry in root.as_mapping().into_iter().flatten().filter(|entry| entry.key.value != "for") {
-        strangers(&entry.value, &known, fields);
-    }
     let mut wanted: BTreeSet<String> = BTreeSet::new();
     for entry in root.as_mapping().into_iter().flatten().filter(|entry| entry.key.value != "for") {
+        strangers(&entry.value, &known, fields);
         placeholders(&entry.value, &mut wanted);
     }
     for (name, value) in first.values.iter().filter(|(name, _)| name != NAME && !wanted.contains(name)) {
@@ -259,8 +256,7 @@ fn strangers(node: &Node, known: &[&str], fields: &Fields<'_>) {
                     || "the cases give values, which stand here by their bare names, as in `{{ name }}`".to_owned(),
                     |near| format!("did you mean `{near}`?"),
                 );
-                let diagnostic = Diagnostic::error("unknown-name", message, fields.file(), node.span);
-                fields.findings().report(diagnostic.with_help(help));
+                fields.error("unknown-name", message, node.span, help);
             }
         }
         NodeKind::Sequence(items) => items.iter().for_each(|item| strangers(item, known, fields)),

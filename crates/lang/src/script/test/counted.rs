@@ -4,16 +4,12 @@ use std::sync::Arc;
 
 use crate::script::fields::Fields;
 use crate::script::test::wanted::{Wanted, wanted};
-use crate::source::diagnostic::Diagnostic;
 use crate::source::span::{Span, Spanned};
 use crate::source::yaml::{Node, NodeKind};
 
-/// Counts that are wanted.
 #[derive(Clone, Debug)]
 pub struct Counts {
-    /// Where they stand.
     pub span: Span,
-    /// In all.
     pub total: Option<Wanted>,
     /// By name.
     pub by: Vec<(Spanned<String>, Wanted)>,
@@ -29,8 +25,7 @@ pub(crate) fn counts(fields: &Fields<'_>, name: &'static str) -> Option<Counts> 
             _ => value.as_u64().is_some(),
         };
         if !is_count {
-            let diagnostic = fields.wrong_type(name, "a whole number", node);
-            fields.findings().report(diagnostic.with_help("write how often, as in `2`, or `{ at_least: 1 }`"));
+            fields.wrong(name, "a whole number", node, "write how often, as in `2`, or `{ at_least: 1 }`");
             return None;
         }
         wanted(node, fields)
@@ -44,7 +39,7 @@ pub(crate) fn counts(fields: &Fields<'_>, name: &'static str) -> Option<Counts> 
     if entries.is_empty() {
         let message = format!("`{name}` counts nothing");
         let help = "write a number, or a number for each name";
-        fields.findings().report(Diagnostic::error("empty-list", message, fields.file(), node.span).with_help(help));
+        fields.error("empty-list", message, node.span, help);
     }
     let by = entries.iter().filter_map(|entry| Some((entry.key.clone(), one(&entry.value)?))).collect();
     Some(Counts { span: node.span, total: None, by })

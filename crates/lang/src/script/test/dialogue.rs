@@ -8,7 +8,6 @@ use crate::script::limits::{Budget, budget};
 use crate::script::test::expect::{Expect, expect};
 use crate::script::test::time::duration;
 use crate::script::test::wording::{Wording, wording};
-use crate::source::diagnostic::Diagnostic;
 use crate::source::span::Span;
 use crate::source::yaml::{Node, NodeKind};
 
@@ -18,13 +17,10 @@ pub const USUAL_TURNS: u32 = 20;
 /// One thing that is said, done or expected.
 #[derive(Clone, Debug)]
 pub enum Step {
-    /// What the AI says.
     Ai(Box<Wording>),
-    /// What the person says.
     User(Words),
     /// A simulated person goes on from here.
     Persona(Box<Persona>),
-    /// What must hold now.
     Expect(Box<Expect>),
     /// Time passes, while the session is driven.
     Wait(Duration, Span),
@@ -33,7 +29,6 @@ pub enum Step {
 }
 
 impl Step {
-    /// Where it stands.
     pub fn span(&self) -> Span {
         match self {
             Self::Ai(wording) => wording.span,
@@ -46,10 +41,8 @@ impl Step {
     }
 }
 
-/// A person whom a model plays.
 #[derive(Clone, Debug)]
 pub struct Persona {
-    /// Where it stands.
     pub span: Span,
     /// Who it is and how it talks.
     pub persona: Words,
@@ -66,7 +59,6 @@ pub struct Persona {
 /// How a process dies and another one goes on.
 #[derive(Clone, Debug)]
 pub struct Restart {
-    /// Where it stands.
     pub span: Span,
     /// How long nobody drives the session.
     pub after: Duration,
@@ -77,7 +69,7 @@ pub struct Restart {
 /// Reads one item of `dialogue` into the steps that it is made of: one that holds several of the fields is read from `wait` and
 /// `restart` over `ai` and `user` to `expect`.
 pub(crate) fn item(item: &Arc<Node>, fields: &Fields<'_>, steps: &mut Vec<Step>) {
-    let Some(inner) = Fields::of(item, "an item of `dialogue`", fields.file(), fields.findings()) else { return };
+    let Some(inner) = fields.inner(item, "an item of `dialogue`") else { return };
     let before = steps.len();
     let mistakes = fields.findings().count();
     if let Some(node) = inner.take("wait")
@@ -101,15 +93,14 @@ pub(crate) fn item(item: &Arc<Node>, fields: &Fields<'_>, steps: &mut Vec<Step>)
     if ai.is_some() && user.is_some() {
         let message = "an item of `dialogue` has both `ai` and `user`, so nobody can tell who speaks first";
         let help = "begin each of them with a `- ` of its own";
-        let diagnostic = Diagnostic::error("conflicting-fields", message, fields.file(), item.span);
-        fields.findings().report(diagnostic.with_help(help));
+        fields.error("conflicting-fields", message, item.span, help);
     }
     if steps.len() == before && mistakes == fields.findings().count() && item.as_mapping().is_some_and(<[_]>::is_empty)
     {
         let message = "an item of `dialogue` says nothing";
         let span = if inner.span().is_empty() { Span::point(inner.span().start) } else { inner.span() };
         let help = "write what is said, as in `- user: 我叫小林`, or what should be, as in `- ai: { contains: 称呼 }`";
-        fields.findings().report(Diagnostic::error("missing-key", message, fields.file(), span).with_help(help));
+        fields.error("missing-key", message, span, help);
     }
     inner.finish();
 }
@@ -130,9 +121,8 @@ fn said(node: &Arc<Node>, fields: &Fields<'_>) -> Option<Step> {
     }
 }
 
-/// Reads a simulated person.
 pub(crate) fn persona(node: &Arc<Node>, fields: &Fields<'_>) -> Option<Persona> {
-    let inner = Fields::of(node, "`user`", fields.file(), fields.findings())?;
+    let inner = fields.inner(node, "`user`")?;
     let persona = inner.required_words("persona");
     let goal = inner.words("goal");
     let model = inner.name("model");
@@ -147,7 +137,7 @@ fn restart(fields: &Fields<'_>) -> Option<Restart> {
     let plain = Restart { span: node.span, after: Duration::ZERO, budget: None };
     match &node.kind {
         NodeKind::Mapping(_) => {
-            let inner = Fields::of(node, "`restart`", fields.file(), fields.findings())?;
+            let inner = fields.inner(node, "`restart`")?;
             let after = inner.take("after").map(|node| duration("after", node, &inner));
             let budget = budget(&inner);
             inner.finish();

@@ -6,15 +6,12 @@ use crate::script::fields::{Fields, is_null};
 use crate::script::test::counted::{Counts, counts};
 use crate::script::test::wanted::{Wanted, wanted};
 use crate::script::test::wording::{Wording, texts, wording};
-use crate::source::diagnostic::Diagnostic;
-use crate::source::near::near_miss;
 use crate::source::span::{Span, Spanned};
 use crate::source::yaml::{Node, NodeKind};
 
 /// Everything that an `expect` may say. What is not written is not looked at.
 #[derive(Clone, Debug, Default)]
 pub struct Expect {
-    /// Where it stands.
     pub span: Span,
     /// Variables; `scope.name` looks into one scope only.
     pub variables: Vec<(Spanned<String>, Wanted)>,
@@ -32,7 +29,6 @@ pub struct Expect {
     pub events: Vec<WantedEvent>,
     /// Events by type, and how many of them.
     pub event_counts: Option<Counts>,
-    /// Calls of models.
     pub model_calls: Option<Counts>,
     /// Requests that were sent for them.
     pub attempts: Option<Counts>,
@@ -40,9 +36,7 @@ pub struct Expect {
     pub prompt: Vec<(Option<Spanned<String>>, Wording)>,
     /// What a monitor said.
     pub monitor_feedback: Option<WantedFeedback>,
-    /// Codes of warnings.
     pub warnings: Option<Codes>,
-    /// Codes of errors.
     pub errors: Option<Codes>,
     /// Routes that were taken, by the reason or the trigger.
     pub routes: Vec<(Spanned<String>, Spanned<String>)>,
@@ -53,16 +47,13 @@ pub struct Expect {
 /// An event with fields that it must have.
 #[derive(Clone, Debug)]
 pub struct WantedEvent {
-    /// Its type.
     pub kind: Spanned<String>,
-    /// Its fields.
     pub fields: Vec<(Spanned<String>, Wanted)>,
 }
 
 /// What a monitor must have said.
 #[derive(Clone, Debug)]
 pub struct WantedFeedback {
-    /// Where it stands.
     pub span: Span,
     /// Whether none must have come.
     pub none: bool,
@@ -77,9 +68,7 @@ pub struct WantedFeedback {
 /// Codes of warnings or errors: each of them occurs; none at all when the list is empty.
 #[derive(Clone, Debug)]
 pub struct Codes {
-    /// Where they stand.
     pub span: Span,
-    /// The codes.
     pub codes: Vec<Spanned<String>>,
 }
 
@@ -89,7 +78,6 @@ pub const STATUSES: [&str; 5] = ["running", "waiting_input", "stopped", "complet
 /// What may be suggested.
 const SUGGESTIONS: [&str; 4] = ["continue_needed", "completed", "blocked", "off_topic"];
 
-/// The types of events.
 pub const EVENTS: [&str; 27] = [
     "session_started",
     "session_resumed",
@@ -120,14 +108,13 @@ pub const EVENTS: [&str; 27] = [
     "session_stopped",
 ];
 
-/// Reads an `expect`.
 pub(crate) fn expect(node: &Node, fields: &Fields<'_>) -> Option<Expect> {
-    let inner = Fields::of(node, "`expect`", fields.file(), fields.findings())?;
+    let inner = fields.inner(node, "`expect`")?;
     if inner.is_empty() {
         let message = "`expect` expects nothing";
         let help = "write what must hold, as in `expect: { variables: { user_name: 小林 } }`";
         let span = if node.span.is_empty() { Span::point(node.span.start) } else { node.span };
-        fields.findings().report(Diagnostic::error("missing-key", message, fields.file(), span).with_help(help));
+        fields.error("missing-key", message, span, help);
     }
     let (events, event_counts) = events(&inner);
     let expect = Expect {
@@ -161,23 +148,16 @@ pub(crate) fn expect(node: &Node, fields: &Fields<'_>) -> Option<Expect> {
 
 /// Reports a word that is none of those that there are.
 fn one_of(word: &Spanned<String>, name: &str, known: &[&'static str], fields: &Fields<'_>) {
-    if known.contains(&word.value.as_str()) {
-        return;
+    if !known.contains(&word.value.as_str()) {
+        fields.not_a_choice(name, &word.value, known, word.span, "write one of these words");
     }
-    let listed = known.iter().map(|known| format!("`{known}`")).collect::<Vec<_>>().join(", ");
-    let near = near_miss(&word.value, known.iter().copied());
-    let message = format!("`{name}` must be one of {listed}");
-    let help = near.map_or_else(|| "write one of these words".to_owned(), |near| format!("did you mean `{near}`?"));
-    let diagnostic = Diagnostic::error("not-a-choice", message, fields.file(), word.span).with_help(help);
-    fields.findings().report(diagnostic.with_replacement(near));
 }
 
 /// A mapping of names to how their values must be.
 fn values(fields: &Fields<'_>, name: &'static str) -> Vec<(Spanned<String>, Wanted)> {
     let Some(node) = fields.take(name) else { return vec![] };
     let Some(entries) = node.as_mapping() else {
-        let diagnostic = fields.wrong_type(name, "a mapping of names to values", node);
-        fields.findings().report(diagnostic.with_help("write each on a line of its own, as `name: value`"));
+        fields.wrong(name, "a mapping of names to values", node, "write each on a line of its own, as `name: value`");
         return vec![];
     };
     entries.iter().filter_map(|entry| Some((entry.key.clone(), wanted(&entry.value, fields)?))).collect()
@@ -215,7 +195,7 @@ fn event(node: &Arc<Node>, known: &dyn Fn(&Spanned<String>), fields: &Fields<'_>
         known(&kind);
         return Some(WantedEvent { kind, fields: vec![] });
     }
-    let inner = Fields::of(node, "an event", fields.file(), fields.findings())?;
+    let inner = fields.inner(node, "an event")?;
     let kind = inner.required_words("type")?;
     let kind = Spanned { value: kind.text, span: kind.node.span };
     known(&kind);
@@ -245,13 +225,15 @@ fn feedback(fields: &Fields<'_>) -> Option<WantedFeedback> {
         return Some(WantedFeedback { span: node.span, none: true, action, used, wording });
     }
     if node.as_scalar().is_some() {
-        let diagnostic = fields.wrong_type("monitor_feedback", "a mapping, or `none`", node);
-        fields
-            .findings()
-            .report(diagnostic.with_help("write it as in `monitor_feedback: { contains: 放慢, used: true }`"));
+        fields.wrong(
+            "monitor_feedback",
+            "a mapping, or `none`",
+            node,
+            "write it as in `monitor_feedback: { contains: 放慢, used: true }`",
+        );
         return None;
     }
-    let inner = Fields::of(node, "`monitor_feedback`", fields.file(), fields.findings())?;
+    let inner = fields.inner(node, "`monitor_feedback`")?;
     let used = if inner.has("used") { inner.boolean("used") } else { None };
     let action = inner.name("action");
     let matches = texts(&inner, "matches").into_iter();
@@ -275,8 +257,12 @@ fn codes(fields: &Fields<'_>, name: &'static str) -> Option<Codes> {
 fn routes(fields: &Fields<'_>) -> Vec<(Spanned<String>, Spanned<String>)> {
     let Some(node) = fields.take("routes") else { return vec![] };
     let Some(entries) = node.as_mapping() else {
-        let diagnostic = fields.wrong_type("routes", "a mapping of reasons to routes", node);
-        fields.findings().report(diagnostic.with_help("write it as in `routes: { user_blocked: insert comfort }`"));
+        fields.wrong(
+            "routes",
+            "a mapping of reasons to routes",
+            node,
+            "write it as in `routes: { user_blocked: insert comfort }`",
+        );
         return vec![];
     };
     let word = |node: &Arc<Node>| Some(Spanned { value: node.as_scalar()?.text.clone(), span: node.span });

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use crate::script::fields::Fields;
 use crate::script::limits::spanned;
-use crate::source::diagnostic::Diagnostic;
 use crate::source::span::Spanned;
 use crate::source::yaml::Node;
 
@@ -14,16 +13,12 @@ use crate::source::yaml::Node;
 pub enum Fault {
     /// The server answers with this status.
     Http {
-        /// The status.
         status: u16,
         /// What it asks to wait, in seconds.
         retry_after: Option<Duration>,
-        /// What it says.
         message: String,
     },
-    /// Nothing comes in time.
     Timeout(Slow),
-    /// There is no connection.
     Unreachable,
 }
 
@@ -53,7 +48,6 @@ pub(crate) const KEYS: [&str; 11] = [
     "$after_ms",
 ];
 
-/// Reads the fault that is written in `fields`, if any.
 pub(crate) fn fault(fields: &Fields<'_>) -> Option<Fault> {
     let status = spanned(fields, "http", 100..=599);
     let retry_after = fields.take("retry_after");
@@ -80,9 +74,7 @@ fn slow(node: &Arc<Node>, fields: &Fields<'_>) -> Option<Slow> {
         _ => {
             let message = "`timeout` must be one of `first_token`, `idle`, `total`";
             let help = "`first_token`: nothing begins; `idle`: it begins and falls silent; `total`: it never ends";
-            fields
-                .findings()
-                .report(Diagnostic::error("not-a-choice", message, fields.file(), node.span).with_help(help));
+            fields.error("not-a-choice", message, node.span, help);
             None
         }
     }
@@ -91,8 +83,7 @@ fn slow(node: &Arc<Node>, fields: &Fields<'_>) -> Option<Slow> {
 fn seconds(node: &Arc<Node>, fields: &Fields<'_>) -> Option<Duration> {
     let number = node.to_json().as_f64().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
     if number.is_none() {
-        let diagnostic = fields.wrong_type("retry_after", "a number of seconds", node);
-        fields.findings().report(diagnostic.with_help("write it in digits, as in `retry_after: 2`"));
+        fields.wrong("retry_after", "a number of seconds", node, "write it in digits, as in `retry_after: 2`");
     }
     number
 }

@@ -3,20 +3,16 @@
 use regex::{Regex, RegexBuilder};
 
 use crate::script::fields::Fields;
-use crate::source::diagnostic::Diagnostic;
 use crate::source::span::{Span, Spanned};
 
 /// The largest compiled expression, in bytes: matching itself takes time linear in the text, whatever is written.
 const MOST_BYTES: usize = 2 * 1024 * 1024;
 
-/// A regular expression.
 #[derive(Clone, Debug)]
 pub struct Pattern {
-    /// As it is written.
     pub source: String,
     /// What it finds.
     pub regex: Regex,
-    /// Where it stands.
     pub span: Span,
 }
 
@@ -34,7 +30,7 @@ pub(crate) fn pattern(written: Spanned<String>, fields: &Fields<'_>) -> Option<P
             let message = format!("this is no regular expression: {why}");
             let help = "`.*+?()[]{}|^$\\` have a meaning of their own: write `\\` before one that is meant as it stands, or use \
                         `contains` for plain words";
-            fields.findings().report(Diagnostic::error("wrong-pattern", message, fields.file(), span).with_help(help));
+            fields.error("wrong-pattern", message, span, help);
             None
         }
     }

@@ -26,27 +26,21 @@ use crate::source::yaml::{Node, NodeKind, ScalarStyle};
 /// The longest that a scripted model may take, in milliseconds: a day.
 const LONGEST_MS: u64 = 24 * 60 * 60 * 1000;
 
-/// Who answers.
 #[derive(Clone, Debug)]
 pub enum Model {
-    /// Written replies.
     Scripted(Vec<Replies>),
     /// The model of this name of the project's configuration, or `offline`.
     Named(Spanned<String>),
 }
 
-/// The replies for one asker.
 #[derive(Clone, Debug)]
 pub struct Replies {
-    /// Who asks.
     pub asker: Asker,
-    /// Where that stands.
     pub span: Span,
     /// What is answered, attempt by attempt.
     pub entries: Vec<WrittenReply>,
 }
 
-/// Who asks a model.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Asker {
     /// Whoever has no list of its own.
@@ -55,7 +49,6 @@ pub enum Asker {
     One {
         /// `action`, `monitor` or `orchestrator`.
         purpose: &'static str,
-        /// The action's id.
         action: String,
     },
 }
@@ -74,7 +67,6 @@ impl Asker {
 /// What one attempt is answered.
 #[derive(Clone, Debug)]
 pub struct WrittenReply {
-    /// Where it stands.
     pub span: Span,
     /// The round that it is for, instead of its place in the order.
     pub round: Option<u32>,
@@ -82,11 +74,9 @@ pub struct WrittenReply {
     pub answered: Option<bool>,
     /// How long the model takes, in milliseconds of the test's own time.
     pub after_ms: u64,
-    /// What comes.
     pub sent: Sent,
 }
 
-/// What comes from a model.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Sent {
     /// A value, written as compact JSON; fields that a model would have written too are added with their defaults.
@@ -95,7 +85,6 @@ pub enum Sent {
     Text(String),
     /// So many characters of what would have come, and then the connection breaks.
     Cut(u32, Box<Sent>),
-    /// No reply.
     Fault(Fault),
 }
 
@@ -147,8 +136,7 @@ fn lists(node: &Arc<Node>, purpose: &'static str, fields: &Fields<'_>) -> Vec<Re
             let message =
                 format!("the replies of `{}` must be a list, but this is {}", entry.key.value, entry.value.describe());
             let help = "write the replies in their order, each on a line of its own with `- `";
-            let diagnostic = Diagnostic::error("wrong-type", message, fields.file(), entry.value.span);
-            fields.findings().report(diagnostic.with_help(help));
+            fields.error("wrong-type", message, entry.value.span, help);
             continue;
         };
         if let Some(twice) = lists.iter().find(|list| list.asker == asker) {
@@ -181,7 +169,7 @@ fn asker(key: &Spanned<String>, usual: &'static str, fields: &Fields<'_>) -> Opt
         Some(near) => format!("did you mean `{near}:{}`?", action.trim()),
         None => format!("there are {}", PURPOSES.map(|purpose| format!("`{purpose}:ID`")).join(", ")),
     };
-    fields.findings().report(Diagnostic::error("not-a-choice", message, fields.file(), key.span).with_help(help));
+    fields.error("not-a-choice", message, key.span, help);
     None
 }
 
@@ -217,7 +205,7 @@ fn entry(node: &Arc<Node>, of: &str, fields: &Fields<'_>) -> Option<WrittenReply
     if is_null(node) {
         let message = format!("a reply of `{of}` is empty");
         let help = "write what the model answers; an empty text is `\"\"`";
-        fields.findings().report(Diagnostic::error("wrong-type", message, fields.file(), node.span).with_help(help));
+        fields.error("wrong-type", message, node.span, help);
         return None;
     }
     if let Some(scalar) = node.as_scalar().filter(|scalar| scalar.style == ScalarStyle::Plain) {
@@ -241,7 +229,7 @@ fn sent(node: &Node) -> Sent {
 /// An entry that says how its reply comes, or why none does.
 fn controlled(node: &Arc<Node>, of: &str, fields: &Fields<'_>) -> Option<WrittenReply> {
     let what = format!("a reply of `{of}`");
-    let inner = Fields::of(node, what, fields.file(), fields.findings())?;
+    let inner = fields.inner(node, what)?;
     let round = inner.integer("$round", 1..=50);
     let answered = if inner.has("$answered") { inner.boolean("$answered") } else { None };
     let ms = |name| inner.integer(name, 0..=u32::try_from(LONGEST_MS).unwrap_or(u32::MAX)).map(u64::from);
@@ -254,8 +242,7 @@ fn controlled(node: &Arc<Node>, of: &str, fields: &Fields<'_>) -> Option<Written
         (Some(_), Some(_)) => {
             let message = "a fault has no reply";
             let help = "remove one of the two; what comes at the next attempt is the next item of the list";
-            let diagnostic = Diagnostic::error("conflicting-fields", message, fields.file(), node.span);
-            fields.findings().report(diagnostic.with_help(help));
+            fields.error("conflicting-fields", message, node.span, help);
             None
         }
         (Some(fault), None) => Some(Sent::Fault(fault)),

@@ -1,22 +1,18 @@
 //! `snapshot` of a test: what of the conversation is kept and compared from run to run.
 
 use crate::script::fields::Fields;
-use crate::source::diagnostic::{Diagnostic, Edit};
+use crate::source::diagnostic::Diagnostic;
 use crate::source::near::near_miss;
 use crate::source::yaml::{Node, NodeKind};
 
-/// What may be kept of a conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Kept {
     /// What was said.
     Transcript,
-    /// The variables at the end.
     Variables,
     /// The outcome of every turn.
     Outcomes,
-    /// Every event.
     Events,
-    /// Every prompt.
     Prompts,
 }
 
@@ -24,7 +20,6 @@ impl Kept {
     /// All of them, in the order in which a snapshot holds them.
     pub const ALL: [Self; 5] = [Self::Transcript, Self::Variables, Self::Outcomes, Self::Events, Self::Prompts];
 
-    /// The name in tests and snapshots.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Transcript => "transcript",
@@ -42,8 +37,7 @@ pub fn snapshot(fields: &Fields<'_>) -> Vec<Kept> {
     let mut kept: Vec<Kept> = match &node.kind {
         NodeKind::Sequence(items) if !items.is_empty() => items.iter().filter_map(|item| one(item, fields)).collect(),
         NodeKind::Sequence(_) => {
-            let diagnostic = Diagnostic::error("empty-list", "`snapshot` is empty", fields.file(), node.span);
-            fields.findings().report(diagnostic.with_help("write `snapshot: transcript`, or remove it"));
+            fields.error("empty-list", "`snapshot` is empty", node.span, "write `snapshot: transcript`, or remove it");
             vec![]
         }
         _ => one(node, fields).into_iter().collect(),
@@ -64,11 +58,7 @@ fn one(node: &Node, fields: &Fields<'_>) -> Option<Kept> {
         None => format!("`snapshot` takes names, but this is {}", node.describe()),
     };
     let diagnostic = Diagnostic::error("not-a-choice", message, fields.file(), node.span);
-    fields.findings().report(match near_miss(text, names) {
-        Some(near) => diagnostic
-            .with_help(format!("did you mean `{near}`?"))
-            .with_fix(format!("write `{near}`"), vec![Edit::replace(node.span, near)]),
-        None => diagnostic.with_help(format!("it is one of {}", names.map(|name| format!("`{name}`")).join(", "))),
-    });
+    let listed = || format!("it is one of {}", names.map(|name| format!("`{name}`")).join(", "));
+    fields.findings().report(diagnostic.with_near(near_miss(text, names), listed));
     None
 }

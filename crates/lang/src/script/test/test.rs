@@ -41,7 +41,6 @@ pub struct WrittenTest {
     pub script: Option<Spanned<String>>,
     /// `model`: who answers. Without it, the offline responder does.
     pub model: Option<Model>,
-    /// `monitor`: what the monitors answer.
     pub monitor: Vec<Replies>,
     /// Whether monitors run at all.
     pub monitors: bool,
@@ -63,7 +62,6 @@ pub struct WrittenTest {
     pub strict: bool,
     /// `user`: a simulated person, who talks on when the dialogue is over.
     pub persona: Option<Persona>,
-    /// `dialogue`.
     pub dialogue: Vec<Step>,
     /// `snapshot`: what of the conversation is compared with what it was, and where that is written.
     pub snapshot: Option<Spanned<Vec<Kept>>>,
@@ -74,13 +72,10 @@ pub struct WrittenTest {
 /// A name in an expectation.
 #[derive(Clone, Debug)]
 pub enum Expected<'t> {
-    /// A variable.
     Variable(&'t Spanned<String>),
-    /// An exit reason.
     ExitReason(&'t Spanned<String>),
     /// The id of an action, topic or phase where the conversation should stand.
     Location(&'t Spanned<String>),
-    /// An action.
     Action(&'t Spanned<String>),
 }
 
@@ -208,8 +203,12 @@ fn vars(fields: &Fields<'_>) -> Vec<(Spanned<String>, Value)> {
     match &node.kind {
         NodeKind::Mapping(entries) => entries.iter().map(|entry| (entry.key.clone(), entry.value.to_json())).collect(),
         _ => {
-            let diagnostic = fields.wrong_type("vars", "a mapping of names to values", node);
-            fields.findings().report(diagnostic.with_help("write each on a line of its own, as `user_name: 小林`"));
+            fields.wrong(
+                "vars",
+                "a mapping of names to values",
+                node,
+                "write each on a line of its own, as `user_name: 小林`",
+            );
             vec![]
         }
     }

@@ -33,9 +33,7 @@ pub(crate) fn moment(fields: &Fields<'_>, name: &'static str) -> Option<Timestam
         Err(_) => {
             let message = format!("`{name}` must be a moment, and this is none");
             let help = "write it as in `2026-11-21T20:00:00Z`";
-            fields
-                .findings()
-                .report(Diagnostic::error("wrong-type", message, fields.file(), written.span).with_help(help));
+            fields.error("wrong-type", message, written.span, help);
             None
         }
     }

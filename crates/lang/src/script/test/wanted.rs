@@ -8,7 +8,6 @@ use serde_json::Value;
 use crate::message::told::Told;
 use crate::script::fields::{Fields, is_null};
 use crate::script::test::pattern::{Pattern, pattern};
-use crate::source::diagnostic::Diagnostic;
 use crate::source::near::near_miss;
 use crate::source::span::{Span, Spanned};
 use crate::source::yaml::{Entry, Node, NodeKind};
@@ -36,13 +35,10 @@ const SORTS: [&str; 7] = ["null", "text", "number", "boolean", "list", "object",
 /// How a value must be. All of the tests must hold.
 #[derive(Clone, Debug)]
 pub struct Wanted {
-    /// Where it stands.
     pub span: Span,
-    /// The tests.
     pub tests: Vec<ValueTest>,
 }
 
-/// One test of a value.
 #[derive(Clone, Debug)]
 pub enum ValueTest {
     /// It is this. Numbers are compared as numbers: 5 is 5.0.
@@ -55,9 +51,7 @@ pub enum ValueTest {
     Contains(Vec<Value>),
     /// None of these does.
     NotContains(Vec<Value>),
-    /// The text matches.
     Matches(Pattern),
-    /// It is of this sort.
     Is(&'static str),
     /// It is not of this sort.
     IsNot(&'static str),
@@ -68,7 +62,6 @@ pub enum ValueTest {
 }
 
 impl Wanted {
-    /// Exactly this value.
     pub fn exactly(value: Value, span: Span) -> Self {
         Self { span, tests: vec![ValueTest::Equals(value)] }
     }
@@ -250,8 +243,7 @@ pub(crate) fn wanted(node: &Arc<Node>, fields: &Fields<'_>) -> Option<Wanted> {
                     TESTS.join(", ")
                 ),
             };
-            let diagnostic = Diagnostic::error("unknown-key", message, fields.file(), entry.key.span);
-            fields.findings().report(diagnostic.with_help(help));
+            fields.error("unknown-key", message, entry.key.span, help);
             continue;
         };
         tests.extend(one(key, &entry.value, fields));
@@ -270,7 +262,7 @@ fn one(key: &'static str, node: &Arc<Node>, fields: &Fields<'_>) -> Option<Value
         _ => vec![node.to_json()],
     };
     let wrong = |expected: &str, help: &str| {
-        fields.findings().report(fields.wrong_type(key, expected, node).with_help(help.to_owned()));
+        fields.wrong(key, expected, node, help.to_owned());
         None
     };
     Some(match key {
@@ -299,12 +291,7 @@ fn sort(node: &Node, fields: &Fields<'_>) -> Option<&'static str> {
     let text = node.as_scalar().map(|scalar| scalar.text.as_str()).filter(|text| !text.is_empty()).unwrap_or("null");
     let known = SORTS.iter().copied().find(|sort| *sort == text || (*sort == "null" && text == "~"));
     if known.is_none() {
-        let listed = SORTS.map(|sort| format!("`{sort}`")).join(", ");
-        let message = format!("`is` must be one of {listed}");
-        let near = near_miss(text, SORTS);
-        let help = near.map_or_else(|| "write one of these words".to_owned(), |near| format!("did you mean `{near}`?"));
-        let diagnostic = Diagnostic::error("not-a-choice", message, fields.file(), node.span).with_help(help);
-        fields.findings().report(diagnostic.with_replacement(near));
+        fields.not_a_choice("is", text, &SORTS, node.span, "write one of these words");
     }
     known
 }

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use crate::message::told::Told;
 use crate::script::fields::{Fields, is_null};
 use crate::script::test::pattern::{Pattern, pattern};
-use crate::source::diagnostic::Diagnostic;
 use crate::source::span::{Span, Spanned};
 use crate::source::yaml::{Node, NodeKind};
 
@@ -15,7 +14,6 @@ const DEEPEST: usize = 4;
 /// How a text must be. Everything that is written must hold.
 #[derive(Clone, Debug, Default)]
 pub struct Wording {
-    /// Where it stands.
     pub span: Span,
     /// It is one of these, word for word; white space at both ends does not count.
     pub equals: Vec<Spanned<String>>,
@@ -129,12 +127,12 @@ fn read(node: &Arc<Node>, what: &'static str, said: bool, fields: &Fields<'_>, d
         let equals = vec![Spanned { value: scalar.text.clone(), span: node.span }];
         return Some(Wording { span: node.span, equals, ..Wording::default() });
     }
-    let inner = Fields::of(node, what, fields.file(), fields.findings())?;
+    let inner = fields.inner(node, what)?;
     if inner.is_empty() {
         let message = format!("{what} says nothing about the words");
         let help = "write the words themselves, or how they must be, as in `{ contains: 称呼 }`";
         let span = if node.span.is_empty() { Span::point(node.span.start) } else { node.span };
-        fields.findings().report(Diagnostic::error("missing-key", message, fields.file(), span).with_help(help));
+        fields.error("missing-key", message, span, help);
         return None;
     }
     let equals = texts(&inner, "equals");
@@ -172,8 +170,12 @@ pub(crate) fn texts(fields: &Fields<'_>, name: &'static str) -> Vec<Spanned<Stri
     let one = |node: &Arc<Node>| match node.as_scalar().filter(|_| !is_null(node)) {
         Some(scalar) => Some(Spanned { value: scalar.text.clone(), span: node.span }),
         None => {
-            let diagnostic = fields.wrong_type(name, "text, or a list of texts", node);
-            fields.findings().report(diagnostic.with_help("write the words, in quotes where they hold `:` or `{`"));
+            fields.wrong(
+                name,
+                "text, or a list of texts",
+                node,
+                "write the words, in quotes where they hold `:` or `{`",
+            );
             None
         }
     };
@@ -188,13 +190,12 @@ pub(crate) fn texts(fields: &Fields<'_>, name: &'static str) -> Vec<Spanned<Stri
     for text in texts.iter().filter(|text| text.value.is_empty() && name != "equals") {
         let message = format!("`{name}` is empty, and the empty text stands in every text");
         let help = "write words, or remove it".to_owned();
-        fields.findings().report(Diagnostic::error("wrong-type", message, fields.file(), text.span).with_help(help));
+        fields.error("wrong-type", message, text.span, help);
     }
     texts
 }
 
 /// Reports a list that holds nothing: what it asks for would hold of any text.
 fn none_listed(fields: &Fields<'_>, name: &str, node: &Node) {
-    let diagnostic = Diagnostic::error("empty-list", format!("`{name}` lists nothing"), fields.file(), node.span);
-    fields.findings().report(diagnostic.with_help("write at least one, or remove it"));
+    fields.error("empty-list", format!("`{name}` lists nothing"), node.span, "write at least one, or remove it");
 }

@@ -30,15 +30,12 @@ const MAX_FIX_BYTES: usize = 1_000;
 /// How a text of ours is said to whoever reads it: in their language.
 pub type Say = fn(&str) -> Cow<'_, str>;
 
-/// As it is written.
 pub fn as_written(text: &str) -> Cow<'_, str> {
     Cow::Borrowed(text)
 }
 
-/// How reports are shown.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// With ANSI escapes.
     pub color: bool,
     /// Every finding, however many there are.
     pub all: bool,

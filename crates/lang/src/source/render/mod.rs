@@ -3,6 +3,7 @@
 
 pub mod github;
 pub mod hidden;
+pub mod html;
 pub mod human;
 pub mod json;
 pub mod pile;

@@ -14,7 +14,6 @@ const SCHEMA: &str = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os
 /// A rule as its page tells it. The caller gives them: this room does not know which there are.
 #[derive(Clone, Copy, Debug)]
 pub struct RuleText<'a> {
-    /// The slug, [`Diagnostic::rule`].
     pub slug: &'a str,
     /// How much it matters when nobody says otherwise.
     pub severity: Severity,

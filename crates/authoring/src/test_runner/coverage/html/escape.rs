@@ -1,22 +1,12 @@
 //! Text of authors inside of HTML.
 
+use bcc_lang::source::render::html;
 use bcc_lang::source::render::visible::visible_line;
 
 /// One line of text as it may stand anywhere in the page, in attributes too: what HTML would read as its own is escaped, and
 /// control characters are visible ones.
 pub fn escaped(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for c in visible_line(text).chars() {
-        match c {
-            '&' => escaped.push_str("&amp;"),
-            '<' => escaped.push_str("&lt;"),
-            '>' => escaped.push_str("&gt;"),
-            '"' => escaped.push_str("&quot;"),
-            '\'' => escaped.push_str("&#39;"),
-            other => escaped.push(other),
-        }
-    }
-    escaped
+    html::escaped(&visible_line(text))
 }
 
 #[cfg(test)]
