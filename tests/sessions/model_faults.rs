@@ -16,7 +16,7 @@ use bcc_llm::model::request::{ModelRequest, Purpose, Task};
 use bcc_llm::providers::anthropic::Anthropic;
 use bcc_llm::providers::http::config::ServerConfig;
 use bcc_llm::providers::openai::OpenAi;
-use bcc_runtime::program::services::Models;
+use bcc_runtime::program::models::Models;
 use bcc_runtime::run::session::{Pause, Taken};
 use bcc_store::contract::Archive;
 use bcc_store::memory::MemoryArchive;

@@ -50,7 +50,6 @@ pub struct Cell {
     pub number: u64,
     /// Its id, unique in the notebook.
     pub id: String,
-    /// What it holds.
     #[serde(rename = "type")]
     pub kind: CellKind,
     /// Its text or code.
@@ -118,13 +117,11 @@ pub struct Metadata {
     /// Of a thinking cell: pieces of the thought.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub text_array: Vec<String>,
-    /// Whatever else was given.
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub extra: Map<String, Value>,
 }
 
 impl Metadata {
-    /// Whether nothing stands in it.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }

@@ -17,8 +17,8 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::notebook::apply::Refusal;
 use crate::notebook::effects::Effects;
+use crate::notebook::error::Refusal;
 use crate::notebook::workflow::{Workflow, is_id};
 
 /// The most items of a todo list.
@@ -57,13 +57,10 @@ pub const WORKFLOW_UPDATE_PENDING: &str = "WORKFLOW_UPDATE_PENDING";
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct State {
-    /// Its title.
     pub title: Option<String>,
     /// How many cells it has; the next one gets this number and one.
     pub cell_count: u64,
-    /// How many chapters were begun.
     pub chapter_count: u64,
-    /// How many sections were begun.
     pub section_count: u64,
     /// The id of the cell that holds the title as its heading, once there is one.
     pub title_cell: Option<String>,
@@ -82,7 +79,6 @@ pub struct State {
     pub executed: u64,
     /// What actions did.
     pub effects: Effects,
-    /// The machine.
     pub fsm: Fsm,
     /// Where in the plan the session is.
     pub location: Location,
@@ -129,9 +125,7 @@ impl Default for Fsm {
 pub struct Location {
     /// The topic of the script that the location was last taken from, as `phase/topic`: entering another one moves it.
     pub home: String,
-    /// The stage.
     pub stage_id: Option<String>,
-    /// The step.
     pub step_id: Option<String>,
     /// The behavior that is under way, or was last.
     pub behavior_id: Option<String>,
@@ -161,9 +155,7 @@ pub struct SectionProgress {
 
 impl State {
     /// Keeps a variable that no script declares; null forgets it.
-    ///
-    /// # Errors
-    /// `too-many-variables` when there are too many of them or they are too large together. Nothing is changed then.
+    /// Errors: `too-many-variables` when there are too many of them or they are too large together. Nothing is changed then.
     pub fn keep_variable(&mut self, name: &str, value: Value) -> Result<(), Refusal> {
         if value.is_null() {
             self.variables.shift_remove(name);

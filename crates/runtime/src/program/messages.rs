@@ -16,9 +16,6 @@ use bcc_llm::reply::read::{Reply, Unreadable, read};
 use bcc_llm::reply::shape::ReplyShape;
 
 /// The messages that a template makes of these names.
-///
-/// # Errors
-/// As [`Template::render`].
 pub fn messages(template: &Template<'_>, names: &Names) -> Result<Vec<Message>, TemplateError> {
     let rendered = template.render(names)?;
     let message = |role: PromptRole| match role {

@@ -40,7 +40,6 @@ pub const MOST_ASKED: u32 = 10;
 pub struct ExecutionState<'a> {
     /// The actions of the topic as this visit has them now, as [`crate::program::recheck::Recheck::actions`] writes them.
     pub actions: &'a [Value],
-    /// How far the visit has come.
     pub cursor: Cursor,
     /// How many plans were applied in this visit.
     pub plans: u32,
@@ -141,9 +140,7 @@ pub async fn generate_orchestration_plan(analysis: &Value, context: &Orchestrati
 
 /// The list of actions that `plan` makes of `state`. What is done stays as it is; only what is still to come changes, and of
 /// the current action its content and exit. That the result is a sound script is for the check to say.
-///
-/// # Errors
-/// [`Refused`], and nothing changes: the plan is one too many, was made for another state, comes too late, names what is not
+/// Errors: [`Refused`], and nothing changes: the plan is one too many, was made for another state, comes too late, names what is not
 /// there, would empty the topic, is too large, lacks what its change needs, or changes nothing.
 pub fn execute_orchestration(plan: &OrchestrationPlan, state: &ExecutionState<'_>) -> Result<Vec<Value>, Refused> {
     if state.plans >= MOST_PLANS {

@@ -5,16 +5,12 @@ use serde::Serialize;
 /// A place as events tell it (INTERFACES.md, "Events").
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Place {
-    /// The phase.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub phase_id: Option<String>,
-    /// The topic.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub topic_id: Option<String>,
-    /// The action.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub action_id: Option<String>,
-    /// The round of the action.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub round: Option<u32>,
     /// The instance path, which tells visits apart: `topic_a#2/skill_comfort/ask_1`.

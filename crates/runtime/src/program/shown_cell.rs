@@ -28,11 +28,9 @@ const MOST_DEPTH: usize = 12;
 pub struct ShownCell {
     /// Its place in the notebook, from 1.
     pub number: u64,
-    /// Its id.
     pub cell_id: String,
     /// `markdown`, `code` or `thinking`.
     pub cell_type: &'static str,
-    /// Its text or code.
     pub content: String,
     /// What stands beside its text; nothing when there is nothing.
     #[serde(skip_serializing_if = "Value::is_null")]

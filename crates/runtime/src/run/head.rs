@@ -37,7 +37,6 @@ impl Status {
         }
     }
 
-    /// The status of this name.
     pub fn parse(name: &str) -> Option<Self> {
         [Self::Running, Self::WaitingInput, Self::Stopped, Self::Completed, Self::Failed]
             .into_iter()
@@ -63,11 +62,8 @@ pub struct Head {
     /// Values so far that must be masked.
     #[serde(default)]
     pub hidden: u64,
-    /// Messages so far.
     pub messages: u64,
-    /// Turns so far.
     pub turns: u64,
-    /// Model calls so far.
     pub model_calls: u64,
     /// Tokens of prompts so far, as far as providers counted them.
     pub tokens_in: u64,
@@ -102,7 +98,6 @@ pub struct Head {
 /// What is known of a trigger that fired.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fired {
-    /// How often.
     pub times: u64,
     /// How many answers there were when it fired, or when what it inserted came to its end: it does not fire again before
     /// the next one.

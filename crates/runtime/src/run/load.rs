@@ -24,9 +24,7 @@ use bcc_store::rows::{SessionRow, VariableRow};
 
 impl Session {
     /// Takes up a session that is not final, and commits that it did. What it waited for is told again, as it was.
-    ///
-    /// # Errors
-    /// When there is none of this id, it is final, or what is stored cannot be read.
+    /// Errors: When there is none of this id, it is final, or what is stored cannot be read.
     pub async fn resume(parts: Parts) -> Result<Self, RunError> {
         let Parts { id, program, services, archive, lock, script, model, budget } = parts;
         let row = archive.session(&id).await?.ok_or_else(|| RunError::NotFound(id.clone()))?;

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::program::action::ActionError;
 use crate::program::event::Event;
+use crate::program::flow::ActionError;
 use crate::program::outcome::Outcome;
 use crate::program::place::Place;
 use crate::program::program::{Phase, Program, Step, Topic};

@@ -7,8 +7,8 @@ use async_trait::async_trait;
 
 use crate::notebook::cell::Cell;
 use crate::notebook::state::State;
-use crate::program::action::ActionError;
-use crate::program::notebook::Shelf;
+use crate::program::flow::ActionError;
+use crate::program::shelf::Shelf;
 use crate::program::work::Work;
 use bcc_store::contract::Archive;
 use bcc_store::error::ArchiveError;

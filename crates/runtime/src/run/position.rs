@@ -14,7 +14,6 @@ pub(crate) struct Position<'p> {
     pub(crate) phase: &'p Phase,
     /// The topic, likewise.
     pub(crate) topic: &'p Topic,
-    /// The action.
     pub(crate) step: &'p Step,
     /// Whether it was inserted, or stands in a skill: then only its own table is asked.
     pub(crate) inserted: bool,

@@ -28,15 +28,12 @@ use bcc_store::rows::{DocumentRow, NewSession, VariableRow};
 
 /// What a session is made of, whether it begins or is taken up again.
 pub struct Parts {
-    /// Its id.
     pub id: String,
     /// The checked script that it is pinned to.
     pub program: Arc<Program>,
-    /// The outside world.
     pub services: Services,
     /// Where it is kept.
     pub archive: Arc<dyn Archive>,
-    /// The lock on its id.
     pub lock: Box<dyn SessionLock>,
     /// The script as events name it.
     pub script: String,
@@ -64,9 +61,7 @@ pub struct Birth {
 
 impl Session {
     /// Begins a session and commits its first rows. Nothing is said yet.
-    ///
-    /// # Errors
-    /// When the id is taken, the store fails, or a given variable does not fit its declaration.
+    /// Errors: When the id is taken, the store fails, or a given variable does not fit its declaration.
     pub async fn start(parts: Parts, birth: Birth) -> Result<Self, RunError> {
         let Parts { id, program, services, archive, lock, script, model, budget } = parts;
         let mark = services.clock.elapsed_ms();

@@ -33,9 +33,7 @@ impl Session {
 
     /// Looks at the triggers, with the `metadata` of the turn that was just taken. The first that holds has what it inserts
     /// put below the innermost frame. Gives whether one did.
-    ///
-    /// # Errors
-    /// When the session fails: triggers went round without an answer.
+    /// Errors: When the session fails: triggers went round without an answer.
     pub(crate) fn look_at_triggers(
         &mut self,
         program: &Program,

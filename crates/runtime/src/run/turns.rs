@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use crate::program::action::{ActionError, Block, Call, Flow, For};
 use crate::program::event::{Event, Speaker};
-use crate::program::notebook::EmptyShelf;
+use crate::program::flow::{ActionError, Block, Call, Flow, For};
 use crate::program::outcome::{ExitReason, Outcome};
 use crate::program::place::Place;
 use crate::program::program::Program;
 use crate::program::services::Services;
+use crate::program::shelf::EmptyShelf;
 use crate::program::shown_cell::ShownCell;
 use crate::program::turn::{Lent, Turn};
 use crate::program::work::Work;
@@ -49,9 +49,7 @@ pub(crate) enum Then {
 impl Session {
     /// Runs turns until an answer is needed or the session ends. Dropping the future between two commits is safe: what
     /// the turn under way had done is forgotten, and the same turn is taken again.
-    ///
-    /// # Errors
-    /// When the store fails. The session must then be given up; at rest it is whole.
+    /// Errors: When the store fails. The session must then be given up; at rest it is whole.
     pub async fn advance(&mut self) -> Result<Pause, RunError> {
         loop {
             self.note_arrivals().await?;

@@ -8,26 +8,21 @@ use crate::run::session::Session;
 /// What a level is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum What {
-    /// A phase.
     Phase,
     /// A topic, or one element's run of it.
     Topic,
     /// A list of actions inside an action.
     Block,
-    /// A skill.
     Skill,
     /// One action of the script that was inserted.
     Single,
-    /// An action.
     Action,
 }
 
 /// One level of where a session stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Level {
-    /// What it is.
     pub what: What,
-    /// Its id.
     pub id: String,
     /// The name of a phase or topic, the kind of an action.
     pub name: Option<String>,

@@ -51,9 +51,7 @@ pub(crate) fn file_name(id: &str) -> String {
 }
 
 /// Takes the lock of a session, at once or not at all.
-///
-/// # Errors
-/// [`ArchiveError::Held`] with what the holder says of itself.
+/// Errors: [`ArchiveError::Held`] with what the holder says of itself.
 pub(crate) fn take(store: &str, directory: &Path, id: &str, holder: &str) -> Result<FileLock, ArchiveError> {
     let report = |error: io::Error| fault::io(store, &error);
     private_directory(directory).map_err(report)?;

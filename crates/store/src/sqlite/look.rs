@@ -36,9 +36,7 @@ pub struct Seen {
 }
 
 /// Looks at the store at `path`; none when nothing is there.
-///
-/// # Errors
-/// As [`crate::sqlite::open::open_read_only`] for what cannot be read. An older layout is none.
+/// Errors: As [`crate::sqlite::open::open_read_only`] for what cannot be read. An older layout is none.
 pub fn look(path: &Path) -> Result<Option<Seen>, ArchiveError> {
     let store = path.display().to_string();
     let Some(file) = existing(path, &store)? else { return Ok(None) };
@@ -73,9 +71,6 @@ pub fn look(path: &Path) -> Result<Option<Seen>, ArchiveError> {
 /// Opens the store at `path` for reading only, so that nothing is made beside it: where no log waits to be folded in and nobody is
 /// in the middle of writing, the file alone is read, as it is at this moment. Else as
 /// [`open_read_only`], which takes part in the log of those who write.
-///
-/// # Errors
-/// As [`open_read_only`].
 pub fn open_untouched(path: &Path) -> Result<SqliteArchive, ArchiveError> {
     let store = path.display().to_string();
     let Some(file) = existing(path, &store)? else { return Err(ArchiveError::Missing { store }) };

@@ -4,9 +4,10 @@
 use crate::actions::conversation::outputs::read_outputs;
 use crate::actions::monitors::analysis::VERSION;
 use crate::program::action::WatchedConfig;
-use crate::program::kind::{Checking, PromptOf};
+use crate::program::kind::Checking;
 use crate::program::monitor::Monitor;
 use crate::program::output::Outputs;
+use crate::program::prompt::PromptOf;
 use bcc_lang::script::fields::Fields;
 use bcc_lang::source::diagnostic::Diagnostic;
 use bcc_lang::source::span::Span;
@@ -20,11 +21,9 @@ pub struct ModelConfig {
     pub kind: &'static str,
     /// `version`: which `N` of `<kind>_v<N>.md`.
     pub version: u32,
-    /// `output`.
     pub outputs: Outputs,
     /// Where outputs say that they are required.
     pub required: Vec<Span>,
-    /// The reply that is expected.
     pub shape: ReplyShape,
     /// `fallback`: what the author wants said when a reply cannot be read.
     pub fallback: Option<Text>,

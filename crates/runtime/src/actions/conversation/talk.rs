@@ -1,13 +1,15 @@
 //! The rounds of a talk (LANGUAGE.md section 5, "Rounds"): one message of ours and one answer, judged by a model call.
 
+use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::actions::conversation::config::ModelConfig;
 use crate::actions::conversation::outputs::{hide_sensitive, still_missing, write_outputs};
 use crate::actions::conversation::reading::{content, exit_reason, judged, metadata, outcome};
-use crate::program::action::{ActionError, Flow, For, WatchedConfig};
+use crate::program::action::{Action, WatchedConfig};
 use crate::program::exchange::{Ask, Exchange};
+use crate::program::flow::{ActionError, Flow, For};
 use crate::program::outcome::{ExitReason, Outcome};
 use crate::program::turn::Turn;
 use bcc_lang::template::names::Names;
@@ -31,17 +33,12 @@ pub struct Talk {
     pub model: ModelConfig,
     /// What is to be said or asked.
     pub content: Text,
-    /// `goal`.
     pub goal: Option<Text>,
-    /// `tone`.
     pub tone: Option<Text>,
-    /// `exit`.
     pub exit: Option<Text>,
-    /// `max_rounds`.
     pub max_rounds: u32,
     /// Whether the opening is said in the author's words, without a call.
     pub verbatim: bool,
-    /// How it ends.
     pub listens: Listens,
     /// `understanding_threshold`: a number for the prompt; no code compares it.
     pub understanding_threshold: u32,
@@ -58,12 +55,10 @@ struct Rounds {
     asked: String,
 }
 
-impl Talk {
+#[async_trait]
+impl Action for Talk {
     /// One turn: the opening, or the judgement of an answer.
-    ///
-    /// # Errors
-    /// As [`crate::program::action::Action::turn`].
-    pub async fn turn(&self, turn: &Turn<'_>) -> Result<Flow, ActionError> {
+    async fn turn(&self, turn: &Turn<'_>) -> Result<Flow, ActionError> {
         let rounds: Rounds = turn.state()?;
         match turn.answer {
             Some(answer) if rounds.round > 0 => self.answered(turn, rounds, answer).await,
@@ -80,6 +75,16 @@ impl Talk {
         }
     }
 
+    fn takes_advice(&self) -> bool {
+        true
+    }
+
+    fn watched(&self) -> Option<&WatchedConfig> {
+        self.watched.as_ref()
+    }
+}
+
+impl Talk {
     async fn opening(&self, turn: &Turn<'_>) -> Result<Flow, ActionError> {
         turn.in_round(1);
         let names = turn.names(turn.last_round(self.max_rounds));

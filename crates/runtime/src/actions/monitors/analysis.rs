@@ -5,9 +5,10 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 use tracing::error;
 
+use crate::program::analysis::{Analysed, MonitorAnalysis, MonitorMetadata, Watched};
 use crate::program::beside::{Asked, Beside, Fault};
 use crate::program::messages::messages;
-use crate::program::monitor::{Analysed, Monitor, MonitorAnalysis, MonitorContext, MonitorMetadata, Watched};
+use crate::program::monitor::{Monitor, MonitorContext};
 use crate::program::outcome::Outcome;
 use crate::program::recent::cut_in_the_middle;
 use bcc_lang::template::front::FeedbackWords;

@@ -10,7 +10,7 @@ use crate::actions::notebook::rerun;
 use crate::notebook::apply::ran;
 use crate::notebook::cell::{Cell, Ended};
 use crate::notebook::kernel::contract::{Execution, KernelError};
-use crate::program::action::ActionError;
+use crate::program::flow::ActionError;
 use crate::program::interrupted::{Decision, decide};
 use crate::program::turn::Turn;
 

@@ -7,7 +7,6 @@ use std::borrow::Cow;
 pub struct Style {
     /// One of the eight colours: black, red, green, yellow, blue, magenta, cyan, white.
     pub color: Option<u8>,
-    /// Bold.
     pub bold: bool,
 }
 

@@ -14,7 +14,6 @@ use crate::notebook::export::markdown::Markdown;
 pub enum Form {
     /// nbformat 4.5, for Jupyter.
     Ipynb,
-    /// Markdown.
     Markdown,
     /// One HTML page.
     Html,
@@ -46,7 +45,6 @@ enum Kind {
 }
 
 impl Writer {
-    /// A writer of the notebook that `brief` tells of.
     pub fn new(form: Form, brief: Brief) -> Self {
         let kind = match form {
             Form::Ipynb => Kind::Ipynb(Ipynb::default()),

@@ -29,19 +29,16 @@ pub struct Ipynb {
 }
 
 impl Ipynb {
-    /// What stands before the cells.
     pub fn head(&self) -> String {
         "{\n \"cells\": [".to_owned()
     }
 
-    /// The next cell.
     pub fn cell(&mut self, cell: &Cell, brief: &Brief) -> String {
         let comma = if self.cells == 0 { "\n" } else { ",\n" };
         self.cells += 1;
         format!("{comma}{}", indented(&sorted(value(cell, brief)), 2))
     }
 
-    /// What stands after the cells.
     pub fn tail(&self, brief: &Brief) -> String {
         let spec = brief.spec();
         let mut metadata = json!({

@@ -10,7 +10,6 @@ pub enum Output {
     Stream {
         /// Which of them.
         name: String,
-        /// The text.
         text: String,
     },
     /// Data, of the value of the last line (`execute_result`) or shown on the way (`display_data`).
@@ -24,9 +23,7 @@ pub enum Output {
     },
     /// An error with its traceback.
     Error {
-        /// The name of the error.
         name: String,
-        /// What it says.
         value: String,
         /// Its lines, with the colours of a terminal.
         traceback: Vec<String>,

@@ -53,9 +53,7 @@ pub struct Execution {
     pub outputs: Vec<Value>,
     /// The kernel's count.
     pub execution_count: Option<u64>,
-    /// How it ended.
     pub ended: Ended,
-    /// How long it took.
     pub ms: u64,
     /// How many bytes of output were left out because there were too many.
     pub left_out: u64,
@@ -69,9 +67,7 @@ pub struct Execution {
 pub struct KernelError {
     /// A stable slug: `exec-not-allowed`, `no-kernel`, `kernel-did-not-start`, …
     pub code: &'static str,
-    /// What is wrong.
     pub message: String,
-    /// What to do.
     pub help: Option<String>,
 }
 
@@ -79,9 +75,7 @@ pub struct KernelError {
 #[async_trait]
 pub trait Kernel: Send + Sync {
     /// Whether code may run at all.
-    ///
-    /// # Errors
-    /// The refusal: the project does not allow it, is not trusted, or this build has no kernels.
+    /// Errors: The refusal: the project does not allow it, is not trusted, or this build has no kernels.
     fn permitted(&self) -> Result<(), KernelError>;
 
     /// How many cells ran in the memory that it has now; 0 before it starts, and once it has died or was stopped.
@@ -89,9 +83,7 @@ pub trait Kernel: Send + Sync {
 
     /// Runs `code`, for `timeout` at most; then it is interrupted, and the kernel stays usable. When this future is dropped, the
     /// code is interrupted before anything else runs.
-    ///
-    /// # Errors
-    /// When no kernel can be had. What the code does wrong is no error: see [`Execution::ended`].
+    /// Errors: When no kernel can be had. What the code does wrong is no error: see [`Execution::ended`].
     async fn execute(&self, code: &str, timeout: Duration, settings: &KernelSettings)
     -> Result<Execution, KernelError>;
 

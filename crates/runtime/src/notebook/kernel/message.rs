@@ -56,7 +56,6 @@ fn hexadecimal(bytes: &[u8]) -> String {
 }
 
 impl Identity {
-    /// A new one.
     pub(crate) fn new() -> Result<Self> {
         let secret = random(32)?;
         Ok(Self { key: Key::new(HMAC_SHA256, secret.as_bytes()), secret, session: random(16)? })

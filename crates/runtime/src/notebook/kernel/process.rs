@@ -55,9 +55,7 @@ pub(crate) struct Ports {
 /// A process that is to be a kernel. When this is dropped, it is killed with its whole group.
 #[derive(Debug)]
 pub(crate) struct Process {
-    /// The process itself.
     pub(crate) child: Child,
-    /// Where it is to listen.
     pub(crate) ports: Ports,
     group: Option<Pid>,
     said: Arc<Mutex<Vec<u8>>>,

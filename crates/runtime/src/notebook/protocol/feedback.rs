@@ -6,7 +6,6 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Feedback {
-    /// The behavior.
     pub behavior_id: String,
     /// How many of its actions were carried out, with or without success.
     pub actions_executed: u32,

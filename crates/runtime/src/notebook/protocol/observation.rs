@@ -31,7 +31,6 @@ const WIDE: usize = 5;
 pub struct Seen<'a> {
     /// The id of the notebook: that of the session.
     pub notebook_id: &'a str,
-    /// The state of the notebook.
     pub state: &'a State,
     /// Its last cells, in order: [`MOST_CELLS`] are enough.
     pub cells: &'a [Cell],

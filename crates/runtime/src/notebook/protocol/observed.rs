@@ -23,13 +23,9 @@ pub struct Observed {
     pub steps: Way,
     /// `progress` of the behaviors.
     pub behaviors: Way,
-    /// What the stage is for.
     pub stage_goal: Option<String>,
-    /// What the step is for.
     pub step_goal: Option<String>,
-    /// What the behavior is for.
     pub behavior_goal: Option<String>,
-    /// The variables.
     pub variables: Map<String, Value>,
     /// What is left to do.
     pub todo_list: Vec<String>,
@@ -56,11 +52,8 @@ pub struct Observed {
 /// Where a session is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Here {
-    /// The stage.
     pub stage_id: Option<String>,
-    /// The step.
     pub step_id: Option<String>,
-    /// The behavior.
     pub behavior_id: Option<String>,
     /// Which one of its step, from 1; 0 before the first.
     pub behavior_iteration: u64,
@@ -71,7 +64,6 @@ pub struct Here {
 pub struct Way {
     /// What is done.
     pub completed: Vec<String>,
-    /// What is under way.
     pub current: Option<String>,
     /// What is left.
     pub remaining: Vec<String>,
@@ -96,9 +88,7 @@ pub struct Asked {
 
 /// Reads a request in any form: `observation` with `context` in it or beside it, `state` in its place, names of any age, or
 /// what stands under `observation` alone.
-///
-/// # Errors
-/// When it is no object, or holds neither a location nor a context.
+/// Errors: When it is no object, or holds neither a location nor a context.
 pub fn read_observation(value: &Value) -> Result<Asked, Rubbish> {
     let Value::Object(outer) = value else {
         return Err(Rubbish { message: "an observation is an object".to_owned() });

@@ -51,17 +51,13 @@ pub struct Response {
 /// Where a session goes on.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Transition {
-    /// The stage to move to.
     pub next_stage_id: Option<String>,
-    /// The step to move to.
     pub next_step_id: Option<String>,
     /// Whether more behaviors follow; nothing when it was not said.
     pub continue_behaviors: Option<bool>,
     /// Whether the target of the step is achieved; nothing when it was not said.
     pub target_achieved: Option<bool>,
-    /// Why.
     pub reason: String,
-    /// Another plan.
     pub workflow_update: Option<Workflow>,
 }
 
@@ -70,7 +66,6 @@ pub struct Transition {
 pub struct Reflection {
     /// Whether the target of the step is achieved; nothing when it was not said.
     pub target_achieved: Option<bool>,
-    /// Why.
     pub reason: String,
     /// Where the session goes on, when the judgement says so.
     pub transition: Transition,
@@ -118,9 +113,7 @@ fn rubbish(message: &str) -> Rubbish {
 
 /// Reads a response in any form: that of 001, a list of actions alone, `{"actions": […]}` or `{"steps": […]}`, one action alone,
 /// and any of it with older names.
-///
-/// # Errors
-/// When it is no object or list, reports an error, holds nothing that a response has, or its actions are no list.
+/// Errors: When it is no object or list, reports an error, holds nothing that a response has, or its actions are no list.
 pub fn response(value: &Value) -> Result<Response, Rubbish> {
     let mut notes = Vec::new();
     let whole = match value {
@@ -152,9 +145,7 @@ pub fn response(value: &Value) -> Result<Response, Rubbish> {
 
 /// Reads a judgement in any form: that of 001, `{"targetAchieved": …}` as older servers say it, a whole response, or `true` and
 /// `false` alone.
-///
-/// # Errors
-/// As [`response`]. One that says nothing of the target is no error: the transition decides then.
+/// Errors: As [`response`]. One that says nothing of the target is no error: the transition decides then.
 pub fn reflection(value: &Value) -> Result<Reflection, Rubbish> {
     let mut notes = Vec::new();
     let whole = match value {
