@@ -23,7 +23,6 @@ pub trait Archive: Send + Sync {
     /// [`ArchiveError::Gap`]; [`ArchiveError::CellMixedUp`]; [`ArchiveError::AnswerTaken`].
     async fn commit(&self, id: &str, commit: &Commit) -> Result<(), ArchiveError>;
 
-    /// The session with this id.
     async fn session(&self, id: &str) -> Result<Option<SessionRow>, ArchiveError>;
 
     /// Every session, the one updated last first; equals by id.
@@ -66,7 +65,6 @@ pub trait Archive: Send + Sync {
     /// The last `count` cells, in order.
     async fn cells_tail(&self, id: &str, count: usize) -> Result<Vec<CellRow>, ArchiveError>;
 
-    /// Whether this answer was already taken.
     async fn answer_taken(&self, id: &str, answer_id: &str) -> Result<bool, ArchiveError>;
 
     /// The document with this hash, while some session needs it.

@@ -4,13 +4,10 @@
 /// Why an archive did not do what it was asked. `store` is the path of the store, or `memory`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ArchiveError {
-    /// There is no session with this id.
     #[error("there is no session {id:?} in the store {store}; `sessions list` shows those that are there")]
     NotFound { store: String, id: String },
-    /// A session with this id is already there.
     #[error("the store {store} already has a session {id:?}; resume that one, or take another id")]
     Exists { store: String, id: String },
-    /// The session has moved on since the caller read it.
     #[error(
         "the session {id:?} in the store {store} is at revision {found}, not {expected}: somebody else has moved it on; \
          resume it from what is stored"
@@ -38,13 +35,11 @@ pub enum ArchiveError {
          report it"
     )]
     CellMixedUp { store: String, id: String, number: u64 },
-    /// What is stored as a cell is none.
     #[error(
         "cell {number} of the session {id:?} cannot be read: another version of bcc-script wrote it, or the store was changed \
          by hand; use the version that wrote it"
     )]
     CellUnreadable { id: String, number: u64 },
-    /// A living process holds the session.
     #[error(
         "the session {id:?} in the store {store} is in use by {holder}; wait until it ends, or end it, and try again"
     )]
@@ -71,23 +66,12 @@ pub enum ArchiveError {
         "the store {store} has layout {found}, and this version of bcc-script knows layouts up to {known}; it was left \
          as it is: use a newer bcc-script"
     )]
-    Newer {
-        store: String,
-        found: u32,
-        /// The newest layout that this version knows.
-        known: u32,
-    },
+    Newer { store: String, found: u32, known: u32 },
     /// An older version has written the store, and it is only open for reading.
     #[error(
         "the store {store} has the older layout {found} (now {known}); open it once where it can be written, then read it"
     )]
-    Outdated {
-        store: String,
-        found: u32,
-        /// The layout that this version reads.
-        known: u32,
-    },
-    /// The store, or the disk that it is on, can only be read.
+    Outdated { store: String, found: u32, known: u32 },
     #[error(
         "the store {store} can only be read; make the file and its directory writable, or name another store with `--store`"
     )]
@@ -97,12 +81,10 @@ pub enum ArchiveError {
         "there is no space left for the store {store}; free some on its disk and resume: what was stored before is safe"
     )]
     Full { store: String },
-    /// The operating system does not let this user open the store.
     #[error(
         "the store {store} cannot be opened; see who owns the file and its directory, and who may read and write there"
     )]
     Denied { store: String },
-    /// The path leads to a directory, a device or a pipe.
     #[error("{store} is not a file; name the file of the store, such as {store}/sessions.db")]
     NotAFile { store: String },
     /// Another process has kept the store locked for longer than this one waits.
@@ -113,9 +95,5 @@ pub enum ArchiveError {
     TooLarge { store: String },
     /// Anything else that the operating system or the database reports.
     #[error("the store {store} cannot be used: {reason}; see to its disk and its directory, and try again")]
-    Io {
-        store: String,
-        /// What was reported.
-        reason: String,
-    },
+    Io { store: String, reason: String },
 }

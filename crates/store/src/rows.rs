@@ -15,9 +15,7 @@ pub struct SessionRow {
     pub script_name: Option<String>,
     /// The content hash of the script that it is pinned to.
     pub script_sha256: String,
-    /// When it was created.
     pub started_at: String,
-    /// When the last commit was made.
     pub updated_at: String,
     /// How many commits it has taken; the next one must expect this number.
     pub revision: u64,
@@ -144,7 +142,6 @@ pub struct Commit {
     pub location: String,
     /// The new head, as small JSON.
     pub head: String,
-    /// How many answers are taken by now.
     pub answers: u64,
     pub frames_put: Vec<FrameRow>,
     /// Keys of frames that are gone; a key that also stands in `frames_put` stays.

@@ -78,24 +78,7 @@ impl Action for Think {
         names.give("understanding_threshold", Value::Null);
         let shown = inputs.iter().map(|(name, value)| json!({ "name": name, "value": as_text(value) }));
         names.give("inputs", shown.collect());
-        let mut exchange = turn
-            .exchange(Ask {
-                kind: self.model.kind,
-                template: self.model.kind,
-                version: self.model.version,
-                shape: &self.model.shape,
-                content: &content,
-                outputs: &self.model.outputs,
-                names,
-                answer: None,
-                inputs,
-                round: 1,
-                opening: false,
-                live: false,
-                repair: self.model.repair,
-                reask: self.model.reask,
-            })
-            .await?;
+        let mut exchange = turn.exchange(Ask { inputs, ..self.model.ask(&content, names) }).await?;
         hide_sensitive(turn, &self.model.outputs, &mut exchange);
         // Nobody is asked again and nothing is said, so a reply that cannot be read leaves nothing to go on with.
         let reason = if exchange.reading.is_ok() { ExitReason::ExitCriteriaMet } else { ExitReason::Error };

@@ -78,7 +78,6 @@ enum Written {
     Mapping(Vec<(String, Written)>),
 }
 
-/// Reads an input.
 fn written(node: &Arc<Node>, checking: &mut dyn Checking) -> Option<Written> {
     Some(match &node.kind {
         NodeKind::Scalar(_) => Written::One(read_value(node, checking)?),
@@ -119,7 +118,6 @@ struct Running {
     outputs: Vec<(String, String)>,
 }
 
-/// What it keeps between turns.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Kept {
     /// What it was given, once it began.

@@ -3,7 +3,6 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// What a cell holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CellKind {
@@ -27,7 +26,6 @@ impl CellKind {
     }
 }
 
-/// How code came to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Ended {
@@ -43,7 +41,6 @@ pub enum Ended {
     Interrupted,
 }
 
-/// One cell of a notebook.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Cell {
     /// Its place in the notebook, from 1.
@@ -52,7 +49,6 @@ pub struct Cell {
     pub id: String,
     #[serde(rename = "type")]
     pub kind: CellKind,
-    /// Its text or code.
     pub content: String,
     /// What stands beside its text.
     #[serde(default, skip_serializing_if = "Metadata::is_empty")]

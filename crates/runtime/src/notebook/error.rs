@@ -1,6 +1,5 @@
 //! What is wrong with an action on the notebook, and why one is refused.
 
-/// What is wrong with an action.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct Fault {
@@ -10,7 +9,6 @@ pub struct Fault {
     pub message: String,
 }
 
-/// What is wrong with a field.
 pub(crate) fn fault(field: &'static str, message: String) -> Fault {
     Fault { field: Some(field), message }
 }

@@ -144,14 +144,7 @@ impl State {
         let is_current = self.location.step_id.as_ref() == Some(&done);
         self.mark_completed(done.clone());
         if is_current {
-            match next {
-                Some((stage, step)) => self.stand(stage, step),
-                None => {
-                    self.location.stage_id = None;
-                    self.location.step_id = None;
-                    self.location.behavior_iteration = 0;
-                }
-            }
+            self.move_to(next);
         }
         self.machine(STEP_COMPLETED, "COMPLETE_STEP", at);
         Ok(done)
@@ -208,6 +201,10 @@ impl State {
             Some((stage, step)) => Some((stage.id.clone(), step.to_owned())),
             None => self.next_step().map(|(stage, step)| (stage.id.clone(), step.id.clone())),
         };
+        self.move_to(place);
+    }
+
+    fn move_to(&mut self, place: Option<(String, String)>) {
         match place {
             Some((stage, step)) => self.stand(stage, step),
             None => {

@@ -44,11 +44,8 @@ pub const MOST_AHEAD: usize = 200;
 
 /// The state of the machine before anything was done.
 pub const IDLE: &str = "IDLE";
-/// A step is under way.
 pub const STEP_RUNNING: &str = "STEP_RUNNING";
-/// A behavior is under way.
 pub const BEHAVIOR_RUNNING: &str = "BEHAVIOR_RUNNING";
-/// A step came to its end.
 pub const STEP_COMPLETED: &str = "STEP_COMPLETED";
 /// Another plan waits for the behavior to end.
 pub const WORKFLOW_UPDATE_PENDING: &str = "WORKFLOW_UPDATE_PENDING";
@@ -82,7 +79,6 @@ pub struct State {
     pub fsm: Fsm,
     /// Where in the plan the session is.
     pub location: Location,
-    /// What is left to do.
     pub todo_list: Vec<String>,
     /// How far the content is.
     pub section_progress: SectionProgress,
@@ -105,7 +101,6 @@ pub struct State {
 pub struct Fsm {
     /// Its state, in capitals.
     pub state: String,
-    /// What brought it there.
     #[serde(default)]
     pub last_transition: Option<String>,
     /// When, RFC 3339.

@@ -48,7 +48,6 @@ pub trait Action: Send + Sync {
     }
 }
 
-/// One of the ways between which an action chooses.
 pub struct Branch<'a> {
     /// What the action calls it, as in `metadata` of its outcome: `case 1`, `else`.
     pub name: String,

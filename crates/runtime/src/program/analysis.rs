@@ -28,7 +28,6 @@ pub struct Watched {
     /// Why the action ended, or what stands in its way.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit_reason: Option<ExitReason>,
-    /// The names of the variables that the action wants.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub target_variables: Vec<String>,
     /// `user_engagement` of the newest turns, the newest last: at most [`TREND`].
@@ -97,7 +96,6 @@ pub struct MonitorAnalysis {
     pub metadata: MonitorMetadata,
 }
 
-/// Why a monitor would step in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum InterventionReason {
@@ -109,7 +107,6 @@ pub enum InterventionReason {
     Normal,
 }
 
-/// How deep it would go.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum InterventionLevel {
@@ -120,7 +117,6 @@ pub enum InterventionLevel {
     TopicOrchestration,
 }
 
-/// What kind of step a monitor advises.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StrategySuggestion {

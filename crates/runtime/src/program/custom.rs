@@ -20,7 +20,6 @@ const MOST_NAMES: usize = 10_000;
 /// The most kinds of one project.
 pub const MOST_KINDS: usize = 200;
 
-/// A kind of the project.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CustomKind {
     /// The name, as `action_type` and as `action` of a model's reply.

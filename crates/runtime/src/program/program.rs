@@ -56,7 +56,6 @@ pub struct Program {
 }
 
 impl Program {
-    /// Whether any variable is `sensitive`.
     pub fn has_sensitive(&self) -> bool {
         let topics = self.phases.iter().flat_map(|phase| &phase.topics).map(|topic| &topic.declarations);
         let phases = self.phases.iter().map(|phase| &phase.declarations);
@@ -125,7 +124,6 @@ pub struct Skill {
 /// A list of actions: those of a topic, or a block inside an action.
 pub type Steps = Arc<Vec<Step>>;
 
-/// One action of a list.
 #[derive(Clone)]
 pub struct Step {
     /// Its id, unique in the session.

@@ -7,7 +7,6 @@ pub const MINUTE_MS: u64 = 60_000;
 /// Something that a session uses up. Amounts of it are whole numbers; those of [`Resource::Minutes`] are milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Resource {
-    /// Turns of actions.
     Turns,
     /// Calls of a model, those of monitors among them.
     ModelCalls,

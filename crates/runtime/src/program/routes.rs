@@ -45,7 +45,6 @@ pub struct Route {
 /// What interrupts a session (LANGUAGE.md section 10).
 pub struct Trigger {
     pub id: String,
-    /// When it fires.
     pub when: Expr,
     /// The skill, or the action of the script, that it runs.
     pub insert: String,

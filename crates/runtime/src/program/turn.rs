@@ -127,7 +127,6 @@ impl<'a> Turn<'a> {
         self.most_rounds.map_or(rounds, |most| rounds.min(most.max(1)))
     }
 
-    /// Keeps `state` for the next turn.
     pub fn keep<T: Serialize>(&self, state: &T) -> Result<(), ActionError> {
         let state = serde_json::to_value(state)
             .map_err(|error| ActionError::failed("frame-unwritable", format!("the state cannot be stored: {error}")))?;

@@ -12,9 +12,7 @@ use bcc_lang::value::scopes::{Scopes, Stored, Written};
 #[derive(Clone, Debug)]
 pub struct VariableWrite {
     pub name: String,
-    /// Where it went.
     pub written: Written,
-    /// The value and who set it.
     pub stored: Stored,
 }
 

@@ -40,12 +40,10 @@ impl Draft {
         self.events.insert(end, (Arc::new(place.clone()), event));
     }
 
-    /// Adds what a turn wrote.
     pub fn write(&mut self, write: &VariableWrite) -> Result<(), serde_json::Error> {
         self.variable(write.written.scope, &write.written.path, &write.name, &write.stored, write.written.sensitive)
     }
 
-    /// Adds one variable.
     pub fn variable(
         &mut self,
         scope: Scope,

@@ -15,7 +15,6 @@ pub enum RunError {
         /// What does not fit.
         what: String,
     },
-    /// There is no session of this id.
     #[error("there is no session `{0}` in this store")]
     NotFound(String),
     /// The session is completed or failed.

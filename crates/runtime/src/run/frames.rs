@@ -107,7 +107,6 @@ pub struct Frame {
 }
 
 impl Frame {
-    /// Whether a trigger brought it here.
     pub fn triggered(&self) -> bool {
         matches!(self.insertion, Some(Insertion::Triggered { .. }))
     }
@@ -251,12 +250,10 @@ pub fn lineage(key: &str) -> impl Iterator<Item = &str> {
     ends.filter_map(|end| key.get(..end)).filter(|key| *key != ROOT)
 }
 
-/// The last component of a key.
 pub fn component(key: &str) -> &str {
     key.rsplit_once('/').map_or(key, |(_, component)| component)
 }
 
-/// The component of a block in a key.
 pub fn block_component(block: &str) -> String {
     format!("{BLOCK}{block}")
 }

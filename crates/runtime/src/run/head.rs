@@ -90,7 +90,6 @@ pub struct Head {
     /// The plan that was asked for and is not there yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub planning: Option<Asked>,
-    /// The triggers that fired.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub fired: BTreeMap<String, Fired>,
 }
@@ -110,7 +109,6 @@ fn is_zero(count: &u32) -> bool {
 }
 
 impl Head {
-    /// What the session came to.
     pub fn summary(&self, answers: u64, reason: Option<String>) -> Summary {
         Summary {
             answers,

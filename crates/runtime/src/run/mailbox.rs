@@ -159,7 +159,6 @@ struct Underway {
 }
 
 impl Underway {
-    /// The task has come to its end.
     fn done(mut self, arrival: Arrival) {
         self.result = Some(arrival);
     }

@@ -81,7 +81,6 @@ pub(crate) fn last_of(program: &Program) -> Option<Position<'_>> {
 }
 
 impl Session {
-    /// The place of the frame `key`.
     pub(crate) fn place_of(&self, key: &str) -> Place {
         let mut place = Place { path: public_path(key), ..Place::default() };
         for key in lineage(key) {

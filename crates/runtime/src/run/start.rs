@@ -47,7 +47,6 @@ pub struct Parts {
 pub struct Birth {
     /// Whose global variables it sees.
     pub user: String,
-    /// The hash of the script.
     pub script_sha256: String,
     /// How it was started, as JSON; for the one who resumes it.
     pub settings: String,

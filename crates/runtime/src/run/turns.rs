@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::program::event::{Event, Speaker};
+use crate::program::event::{Event, Speaker, Summary};
 use crate::program::flow::{ActionError, Block, Call, Flow, For};
 use crate::program::outcome::{ExitReason, Outcome};
 use crate::program::place::Place;
@@ -38,11 +38,8 @@ struct Here<'a> {
 /// What follows a turn, when no trigger steps in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Then {
-    /// Another turn.
     Turn,
-    /// An answer must be waited for.
     Wait(For),
-    /// The script is through.
     End,
 }
 
@@ -453,19 +450,20 @@ impl Session {
 
     fn stopped(&mut self, place: &Place, lost: Lost, work: Work, draft: &mut Draft) {
         self.only_calls(place, work, draft);
-        self.status = Status::Stopped;
-        let Lost { code, message, help } = lost;
-        draft.event(place, Event::Error { code, message: message.clone(), help });
-        let summary = self.summary(Some(message));
+        let summary = self.over(Status::Stopped, place, lost, draft);
         draft.event(place, Event::SessionStopped { summary });
     }
 
     pub(crate) fn failed(&mut self, place: &Place, lost: Lost, draft: &mut Draft) {
-        self.status = Status::Failed;
+        let summary = self.over(Status::Failed, place, lost, draft);
+        draft.event(place, Event::SessionFailed { summary });
+    }
+
+    fn over(&mut self, status: Status, place: &Place, lost: Lost, draft: &mut Draft) -> Summary {
+        self.status = status;
         let Lost { code, message, help } = lost;
         draft.event(place, Event::Error { code, message: message.clone(), help });
-        let summary = self.summary(Some(message));
-        draft.event(place, Event::SessionFailed { summary });
+        self.summary(Some(message))
     }
 
     /// Of a turn that came to nothing, what it cost is kept, and the notes that it made.

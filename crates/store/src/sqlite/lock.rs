@@ -37,7 +37,6 @@ impl Drop for FileLock {
     }
 }
 
-/// The directory of a store's lock files.
 pub(crate) fn directory(store: &Path) -> PathBuf {
     let mut path = store.as_os_str().to_owned();
     path.push(".locks");

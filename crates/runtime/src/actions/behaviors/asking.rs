@@ -144,7 +144,6 @@ impl Loop {
         }
     }
 
-    /// Tells that a behavior has more actions than it may have.
     pub fn warn_of_many(&self, turn: &Turn<'_>) {
         let message =
             format!("a behavior had more than {} actions; those beyond were not carried out", self.max_actions);

@@ -22,14 +22,12 @@ pub const BEHAVIOR: &str = "behavior";
 /// The name of the template that asks for a judgement.
 pub const REFLECTION: &str = "reflection";
 
-/// What `behavior_v<N>.md` gets.
 pub const BEHAVIOR_PROMPT: PromptOf = PromptOf {
     common: &PROMPT_NAMES,
     names: &["observation", "target", "todo_list", "actions", "feedback", "iteration", "behaviors_left", "max_actions"],
     outputs: false,
 };
 
-/// What `reflection_v<N>.md` gets.
 pub const REFLECTION_PROMPT: PromptOf = PromptOf {
     common: &PROMPT_NAMES,
     names: &["observation", "target", "todo_list", "behavior", "feedback", "iteration", "behaviors_left"],
@@ -48,7 +46,6 @@ const USUAL_BEHAVIORS: u32 = 10;
 /// How many actions a behavior has when its author does not say.
 const USUAL_ACTIONS: u32 = 50;
 
-/// A loop as its author configured it.
 pub struct Loop {
     /// What the step is to achieve; without it, the topic's goal.
     pub target: Option<Text>,
@@ -73,11 +70,9 @@ pub struct Loop {
 
 pub enum Source {
     Model(Box<Asked>),
-    /// A behavior server of the configuration.
     Server(String),
 }
 
-/// How a model is asked.
 pub struct Asked {
     /// Which `N` of `behavior_v<N>.md`.
     pub version: u32,

@@ -87,7 +87,6 @@ impl Loop {
         }
     }
 
-    /// The behavior is over.
     fn conclude(
         &self,
         turn: &Turn<'_>,
@@ -241,7 +240,6 @@ fn around(current: &Current) -> Response {
     response(&current.around).unwrap_or_default()
 }
 
-/// Whether a transition names a place to go to.
 fn moves(transition: &Transition) -> bool {
     transition.next_stage_id.is_some() || transition.next_step_id.is_some()
 }

@@ -10,7 +10,6 @@ use crate::actions::notebook::custom::Progress;
 use crate::actions::notebook::perform::Running;
 use crate::notebook::protocol::feedback::Feedback;
 
-/// What the next turn does.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Point {
@@ -22,7 +21,6 @@ pub enum Point {
     Reflect,
 }
 
-/// The frame of a loop.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Frame {

@@ -31,7 +31,6 @@ struct Question<'a> {
 }
 
 impl Loop {
-    /// Asks the model for a behavior.
     pub async fn ask_model(
         &self,
         turn: &Turn<'_>,
@@ -54,7 +53,6 @@ impl Loop {
         Ok(reply.map(|around| (Came { around: Some(around), ..Came::default() }, None)))
     }
 
-    /// Asks the model what it thinks of a behavior.
     pub async fn judged_by_model(
         &self,
         turn: &Turn<'_>,

@@ -17,7 +17,6 @@ pub struct There {
 /// that send a session back and forth would do so for ever.
 pub const MOST_MOVES: u32 = 50;
 
-/// The step that the session is in.
 pub fn here(state: &State) -> Option<There> {
     Some(There { stage: state.location.stage_id.clone()?, step: state.location.step_id.clone()? })
 }

@@ -42,7 +42,6 @@ pub struct Talk {
     pub listens: Listens,
     /// `understanding_threshold`: a number for the prompt; no code compares it.
     pub understanding_threshold: u32,
-    /// What its monitor must know of it.
     pub watched: Option<WatchedConfig>,
 }
 
@@ -242,22 +241,13 @@ impl Talk {
         }
         names.give("understanding_threshold", json!(self.understanding_threshold));
         Ok(Ask {
-            kind: self.model.kind,
-            template: self.model.kind,
-            version: self.model.version,
-            shape: &self.model.shape,
-            content: question,
-            outputs: &self.model.outputs,
-            names,
             answer,
-            inputs: vec![],
             round,
             opening,
-            repair: self.model.repair,
-            reask: self.model.reask,
             // The words of a last round are said only when EXIT turns out to be yes, which comes after them.
             // Those that a route may lead away from are said later, or never.
             live: opening || (round < turn.last_round(self.max_rounds) && turn.routed.is_empty()),
+            ..self.model.ask(question, names)
         })
     }
 }

@@ -31,7 +31,6 @@ pub struct Progress {
     /// What itself gave, once it is done.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     result: Option<Map<String, Value>>,
-    /// The exit code of its command.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     exit_code: Option<i32>,
     /// Whether somebody said that its interrupted command is not to be done.

@@ -24,7 +24,6 @@ pub const TEMPLATE: &str = "exec";
 
 pub const VERSION: u32 = 1;
 
-/// What the template gets.
 pub const PROMPT: PromptOf = PromptOf {
     common: &PROMPT_NAMES,
     names: &["code", "failure", "earlier_code", "attempt", "most_attempts"],

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
-use crate::actions::notebook::perform::{Done, How, Running, Step, advance, ending, start};
+use crate::actions::notebook::perform::{Done, How, Running, Step, advance, start};
 use crate::actions::notebook::written::Written;
 use crate::program::action::Action;
 use crate::program::flow::{ActionError, Flow};
@@ -34,7 +34,6 @@ struct Kept {
     running: Option<Running>,
 }
 
-/// What a notebook action is like.
 pub fn described(runs: bool) -> Described {
     let needs = if runs { vec![NEEDS_EXEC] } else { vec![] };
     Described { max_rounds: 1, needs, ..Described::default() }
@@ -86,7 +85,7 @@ impl Notebook {
             }
         };
         tell("cell_id", done.cell_id.into());
-        tell("ended", done.ended.map_or(Value::Null, |ended| ending(ended).into()));
+        tell("ended", json!(done.ended));
         if let Value::Object(result) = done.result {
             result.into_iter().for_each(|(name, value)| tell(&name, value));
         }

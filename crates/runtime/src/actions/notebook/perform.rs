@@ -21,7 +21,6 @@ use crate::program::turn::Turn;
 /// The kind of the effect that runs code.
 pub const EXEC: &str = "exec";
 
-/// Who asks for an action.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum By {
@@ -62,7 +61,6 @@ impl How {
     }
 }
 
-/// What came of an action.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Done {
@@ -90,17 +88,6 @@ pub struct Done {
     /// Of code that was interrupted: whether the author, or a person, lets the action fail for it.
     #[serde(skip)]
     pub given_up: bool,
-}
-
-/// How code ended, as a word.
-pub const fn ending(ended: Ended) -> &'static str {
-    match ended {
-        Ended::Ok => "ok",
-        Ended::Error => "error",
-        Ended::TimedOut => "timed_out",
-        Ended::Died => "died",
-        Ended::Interrupted => "interrupted",
-    }
 }
 
 impl Done {
@@ -132,7 +119,6 @@ pub struct Running {
 }
 
 impl Running {
-    /// What is asked of the cell.
     pub fn exec(&self) -> Exec {
         Exec {
             codecell_id: self.cell_id.clone(),
@@ -142,7 +128,6 @@ impl Running {
         }
     }
 
-    /// As what its running is announced.
     pub fn announcement(&self) -> Announced {
         let summary = match self.mended {
             0 => format!("runs the code of `{}`", self.cell_id),
@@ -261,7 +246,6 @@ fn begun(turn: &Turn<'_>, cell: &Cell, exec: &Exec, how: How, done: Done) -> Ste
     running.announced()
 }
 
-/// Tells what an action came to.
 pub fn tell(turn: &Turn<'_>, action: &str, by: By, done: &Done, effects: Vec<String>) {
     turn.tell_notebook(Event::NotebookAction {
         action: action.to_owned(),

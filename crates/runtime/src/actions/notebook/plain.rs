@@ -6,7 +6,6 @@ use crate::program::action::Action;
 use crate::program::kind::{About, Checking, Kind};
 use bcc_lang::script::fields::Fields;
 
-/// A row of the table.
 pub struct Plain {
     name: &'static str,
     schema: &'static str,
@@ -15,7 +14,6 @@ pub struct Plain {
     fields: &'static [Field],
 }
 
-/// A field of a config.
 enum Field {
     Text(&'static str),
     Required(&'static str),

@@ -97,7 +97,6 @@ fn not_run(turn: &Turn<'_>, running: Running, error: KernelError) -> Step {
     Step::Done(Box::new(done))
 }
 
-/// Code that did not run.
 fn refused(turn: &Turn<'_>, running: Running, code: &'static str, message: String) -> Done {
     let done = Done { refused: Some(code), cell_id: Some(running.cell_id), ..running.so_far };
     let done = done.failed(turn, &running.how, message);

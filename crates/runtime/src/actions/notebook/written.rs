@@ -80,7 +80,6 @@ impl Written {
     }
 }
 
-/// The config of a notebook action while it is read.
 pub struct Reading<'r, 'f> {
     pub fields: &'r Fields<'f>,
     pub checking: &'r mut dyn Checking,
@@ -105,7 +104,6 @@ impl<'r, 'f> Reading<'r, 'f> {
         self.put(name, text.map(Part::Text));
     }
 
-    /// A text that must be there.
     pub fn required_text(&mut self, name: &'static str) {
         let words = self.fields.required_words(name).and_then(|words| self.filled(name, words));
         let text = words.and_then(|words| self.checking.text(&words));
@@ -169,34 +167,24 @@ impl<'r, 'f> Reading<'r, 'f> {
     /// `should_execute` may stand there. Gives whether it says so.
     pub fn metadata(&mut self, runs: bool) -> bool {
         let Some(node) = self.fields.take("metadata") else { return false };
-        let (file, findings) = (self.fields.file(), self.fields.findings());
-        let what = format!("`metadata` of {}", self.fields.what());
-        let Some(fields) = Fields::of(node, what, file, findings) else { return false };
-        let mut inner = Reading {
-            fields: &fields,
-            checking: &mut *self.checking,
-            parts: vec![],
-            mistakes: self.mistakes,
-            lacks: false,
-        };
-        for name in ["is_step", "is_chapter", "is_section", "finished_thinking"] {
-            inner.truth(name);
-        }
-        let text_fields = ["chapter_id", "section_id", "thinking_text", "belongs_to_chapter", "belongs_to_section"];
-        for name in text_fields {
-            inner.text(name);
-        }
-        for name in ["chapter_number", "section_number"] {
-            let number = inner.fields.integer(name, 1..=MOST_NUMBER);
-            inner.put(name, number.map(|number| Part::Value(Value::from(number))));
-        }
-        let runs = runs && inner.truth("should_execute") == Some(true);
-        let extra = inner.fields.take("extra").and_then(|node| inner.free(node, "extra"));
-        inner.put("extra", extra);
-        let parts = inner.parts;
-        fields.finish();
-        self.put("metadata", Some(Part::Table(parts)));
-        runs
+        let mut executes = false;
+        let part = self.inner(node, format!("`metadata` of {}", self.fields.what()), |inner| {
+            for name in ["is_step", "is_chapter", "is_section", "finished_thinking"] {
+                inner.truth(name);
+            }
+            for name in ["chapter_id", "section_id", "thinking_text", "belongs_to_chapter", "belongs_to_section"] {
+                inner.text(name);
+            }
+            for name in ["chapter_number", "section_number"] {
+                let number = inner.fields.integer(name, 1..=MOST_NUMBER);
+                inner.put(name, number.map(|number| Part::Value(Value::from(number))));
+            }
+            executes = runs && inner.truth("should_execute") == Some(true);
+            let extra = inner.fields.take("extra").and_then(|node| inner.free(node, "extra"));
+            inner.put("extra", extra);
+        });
+        self.put("metadata", part);
+        executes
     }
 
     /// A mapping with whatever in it; its texts are not rendered.

@@ -103,7 +103,6 @@ pub struct Thinking {
     pub text_array: Vec<String>,
 }
 
-/// A heading.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Heading {
     /// Its words, without `#`.

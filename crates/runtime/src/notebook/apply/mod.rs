@@ -14,7 +14,6 @@ mod clean;
 mod plan;
 mod ran;
 
-/// What an action changed.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Change {
     /// Cells that are new or changed; what the action is about stands last.

@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 
-/// How a piece of text looks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Style {
     /// One of the eight colours: black, red, green, yellow, blue, magenta, cyan, white.

@@ -23,7 +23,6 @@ pub struct Spec {
     pub name: String,
     /// The name for people.
     pub display_name: String,
-    /// The programming language.
     pub language: String,
 }
 

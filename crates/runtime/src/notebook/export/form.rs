@@ -9,7 +9,6 @@ use crate::notebook::export::html::page::HtmlPage;
 use crate::notebook::export::ipynb::Ipynb;
 use crate::notebook::export::markdown::Markdown;
 
-/// How a notebook is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     /// nbformat 4.5, for Jupyter.

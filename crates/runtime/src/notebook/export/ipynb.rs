@@ -22,7 +22,6 @@ const MADE: &str = "bcc-cell-";
 /// What is written of the key under which everything of ours stands.
 const OURS: &str = "bcc";
 
-/// The writer of one file.
 #[derive(Debug, Default)]
 pub struct Ipynb {
     cells: u64,

@@ -22,7 +22,6 @@ const TEXTS: [(&str, &str); 5] = [
     ("text/html", "html"),
 ];
 
-/// The writer of one file.
 #[derive(Debug, Default)]
 pub struct Markdown {
     written: bool,

@@ -7,11 +7,7 @@ use serde_json::{Map, Value};
 #[derive(Clone, Debug, PartialEq)]
 pub enum Output {
     /// Text of `stdout` or `stderr`.
-    Stream {
-        /// Which of them.
-        name: String,
-        text: String,
-    },
+    Stream { name: String, text: String },
     /// Data, of the value of the last line (`execute_result`) or shown on the way (`display_data`).
     Data {
         /// Of a result: whether it is one, and the kernel's count.

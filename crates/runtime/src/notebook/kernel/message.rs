@@ -28,7 +28,6 @@ pub(crate) struct Identity {
     pub(crate) session: String,
 }
 
-/// A message that came.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Received {
     /// `msg_type`.

@@ -64,7 +64,6 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    /// Starts the program of a spec.
     pub(crate) fn start(spec: &Spec, place: &Place, identity: &Identity) -> Result<Self> {
         let folder = Folder::new()?;
         let file = folder.0.join("connection.json");

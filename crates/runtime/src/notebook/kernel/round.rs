@@ -29,7 +29,6 @@ const LOOKING: Duration = Duration::from_secs(2);
 /// Code that puts out this much more than is kept is interrupted.
 const MOST_MORE_BYTES: u64 = 64 * 1024 * 1024;
 
-/// What came of a round.
 #[derive(Debug)]
 pub(crate) struct Round {
     pub(crate) outputs: Outputs,

@@ -40,11 +40,9 @@ impl Role {
     }
 }
 
-/// The half that sends.
 #[derive(Debug)]
 pub(crate) struct Sending(OwnedWriteHalf);
 
-/// The half that reads.
 #[derive(Debug)]
 pub(crate) struct Receiving {
     reads: BufReader<OwnedReadHalf>,
@@ -62,7 +60,6 @@ pub(crate) struct Frame {
     pub(crate) length: u64,
 }
 
-/// Connects to a port of this machine and shakes hands.
 pub(crate) async fn connect(port: u16, role: Role) -> Result<(Sending, Receiving)> {
     let stream = TcpStream::connect(SocketAddr::from((Ipv4Addr::LOCALHOST, port))).await?;
     // While nobody listens there, the system may choose this very port as ours, and connect us with ourselves.

@@ -19,7 +19,6 @@ pub enum TodoUpdate {
     Clear,
 }
 
-/// A change of the context.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ContextUpdate {
     pub variables: Map<String, Value>,

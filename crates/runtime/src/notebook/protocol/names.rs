@@ -20,13 +20,10 @@ pub enum Place {
     Action,
 }
 
-/// A name that was changed.
 #[derive(Clone, Copy, Debug)]
 pub struct Renamed {
     pub place: Place,
-    /// As it was.
     pub older: &'static str,
-    /// As it is.
     pub newer: &'static str,
 }
 

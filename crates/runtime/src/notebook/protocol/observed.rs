@@ -15,7 +15,6 @@ pub const MOST_READ_CELLS: usize = 1_000;
 /// What an observation says of the state of a session, whichever form it came in.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Observed {
-    /// Where the session is.
     pub location: Here,
     /// `progress` of the stages.
     pub stages: Way,
@@ -35,7 +34,6 @@ pub struct Observed {
     pub effects_history: Vec<Value>,
     /// How far the content is.
     pub section_progress: SectionProgress,
-    /// The title of the notebook.
     pub title: Option<String>,
     /// How many cells it has; more than those that were sent, maybe.
     pub cell_count: u64,
@@ -49,7 +47,6 @@ pub struct Observed {
     pub fsm: Option<Fsm>,
 }
 
-/// Where a session is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Here {
     pub stage_id: Option<String>,
@@ -62,10 +59,8 @@ pub struct Here {
 /// What is done, under way and left, by id.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Way {
-    /// What is done.
     pub completed: Vec<String>,
     pub current: Option<String>,
-    /// What is left.
     pub remaining: Vec<String>,
 }
 

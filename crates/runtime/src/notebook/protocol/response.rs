@@ -40,9 +40,7 @@ pub struct Response {
     pub target: String,
     /// The actions, each in whatever form: [`crate::notebook::action::read`] reads them.
     pub actions: Vec<Value>,
-    /// Where the session goes on.
     pub transition: Transition,
-    /// What changes in the context.
     pub context_update: ContextUpdate,
     /// What was read though it is no longer part of the protocol, and what was left out, in words for a log.
     pub notes: Vec<String>,
@@ -67,9 +65,7 @@ pub struct Reflection {
     /// Whether the target of the step is achieved; nothing when it was not said.
     pub target_achieved: Option<bool>,
     pub reason: String,
-    /// Where the session goes on, when the judgement says so.
     pub transition: Transition,
-    /// What changes in the context.
     pub context_update: ContextUpdate,
     /// As of [`Response::notes`].
     pub notes: Vec<String>,

@@ -21,7 +21,6 @@ const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src dat
 /// The most headings of a table of contents.
 const MOST_HEADINGS: usize = 2_000;
 
-/// The writer of one page.
 #[derive(Debug, Default)]
 pub struct HtmlPage {
     cells: u64,
