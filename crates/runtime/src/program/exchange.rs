@@ -8,7 +8,7 @@ use crate::program::asking::{Again, Asking, Next, Refused};
 use crate::program::event::{Event, ModelCall, Speaker};
 use crate::program::flow::ActionError;
 use crate::program::live_words::{LiveWords, risk};
-use crate::program::messages::{append_to_last_user, debug_info, log_unreadable, messages, read_and_note};
+use crate::program::messages::{append_to_last_user, debug_info, log_unreadable, messages, read_and_note, request};
 use crate::program::output::Outputs;
 use crate::program::reask::{ask_again, note_of_faults, note_of_risk};
 use crate::program::recent::cut_in_the_middle;
@@ -93,15 +93,8 @@ impl Turn<'_> {
     pub async fn exchange(&self, mut ask: Ask<'_>) -> Result<Exchange, ActionError> {
         let template = self.program.templates.get(ask.template, ask.version).map_err(|error| prompt_failed(&error))?;
         let names = std::mem::take(&mut ask.names);
-        let front = template.front();
-        let mut request = ModelRequest {
-            messages: self.prompt(&template, &ask, names)?,
-            schema: Some(Arc::clone(ask.shape.schema())),
-            temperature: front.temperature,
-            max_tokens: front.max_tokens,
-            task: task(self, &ask),
-        };
-        let model = front.model.as_deref().or(self.program.model.as_deref());
+        let mut request = request(&template, self.prompt(&template, &ask, names)?, ask.shape, task(self, &ask));
+        let model = template.front().model.as_deref().or(self.program.model.as_deref());
         let provider = match self.services.models.provider(model) {
             Ok(provider) => provider,
             Err(error) => {

@@ -10,18 +10,16 @@ pub mod edits;
 pub mod plan;
 pub mod plans;
 
-use std::sync::Arc;
-
 use serde_json::Value;
 use tracing::error;
 
 use crate::program::beside::{Asked, Beside, Fault};
 use crate::program::event::ModelCall;
-use crate::program::messages::messages;
+use crate::program::messages::{messages, request};
 use crate::program::orchestration::asking::{OrchestrationContext, names, shape};
 use crate::program::orchestration::edits::{Edit, is_skipped};
 use crate::program::orchestration::plan::{Cursor, OrchestrationPlan, Refused};
-use bcc_llm::model::request::{ModelRequest, Purpose, Task};
+use bcc_llm::model::request::{Purpose, Task};
 
 /// The name of the template and of the schema of its replies.
 pub const ORCHESTRATOR: &str = "topic_orchestrator";
@@ -94,23 +92,15 @@ pub async fn generate_orchestration_plan(analysis: &Value, context: &Orchestrati
         Ok(shape) => shape,
         Err(fault) => return failed(unprepared(fault.to_string())),
     };
-    let front = template.front();
     let models = context.services.models.as_ref();
-    let provider = match models.provider(front.model.as_deref().or(context.program.model.as_deref())) {
+    let provider = match models.provider(template.front().model.as_deref().or(context.program.model.as_deref())) {
         Ok(provider) if provider.answers(Purpose::Orchestrator, &context.action_id) => provider,
         Ok(provider) => return failed(unprepared(format!("`{}` makes no plans", provider.name()))),
         Err(fault) => return failed(Fault::from(&fault)),
     };
-    let request = ModelRequest {
-        messages: prompt,
-        schema: Some(Arc::clone(shape.schema())),
-        temperature: front.temperature,
-        max_tokens: front.max_tokens,
-        task: task(context),
-    };
     let beside = Beside {
         provider: provider.as_ref(),
-        request,
+        request: request(&template, prompt, &shape, task(context)),
         shape: &shape,
         call_id: context.call_id.clone(),
         limit: context.limit,

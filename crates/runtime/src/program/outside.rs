@@ -59,7 +59,7 @@ impl Default for Outside {
     fn default() -> Self {
         Self {
             permits: Arc::default(),
-            kernel: Arc::new(NoKernel),
+            kernel: Arc::new(NoKernel::default()),
             servers: Arc::new(NoServers),
             arriving: Arc::default(),
         }

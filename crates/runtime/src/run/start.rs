@@ -59,16 +59,13 @@ pub struct Birth {
 }
 
 impl Session {
-    /// Begins a session and commits its first rows. Nothing is said yet.
-    /// Errors: When the id is taken, the store fails, or a given variable does not fit its declaration.
-    pub async fn start(parts: Parts, birth: Birth) -> Result<Self, RunError> {
-        let Parts { id, program, services, archive, lock, script, model, budget } = parts;
-        let mark = services.clock.elapsed_ms();
-        let user_rows = archive.user_variables(&birth.user).await?;
-        let shelf = StoredCells { archive: Arc::clone(&archive), session: id.clone() };
-        let mut session = Self {
+    /// A session in which nothing has happened yet.
+    pub(crate) fn bare(parts: Parts) -> Self {
+        let Parts { id, program, services, archive, lock, script, model, .. } = parts;
+        Self {
+            mark: services.clock.elapsed_ms(),
             notebook: State::default(),
-            shelf,
+            shelf: StoredCells { archive: Arc::clone(&archive), session: id.clone() },
             due: Mutex::default(),
             recent: Recent::new(program.history_messages, program.history_chars),
             id,
@@ -87,19 +84,27 @@ impl Session {
             counters: BTreeMap::new(),
             pending: None,
             masker: Masker::default(),
-            mark,
             ahead: false,
             script,
             model,
             _lock: lock,
             base: Arc::clone(&program),
-            program: Arc::clone(&program),
+            program,
             mailbox: Mailbox::default(),
             planner: Planner::default(),
             counted: vec![],
             next_job: None,
             shelved: (vec![], None),
-        };
+        }
+    }
+
+    /// Begins a session and commits its first rows. Nothing is said yet.
+    /// Errors: When the id is taken, the store fails, or a given variable does not fit its declaration.
+    pub async fn start(parts: Parts, birth: Birth) -> Result<Self, RunError> {
+        let budget = parts.budget;
+        let mut session = Self::bare(parts);
+        let program = Arc::clone(&session.program);
+        let user_rows = session.archive.user_variables(&birth.user).await?;
         session.take_budget(budget)?;
         let mut draft = Draft::default();
         let started = Event::SessionStarted { script: session.script.clone(), model: session.model.clone() };

@@ -91,24 +91,24 @@ pub trait Kernel: Send + Sync {
     async fn stop(&self);
 }
 
-/// A kernel that runs nothing: where no project allows it, and in tests of other things.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct NoKernel;
+/// A kernel that runs nothing, for this reason: where no project allows it, in a build without kernels, and in tests of other things.
+#[derive(Clone, Debug)]
+pub struct NoKernel(pub KernelError);
 
-impl NoKernel {
-    fn refusal() -> KernelError {
-        KernelError {
+impl Default for NoKernel {
+    fn default() -> Self {
+        Self(KernelError {
             code: "exec-not-allowed",
             message: "code may not run here".to_owned(),
             help: Some("allow it in bcc-script.toml: `allow = [\"exec\"]` in `[project]`".to_owned()),
-        }
+        })
     }
 }
 
 #[async_trait]
 impl Kernel for NoKernel {
     fn permitted(&self) -> Result<(), KernelError> {
-        Err(Self::refusal())
+        Err(self.0.clone())
     }
 
     fn ran(&self) -> u64 {
@@ -116,7 +116,7 @@ impl Kernel for NoKernel {
     }
 
     async fn execute(&self, _: &str, _: Duration, _: &KernelSettings) -> Result<Execution, KernelError> {
-        Err(Self::refusal())
+        Err(self.0.clone())
     }
 
     async fn stop(&self) {}
