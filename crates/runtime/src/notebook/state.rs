@@ -66,7 +66,6 @@ pub struct State {
     /// Numbers whose own id, `cell-{number}`, an earlier cell was given by name.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub ids_ahead: BTreeSet<u64>,
-    /// What the last cell is.
     pub last_cell_type: Option<String>,
     /// The first words of what the last code that ran gave.
     pub last_output: Option<String>,
@@ -74,13 +73,10 @@ pub struct State {
     pub thinking: Option<String>,
     /// How many cells were executed; 0 while no code ever ran.
     pub executed: u64,
-    /// What actions did.
     pub effects: Effects,
     pub fsm: Fsm,
-    /// Where in the plan the session is.
     pub location: Location,
     pub todo_list: Vec<String>,
-    /// How far the content is.
     pub section_progress: SectionProgress,
     /// Variables that no script declares: what a server keeps, by `context_update`.
     pub variables: Map<String, Value>,
@@ -138,7 +134,6 @@ pub struct Location {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SectionProgress {
-    /// The section under way.
     pub current_section_id: Option<String>,
     /// Which one, from 1.
     pub current_section_number: Option<u64>,

@@ -92,7 +92,6 @@ pub struct MonitorAnalysis {
     /// Words that may be easier, of an `ai_say`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub example_suggestion: Option<String>,
-    /// How the reply could be read.
     pub metadata: MonitorMetadata,
 }
 

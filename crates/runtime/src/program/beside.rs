@@ -18,7 +18,6 @@ use bcc_llm::providers::limit::within;
 use bcc_llm::reply::read::{Reply, Unreadable};
 use bcc_llm::reply::shape::ReplyShape;
 
-/// What is asked, and of whom.
 pub struct Beside<'a> {
     pub provider: &'a dyn Provider,
     /// What is sent first.

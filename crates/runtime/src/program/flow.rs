@@ -82,11 +82,9 @@ pub struct OpenEffect {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Block(pub String);
 
-/// A skill that is to run, with its inputs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Call {
     pub skill: String,
-    /// Values for its inputs, by name.
     pub inputs: Map<String, Value>,
 }
 

@@ -108,13 +108,11 @@ pub struct Described {
 #[derive(Clone, Debug)]
 pub struct Given {
     pub name: Spanned<String>,
-    /// The value, as written.
     pub value: Arc<Node>,
 }
 
 /// What a kind may ask of the checker while its configuration is checked.
 pub trait Checking {
-    /// Tells what an action is like.
     fn describe(&mut self, described: Described);
 
     /// A place that leads to the topic or phase of this id.

@@ -19,7 +19,6 @@ pub struct Place {
 }
 
 impl Place {
-    /// The same place in another round.
     pub fn in_round(&self, round: u32) -> Self {
         Self { round: Some(round), ..self.clone() }
     }

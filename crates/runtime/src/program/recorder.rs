@@ -42,7 +42,6 @@ impl Exchanged {
 /// A call that is about to be committed.
 #[derive(Clone, Debug)]
 pub struct Recorded {
-    /// The number of its event.
     pub seq: u64,
     /// When it was, as its event tells.
     pub at: String,

@@ -49,10 +49,8 @@ pub struct Lent<'a> {
     pub program: &'a Program,
     pub phase: &'a Phase,
     pub topic: &'a Topic,
-    /// Where the action stands.
     pub place: &'a Place,
     pub session_id: &'a str,
-    /// The name of its kind.
     pub kind: &'static str,
     /// What the action kept from its last turn; null on its first.
     pub state: &'a Value,
@@ -101,7 +99,6 @@ impl<'a> Turn<'a> {
         Self { lent, work: Mutex::new(Work { scopes, ..Work::default() }) }
     }
 
-    /// What was done, for the commit.
     pub fn into_work(self) -> Work {
         self.work.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
@@ -152,7 +149,6 @@ impl<'a> Turn<'a> {
         names
     }
 
-    /// Renders a text of the author.
     pub fn text(&self, text: &Text, names: &Names) -> Result<String, ActionError> {
         self.program.texts.render(text, names).map_err(|error| {
             let action = self.place.action_id.as_deref().unwrap_or_default();
@@ -170,7 +166,6 @@ impl<'a> Turn<'a> {
         expression.truth(&self.names(1)).map_err(|error| expression_failed(expression, &error))
     }
 
-    /// The value of an expression of the author.
     pub fn value(&self, expression: &Expr) -> Result<Value, ActionError> {
         expression.eval(&self.names(1)).map_err(|error| expression_failed(expression, &error))
     }

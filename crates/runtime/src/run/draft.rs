@@ -11,13 +11,11 @@ use bcc_store::rows::{CellRow, VariableRow};
 /// Events and rows that are not committed yet.
 #[derive(Debug, Default)]
 pub struct Draft {
-    /// What happened, and where.
     pub events: Vec<(Arc<Place>, Event)>,
     pub variables: Vec<VariableRow>,
     pub user_variables: Vec<VariableRow>,
     pub counters: Vec<(String, u64)>,
     pub cells: Vec<CellRow>,
-    /// Answer ids that are now taken.
     pub answer_ids: Vec<String>,
 }
 

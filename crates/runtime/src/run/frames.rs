@@ -42,7 +42,6 @@ pub enum At {
     Skill(String),
     /// One action of the script, by its id, that was inserted here: its only child.
     Single(String),
-    /// An action.
     Action,
 }
 

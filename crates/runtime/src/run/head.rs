@@ -94,7 +94,6 @@ pub struct Head {
     pub fired: BTreeMap<String, Fired>,
 }
 
-/// What is known of a trigger that fired.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fired {
     pub times: u64,

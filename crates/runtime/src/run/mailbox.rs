@@ -30,7 +30,6 @@ pub struct Unanswered {
 /// An analysis to be made.
 pub struct Job {
     pub about: Unanswered,
-    /// Who makes it.
     pub monitor: &'static dyn Monitor,
     pub context: MonitorContext,
 }
@@ -50,7 +49,6 @@ pub struct Arrival {
 /// One action of one visit of a topic: its home and its id.
 type Key = (String, String);
 
-/// The analyses of one session.
 #[derive(Default)]
 pub struct Mailbox {
     shared: Arc<Shared>,

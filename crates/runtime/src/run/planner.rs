@@ -20,7 +20,6 @@ pub struct Asked {
     /// The action whose turn was analysed.
     pub action_id: String,
     pub round: u32,
-    /// The analysis that asked for it.
     pub analysis: Value,
 }
 

@@ -29,10 +29,8 @@ use bcc_store::rows::{DocumentRow, NewSession, VariableRow};
 /// What a session is made of, whether it begins or is taken up again.
 pub struct Parts {
     pub id: String,
-    /// The checked script that it is pinned to.
     pub program: Arc<Program>,
     pub services: Services,
-    /// Where it is kept.
     pub archive: Arc<dyn Archive>,
     pub lock: Box<dyn SessionLock>,
     /// The script as events name it.
@@ -52,7 +50,6 @@ pub struct Birth {
     pub settings: String,
     /// What it is pinned to, as JSON.
     pub manifest: String,
-    /// The documents that the manifest names.
     pub documents: Vec<DocumentRow>,
     /// Variables that were given from outside, for the scope that declares them.
     pub given: Vec<(String, Value)>,

@@ -14,7 +14,6 @@ use bcc_lang::expr::fields::fields_of;
 use bcc_lang::script::routes::Go;
 use bcc_lang::value::scopes::Scopes;
 
-/// When triggers are looked at.
 #[derive(Clone, Copy)]
 pub(crate) struct Look<'a> {
     /// The place of the turn that was taken, or of the action that a message is for.

@@ -192,7 +192,6 @@ impl Session {
         self.commit(draft).await
     }
 
-    /// Does what follows a turn.
     pub(crate) fn conclude(&mut self, then: Result<Then, Lost>, place: &Place, draft: &mut Draft) {
         if matches!(then, Ok(Then::End) | Err(_)) {
             // What monitors have said by now was paid for, and belongs to the history.

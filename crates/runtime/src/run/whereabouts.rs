@@ -5,7 +5,6 @@ use crate::run::frames::{At, Frame, Insertion, component, id_of, lineage, parent
 use crate::run::routes::MOST_HOPS;
 use crate::run::session::Session;
 
-/// What a level is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum What {
     Phase,
@@ -49,7 +48,6 @@ pub struct Level {
 /// The actions of the topic that a session is in, as it has them now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outline {
-    /// The instance path of the topic.
     pub path: String,
     /// The id and the kind of each action.
     pub actions: Vec<(String, &'static str)>,

@@ -18,7 +18,6 @@ const MOST_LOCKS: usize = 1000;
 /// The longest text that a holder says of itself, in bytes.
 const LONGEST_HOLDER: u64 = 1024;
 
-/// What was seen of a store.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Seen {
     /// The layout that it has; 0 for an empty file.
@@ -29,7 +28,6 @@ pub struct Seen {
     pub bytes: u64,
     /// The length of the log beside it, whose changes are not among what is counted here, in bytes.
     pub log_bytes: u64,
-    /// How many sessions there are, by status.
     pub sessions: BTreeMap<String, u64>,
     /// What each lock file says of its holder. One whose process was killed stays behind, and holds nobody up.
     pub holders: Vec<String>,

@@ -110,7 +110,6 @@ pub struct Heading {
     pub metadata: Metadata,
 }
 
-/// What was read.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Read {
     /// One of the eleven.

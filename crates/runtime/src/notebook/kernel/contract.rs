@@ -24,13 +24,10 @@ pub enum OnResume {
 pub struct KernelSettings {
     /// The name of the kernel spec.
     pub name: String,
-    /// What follows a loss of its memory.
     pub on_resume: OnResume,
     /// How long one cell may run.
     pub timeout: Duration,
-    /// How long it may take to start.
     pub start_timeout: Duration,
-    /// How long it lives without anything to do.
     pub idle_timeout: Duration,
 }
 
@@ -46,7 +43,6 @@ impl Default for KernelSettings {
     }
 }
 
-/// What came of running code.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Execution {
     /// Outputs as nbformat 4.5 has them; streams of one name that follow each other are one.

@@ -41,7 +41,6 @@ impl Drop for Folder {
     }
 }
 
-/// Where a kernel listens.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ports {
     /// Where code is sent.
@@ -108,7 +107,6 @@ impl Process {
         last.chars().filter(|c| !c.is_control()).take(200).collect()
     }
 
-    /// Interrupts what runs in it, with a signal.
     pub(crate) fn interrupt(&self) {
         self.signal(Signal::INT);
     }

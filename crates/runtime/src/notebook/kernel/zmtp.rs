@@ -49,7 +49,6 @@ pub(crate) struct Receiving {
     heard: Arc<AtomicU64>,
 }
 
-/// The head of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Frame {
     /// Whether another one of the same message follows.
@@ -101,7 +100,6 @@ fn ready(role: Role) -> Vec<u8> {
 }
 
 impl Sending {
-    /// Sends a message of these frames.
     pub(crate) async fn message(&mut self, frames: &[&[u8]]) -> Result<()> {
         let mut bytes = Vec::with_capacity(frames.iter().map(|frame| frame.len() + 9).sum());
         for (number, frame) in frames.iter().enumerate() {

@@ -36,7 +36,6 @@ pub struct Seen<'a> {
     pub cells: &'a [Cell],
     /// The variables that may be sent, without what is sensitive. Those that the state holds need not be among them.
     pub variables: Map<String, Value>,
-    /// What came of the last behavior.
     pub feedback: Option<&'a Feedback>,
     /// Whether the actions of the answer may come one by one.
     pub stream: bool,

@@ -26,7 +26,6 @@ pub struct Observed {
     pub step_goal: Option<String>,
     pub behavior_goal: Option<String>,
     pub variables: Map<String, Value>,
-    /// What is left to do.
     pub todo_list: Vec<String>,
     /// Of the last action, as it was sent: texts in 000, objects in 001.
     pub effects: Vec<Value>,
@@ -67,11 +66,9 @@ pub struct Way {
 /// A request, read.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Asked {
-    /// The state that it tells.
     pub observed: Observed,
     /// The id of the notebook, which only older forms send.
     pub notebook_id: Option<String>,
-    /// What came of the last behavior.
     pub feedback: Option<Feedback>,
     /// Whether the actions may be sent one by one.
     pub stream: bool,

@@ -88,16 +88,13 @@ pub struct Planning<'a> {
     pub scopes: Scopes,
     /// The topic's actions as this visit has them.
     pub actions: Vec<Value>,
-    /// How far the visit has come.
     pub cursor: Cursor,
-    /// The plans of this visit.
     pub plans: &'a Plans,
     pub last_seq: u64,
     pub call_id: String,
 }
 
 impl OrchestrationContext {
-    /// Takes what is needed out of the session, as it is now.
     pub fn new(planning: Planning<'_>) -> Self {
         let Planning { program, services, phase, topic, place, recent, scopes, actions, cursor, plans, .. } = planning;
         let known: Vec<&str> = scopes.names().into_iter().take(MOST_NAMES).collect();
@@ -141,7 +138,6 @@ impl OrchestrationContext {
     }
 }
 
-/// Every name of the prompt.
 pub(crate) fn names(analysis: &Value, context: &OrchestrationContext) -> Names {
     let mut names = context.names.clone();
     let cursor = context.revision.cursor;
@@ -152,7 +148,6 @@ pub(crate) fn names(analysis: &Value, context: &OrchestrationContext) -> Names {
     names
 }
 
-/// What a reply must look like.
 pub(crate) fn shape() -> Result<ReplyShape, ShapeError> {
     let text = embedded::reply(ORCHESTRATOR).unwrap_or_default();
     let schema = serde_json::from_str(text).map_err(|error| ShapeError::Unreadable { why: error.to_string() })?;

@@ -297,7 +297,6 @@ fn brings(name: &str) -> Refused {
 }
 
 impl Change {
-    /// The list after this change.
     pub(crate) fn apply(self, edit: &Edit<'_>, plan: &OrchestrationPlan) -> Result<Vec<Value>, Refused> {
         match self {
             Self::Insert => edit.insert(plan),
