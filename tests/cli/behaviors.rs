@@ -12,8 +12,8 @@ use std::sync::{Arc, Mutex};
 
 use bcc_runtime::effects::behaviors::Piece;
 use bcc_runtime::notebook::state::State;
+use bcc_runtime::program::models::Models;
 use bcc_runtime::program::program::Program;
-use bcc_runtime::program::services::Models;
 use bcc_runtime::run::session::Pause;
 use bcc_store::contract::Archive;
 use behaving::{Answer, Log, Only, Said, Shared, World};

@@ -11,7 +11,7 @@ use bcc_llm::model::error::ModelError;
 use bcc_llm::model::provider::{Live, Provider};
 use bcc_llm::model::reply::ModelReply;
 use bcc_llm::model::request::{ModelRequest, Purpose};
-use bcc_runtime::program::services::Models;
+use bcc_runtime::program::models::Models;
 use bcc_runtime::run::session::{Pause, Taken};
 use bcc_store::contract::Archive;
 use bcc_store::memory::MemoryArchive;

@@ -17,7 +17,7 @@ use bcc_llm::model::request::{ModelRequest, Purpose};
 use bcc_llm::reply::read::read;
 use bcc_llm::reply::shape::ReplyShape;
 use bcc_runtime::program::messages::log_unreadable;
-use bcc_runtime::program::services::Models;
+use bcc_runtime::program::models::Models;
 use bcc_store::contract::Archive;
 use bcc_store::memory::MemoryArchive;
 use tracing::Level;

@@ -4,7 +4,8 @@ use crate::watching;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bcc_runtime::program::monitor::{MonitorAnalysis, USUAL_LIMIT};
+use bcc_runtime::program::analysis::MonitorAnalysis;
+use bcc_runtime::program::monitor::USUAL_LIMIT;
 use bcc_runtime::program::program::Program;
 use bcc_runtime::run::mailbox::{Job, Mailbox, Unanswered};
 use tokio::time::{Instant, sleep};

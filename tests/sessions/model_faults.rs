@@ -17,7 +17,7 @@ use bcc_llm::providers::anthropic::MESSAGES;
 use bcc_llm::providers::http::caller::Caller;
 use bcc_llm::providers::http::config::ServerConfig;
 use bcc_llm::providers::openai::CHAT_COMPLETIONS;
-use bcc_runtime::program::services::Models;
+use bcc_runtime::program::models::Models;
 use bcc_runtime::run::session::{Pause, Taken};
 use bcc_store::contract::Archive;
 use bcc_store::memory::MemoryArchive;

@@ -11,12 +11,12 @@ use bcc_lang::value::scopes::Scopes;
 use bcc_llm::model::message::Role;
 use bcc_llm::model::request::Purpose;
 use bcc_runtime::notebook::state::State;
-use bcc_runtime::program::monitor::{Analysed, InterventionReason, MonitorAnalysis, MonitorMetadata};
-use bcc_runtime::program::notebook::EmptyShelf;
+use bcc_runtime::program::analysis::{Analysed, InterventionReason, MonitorAnalysis, MonitorMetadata};
 use bcc_runtime::program::outcome::Outcome;
 use bcc_runtime::program::place::Place;
 use bcc_runtime::program::recent::Recent;
 use bcc_runtime::program::services::Services;
+use bcc_runtime::program::shelf::EmptyShelf;
 use bcc_runtime::program::turn::{Lent, Turn};
 use serde_json::{Map, Value, json};
 

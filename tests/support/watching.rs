@@ -18,13 +18,14 @@ use bcc_llm::model::provider::{Live, Manners, Provider};
 use bcc_llm::model::reply::ModelReply;
 use bcc_llm::model::request::ModelRequest;
 use bcc_runtime::actions::KINDS;
+use bcc_runtime::program::analysis::Watched;
 use bcc_runtime::program::clock::Clock;
 use bcc_runtime::program::event::{Delta, Observer};
-use bcc_runtime::program::monitor::{Monitor, MonitorContext, USUAL_LIMIT, Watched, monitor_names};
+use bcc_runtime::program::models::Models;
+use bcc_runtime::program::monitor::{Monitor, MonitorContext, USUAL_LIMIT, monitor_names};
 use bcc_runtime::program::program::Program;
 use bcc_runtime::program::recent::Recent;
 use bcc_runtime::program::recheck::Recheck;
-use bcc_runtime::program::services::Models;
 use serde_json::{Map, Value, json};
 use tokio::time::sleep;
 

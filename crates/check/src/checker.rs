@@ -30,9 +30,10 @@ use bcc_lang::value::declared::DeclaredType;
 use bcc_lang::value::scopes::Scope;
 use bcc_llm::reply::shape::Base;
 use bcc_runtime::program::custom::CustomKind;
-use bcc_runtime::program::kind::{Checking, Described, Given, Kind, PromptOf};
+use bcc_runtime::program::kind::{Checking, Described, Given, Kind};
 use bcc_runtime::program::output::Output;
 use bcc_runtime::program::program::{Step, Steps};
+use bcc_runtime::program::prompt::PromptOf;
 use bcc_runtime::program::routes::RouteTable;
 use bcc_runtime::program::turn::ENGINE_NAMES;
 

@@ -12,7 +12,7 @@ use bcc_lang::script::fields::{Fields, shortened};
 use bcc_lang::source::diagnostic::Diagnostic;
 use bcc_lang::source::near::near_miss;
 use bcc_llm::reply::shape::ReplyShape;
-use bcc_runtime::program::kind::PromptOf;
+use bcc_runtime::program::prompt::PromptOf;
 use bcc_runtime::program::turn::ENGINE_NAMES;
 
 impl Checker<'_> {

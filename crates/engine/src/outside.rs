@@ -59,7 +59,7 @@ fn kernel(place: Place) -> Arc<dyn Kernel> {
 
 #[cfg(not(feature = "jupyter"))]
 fn kernel(place: Place) -> Arc<dyn Kernel> {
-    Arc::new(bcc_runtime::notebook::kernel::absent::AbsentKernel::new(place))
+    Arc::new(bcc_runtime::notebook::kernel::absent::absent(place))
 }
 
 /// Refuses a program that needs what is not allowed, before anything of it starts.

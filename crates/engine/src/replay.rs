@@ -11,7 +11,7 @@ use bcc_llm::model::error::ModelError;
 use bcc_llm::model::provider::Provider;
 use bcc_llm::model::request::Purpose;
 use bcc_llm::providers::replay::recording::{By, Recording};
-use bcc_runtime::program::services::Models;
+use bcc_runtime::program::models::Models;
 use bcc_store::contract::Archive;
 
 /// What is replayed, and how.

@@ -8,7 +8,7 @@ use crate::models::choose::{Chosen, Wanted, choose};
 use crate::models::shared::Shared;
 use crate::project::Project;
 use crate::replay::{Repeated, Replayed};
-use bcc_runtime::program::services::Models;
+use bcc_runtime::program::models::Models;
 
 /// Which model was asked for: a recording before any other.
 #[derive(Clone, Copy)]

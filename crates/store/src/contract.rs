@@ -13,21 +13,16 @@ use crate::rows::{
 pub trait Archive: Send + Sync {
     /// Creates a session together with the documents that its manifest names (all of them: those that another session
     /// has brought already are kept as they are) and its first commit, which expects revision 0.
-    ///
-    /// # Errors
-    /// [`ArchiveError::Exists`]; [`ArchiveError::Conflict`], [`ArchiveError::Gap`] and [`ArchiveError::CellMixedUp`] for the
+    /// Errors: [`ArchiveError::Exists`]; [`ArchiveError::Conflict`], [`ArchiveError::Gap`] and [`ArchiveError::CellMixedUp`] for the
     /// first commit.
     async fn create(&self, session: &NewSession, documents: &[DocumentRow], first: &Commit)
     -> Result<(), ArchiveError>;
 
     /// Writes one commit, all or nothing. Its cost depends on the rows that it brings, not on those that are there.
-    ///
-    /// # Errors
-    /// [`ArchiveError::NotFound`]; [`ArchiveError::Conflict`] when the revision is not the expected one;
+    /// Errors: [`ArchiveError::NotFound`]; [`ArchiveError::Conflict`] when the revision is not the expected one;
     /// [`ArchiveError::Gap`]; [`ArchiveError::CellMixedUp`]; [`ArchiveError::AnswerTaken`].
     async fn commit(&self, id: &str, commit: &Commit) -> Result<(), ArchiveError>;
 
-    /// The session with this id.
     async fn session(&self, id: &str) -> Result<Option<SessionRow>, ArchiveError>;
 
     /// Every session, the one updated last first; equals by id.
@@ -70,7 +65,6 @@ pub trait Archive: Send + Sync {
     /// The last `count` cells, in order.
     async fn cells_tail(&self, id: &str, count: usize) -> Result<Vec<CellRow>, ArchiveError>;
 
-    /// Whether this answer was already taken.
     async fn answer_taken(&self, id: &str, answer_id: &str) -> Result<bool, ArchiveError>;
 
     /// The document with this hash, while some session needs it.
@@ -78,9 +72,7 @@ pub trait Archive: Send + Sync {
 
     /// Deletes a session with all its rows, and the documents that no other session needs. The variables of its user
     /// stay. Says whether it was there.
-    ///
-    /// # Errors
-    /// [`ArchiveError::Held`] while anybody, the caller included, holds the session.
+    /// Errors: [`ArchiveError::Held`] while anybody, the caller included, holds the session.
     async fn delete(&self, id: &str) -> Result<bool, ArchiveError>;
 
     /// Deletes, as [`Archive::delete`] does, every session that was last updated before this time and that nobody
@@ -89,9 +81,7 @@ pub trait Archive: Send + Sync {
 
     /// Takes hold of a session, which need not be there yet, until the lock is dropped or its process dies. `holder`
     /// is what others are told.
-    ///
-    /// # Errors
-    /// [`ArchiveError::Held`], at once: this does not wait.
+    /// Errors: [`ArchiveError::Held`], at once: this does not wait.
     async fn lock(&self, id: &str, holder: &str) -> Result<Box<dyn SessionLock>, ArchiveError>;
 }
 

@@ -4,194 +4,96 @@
 /// Why an archive did not do what it was asked. `store` is the path of the store, or `memory`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ArchiveError {
-    /// There is no session with this id.
     #[error("there is no session {id:?} in the store {store}; `sessions list` shows those that are there")]
-    NotFound {
-        /// The store.
-        store: String,
-        /// The id that was asked for.
-        id: String,
-    },
-    /// A session with this id is already there.
+    NotFound { store: String, id: String },
     #[error("the store {store} already has a session {id:?}; resume that one, or take another id")]
-    Exists {
-        /// The store.
-        store: String,
-        /// The id.
-        id: String,
-    },
-    /// The session has moved on since the caller read it.
+    Exists { store: String, id: String },
     #[error(
         "the session {id:?} in the store {store} is at revision {found}, not {expected}: somebody else has moved it on; \
          resume it from what is stored"
     )]
-    Conflict {
-        /// The store.
-        store: String,
-        /// The session.
-        id: String,
-        /// The revision that the commit was made for.
-        expected: u64,
-        /// The revision that the session has.
-        found: u64,
-    },
+    Conflict { store: String, id: String, expected: u64, found: u64 },
     /// The rows to append do not go on where the session ends. A fault of the program, not of the person.
     #[error(
         "a commit to the session {id:?} in the store {store} brings {what} {found} where {expected} is next; please report it"
     )]
     Gap {
-        /// The store.
         store: String,
-        /// The session.
         id: String,
         /// What is numbered: `event`, `message` or `cell`.
         what: &'static str,
-        /// The number that comes next.
         expected: u64,
-        /// The number that the commit brought.
         found: u64,
     },
     /// An answer of this commit was already taken; nothing of the commit was written.
     #[error("the session {id:?} in the store {store} has already taken this answer; go on without sending it again")]
-    AnswerTaken {
-        /// The store.
-        store: String,
-        /// The session.
-        id: String,
-    },
+    AnswerTaken { store: String, id: String },
     /// A cell of this commit has another id than the one with its number, or the id of another cell; nothing of the commit
     /// was written. A fault of the program, not of the person.
     #[error(
         "a commit to the session {id:?} in the store {store} brings cell {number} under an id that is not its own; please \
          report it"
     )]
-    CellMixedUp {
-        /// The store.
-        store: String,
-        /// The session.
-        id: String,
-        /// The number of the cell.
-        number: u64,
-    },
-    /// What is stored as a cell is none.
+    CellMixedUp { store: String, id: String, number: u64 },
     #[error(
         "cell {number} of the session {id:?} cannot be read: another version of bcc-script wrote it, or the store was changed \
          by hand; use the version that wrote it"
     )]
-    CellUnreadable {
-        /// The session.
-        id: String,
-        /// The number of the cell.
-        number: u64,
-    },
-    /// A living process holds the session.
+    CellUnreadable { id: String, number: u64 },
     #[error(
         "the session {id:?} in the store {store} is in use by {holder}; wait until it ends, or end it, and try again"
     )]
     Held {
-        /// The store.
         store: String,
-        /// The session.
         id: String,
         /// What the holder says of itself.
         holder: String,
     },
     /// There is no store at this path, and it was not to be made.
     #[error("there is no session store at {store}; run a script first, or name another store with `--store`")]
-    Missing {
-        /// The store.
-        store: String,
-    },
+    Missing { store: String },
     /// The file is damaged, or is no SQLite file. It was left as it was.
     #[error(
         "the store {store} cannot be read ({reason}); it was left as it is: restore it from a copy, or move it away to \
          begin a new one"
     )]
-    Corrupt {
-        /// The store.
-        store: String,
-        /// What is wrong with it.
-        reason: String,
-    },
+    Corrupt { store: String, reason: String },
     /// The file is a database of another program. It was left as it was.
     #[error("{store} is a database of another program; it was left as it is: name another store with `--store`")]
-    NotOurs {
-        /// The store.
-        store: String,
-    },
+    NotOurs { store: String },
     /// A newer version of this program has written the store. It was left as it was.
     #[error(
         "the store {store} has layout {found}, and this version of bcc-script knows layouts up to {known}; it was left \
          as it is: use a newer bcc-script"
     )]
-    Newer {
-        /// The store.
-        store: String,
-        /// The layout that the store has.
-        found: u32,
-        /// The newest layout that this version knows.
-        known: u32,
-    },
+    Newer { store: String, found: u32, known: u32 },
     /// An older version has written the store, and it is only open for reading.
     #[error(
         "the store {store} has the older layout {found} (now {known}); open it once where it can be written, then read it"
     )]
-    Outdated {
-        /// The store.
-        store: String,
-        /// The layout that the store has.
-        found: u32,
-        /// The layout that this version reads.
-        known: u32,
-    },
-    /// The store, or the disk that it is on, can only be read.
+    Outdated { store: String, found: u32, known: u32 },
     #[error(
         "the store {store} can only be read; make the file and its directory writable, or name another store with `--store`"
     )]
-    ReadOnly {
-        /// The store.
-        store: String,
-    },
+    ReadOnly { store: String },
     /// There is no space left for what was to be written; nothing of it was.
     #[error(
         "there is no space left for the store {store}; free some on its disk and resume: what was stored before is safe"
     )]
-    Full {
-        /// The store.
-        store: String,
-    },
-    /// The operating system does not let this user open the store.
+    Full { store: String },
     #[error(
         "the store {store} cannot be opened; see who owns the file and its directory, and who may read and write there"
     )]
-    Denied {
-        /// The store.
-        store: String,
-    },
-    /// The path leads to a directory, a device or a pipe.
+    Denied { store: String },
     #[error("{store} is not a file; name the file of the store, such as {store}/sessions.db")]
-    NotAFile {
-        /// The store.
-        store: String,
-    },
+    NotAFile { store: String },
     /// Another process has kept the store locked for longer than this one waits.
     #[error("the store {store} is locked by another process for too long; see what else has it open, and try again")]
-    Busy {
-        /// The store.
-        store: String,
-    },
+    Busy { store: String },
     /// A number that the store cannot hold. A fault of the program, not of the person.
     #[error("the store {store} cannot hold a number that large; please report it")]
-    TooLarge {
-        /// The store.
-        store: String,
-    },
+    TooLarge { store: String },
     /// Anything else that the operating system or the database reports.
     #[error("the store {store} cannot be used: {reason}; see to its disk and its directory, and try again")]
-    Io {
-        /// The store.
-        store: String,
-        /// What was reported.
-        reason: String,
-    },
+    Io { store: String, reason: String },
 }

@@ -6,7 +6,6 @@
 pub struct SessionRow {
     /// Its id: any text.
     pub id: String,
-    /// The user that it belongs to.
     pub user: String,
     /// Where it stands (LANGUAGE.md section 12): `running`, `waiting_input`, …
     pub status: String,
@@ -16,9 +15,7 @@ pub struct SessionRow {
     pub script_name: Option<String>,
     /// The content hash of the script that it is pinned to.
     pub script_sha256: String,
-    /// When it was created.
     pub started_at: String,
-    /// When the last commit was made.
     pub updated_at: String,
     /// How many commits it has taken; the next one must expect this number.
     pub revision: u64,
@@ -41,15 +38,10 @@ pub struct SessionRow {
 pub struct NewSession {
     /// Its id: any text that no other session has.
     pub id: String,
-    /// The user that it belongs to.
     pub user: String,
-    /// The script's `session_id`.
     pub script: String,
-    /// The script's name for people, when it has one.
     pub script_name: Option<String>,
-    /// The content hash of the script that it is pinned to.
     pub script_sha256: String,
-    /// When it is created.
     pub started_at: String,
     /// What it is started with, as JSON.
     pub settings: String,
@@ -73,7 +65,6 @@ pub struct VariableRow {
     pub scope: String,
     /// The instance path of the scope's visit; empty for `global` and `session`.
     pub path: String,
-    /// Its name.
     pub name: String,
     /// Its value, as JSON.
     pub value: String,
@@ -81,7 +72,6 @@ pub struct VariableRow {
     pub source: String,
     /// The round of that action.
     pub round: Option<u32>,
-    /// When it was set.
     pub at: String,
     /// Whether it must be masked wherever it is shown.
     pub sensitive: bool,
@@ -92,7 +82,6 @@ pub struct VariableRow {
 pub struct JournalRow {
     /// Its number in the session: from 1, without gaps.
     pub seq: u64,
-    /// When it happened.
     pub at: String,
     /// The event's `type`.
     pub kind: String,
@@ -107,9 +96,7 @@ pub struct MessageRow {
     pub number: u64,
     /// `ai` or `user`.
     pub role: String,
-    /// What was said.
     pub text: String,
-    /// When it was said.
     pub at: String,
     /// The action that it was said in.
     pub action_id: String,
@@ -133,18 +120,14 @@ pub struct CellRow {
 /// How often something has happened in a session.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CounterRow {
-    /// What is counted.
     pub name: String,
-    /// How often.
     pub count: u64,
 }
 
 /// A document that sessions are pinned to. Its hash is its name; the archive takes the caller's word for it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DocumentRow {
-    /// The content hash.
     pub sha256: String,
-    /// The content.
     pub text: String,
 }
 
@@ -153,25 +136,19 @@ pub struct DocumentRow {
 pub struct Commit {
     /// The revision that the session is expected to have; the commit makes it one more.
     pub revision: u64,
-    /// The new status.
     pub status: String,
-    /// When the commit is made.
     pub updated_at: String,
     /// The new location, as JSON.
     pub location: String,
     /// The new head, as small JSON.
     pub head: String,
-    /// How many answers are taken by now.
     pub answers: u64,
-    /// Frames that are new or changed.
     pub frames_put: Vec<FrameRow>,
     /// Keys of frames that are gone; a key that also stands in `frames_put` stays.
     pub frames_removed: Vec<String>,
-    /// Variables of the session that are new or changed.
     pub variables_put: Vec<VariableRow>,
     /// Variables of the session's user (scope `global`) that are new or changed.
     pub user_variables_put: Vec<VariableRow>,
-    /// Counters that are new or changed.
     pub counters_put: Vec<CounterRow>,
     /// Events to append; their `seq` goes on after the session's `last_seq` without a gap.
     pub journal: Vec<JournalRow>,

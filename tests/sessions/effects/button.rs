@@ -16,12 +16,13 @@ use bcc_llm::model::error::ModelError;
 use bcc_llm::model::provider::Provider;
 use bcc_runtime::actions::KINDS;
 use bcc_runtime::notebook::cell::{Cell, CellKind};
-use bcc_runtime::program::action::{Action, ActionError, Announced, Flow};
+use bcc_runtime::program::action::Action;
+use bcc_runtime::program::flow::{ActionError, Announced, Flow};
 use bcc_runtime::program::interrupted::{Decision, decide, given_up};
-use bcc_runtime::program::kind::{Checking, Described, Kind};
+use bcc_runtime::program::kind::{About, Checking, Described, Kind};
+use bcc_runtime::program::models::Models;
 use bcc_runtime::program::outcome::{ExitReason, Outcome};
 use bcc_runtime::program::program::Program;
-use bcc_runtime::program::services::Models;
 use bcc_runtime::program::turn::Turn;
 use bcc_runtime::run::session::Session;
 use bcc_store::contract::Archive;
@@ -73,20 +74,8 @@ struct PressIt {
 }
 
 impl Kind for Press {
-    fn name(&self) -> &'static str {
-        "press"
-    }
-
-    fn schema(&self) -> &'static str {
-        "{}"
-    }
-
-    fn page(&self) -> &'static str {
-        ""
-    }
-
-    fn exits(&self) -> &'static [&'static str] {
-        &["exit_criteria_met"]
+    fn about(&self) -> About {
+        About { name: "press", schema: "{}", page: "", exits: &["exit_criteria_met"] }
     }
 
     fn check(&self, fields: &Fields<'_>, checking: &mut dyn Checking) -> Option<Box<dyn Action>> {

@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use bcc_runtime::notebook::action::{Action, Read, read};
-use bcc_runtime::notebook::apply::{Refusal, apply, ran, target};
+use bcc_runtime::notebook::apply::{apply, ran, target};
 use bcc_runtime::notebook::cell::{Cell, CellKind, Ended};
+use bcc_runtime::notebook::error::Refusal;
 use bcc_runtime::notebook::kernel::contract::Execution;
 use bcc_runtime::notebook::state::State;
 use serde_json::{Map, Value, json};

@@ -27,15 +27,15 @@ use bcc_lang::value::scopes::Scopes;
 use bcc_runtime::actions::KINDS;
 use bcc_runtime::effects::behaviors::ServerError;
 use bcc_runtime::notebook::state::State;
-use bcc_runtime::program::action::{ActionError, Flow, For};
 use bcc_runtime::program::clock::Clock;
 use bcc_runtime::program::event::{Event, Speaker};
-use bcc_runtime::program::notebook::EmptyShelf;
+use bcc_runtime::program::flow::{ActionError, Flow, For};
 use bcc_runtime::program::outside::Outside;
 use bcc_runtime::program::place::Place;
 use bcc_runtime::program::program::Program;
 use bcc_runtime::program::recent::{Recent, Said};
 use bcc_runtime::program::services::Services;
+use bcc_runtime::program::shelf::EmptyShelf;
 use bcc_runtime::program::turn::{Lent, Turn};
 
 /// How many turns an action is given to come to a prompt that it makes later.

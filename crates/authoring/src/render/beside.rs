@@ -12,9 +12,8 @@ use bcc_engine::error::EngineError;
 use bcc_lang::template::marks::Marks;
 use bcc_lang::template::text::Text;
 use bcc_runtime::actions::KINDS;
-use bcc_runtime::program::monitor::{
-    Analysed, Monitor, MonitorAnalysis, MonitorContext, USUAL_LIMIT, Watched, monitor_names,
-};
+use bcc_runtime::program::analysis::{Analysed, MonitorAnalysis, Watched};
+use bcc_runtime::program::monitor::{Monitor, MonitorContext, USUAL_LIMIT, monitor_names};
 use bcc_runtime::program::orchestration::asking::{OrchestrationContext, Planning};
 use bcc_runtime::program::orchestration::plan::Cursor;
 use bcc_runtime::program::orchestration::plans::Plans;

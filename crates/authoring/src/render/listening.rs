@@ -11,8 +11,8 @@ use bcc_llm::model::reply::ModelReply;
 use bcc_llm::model::request::{ModelRequest, Purpose};
 use bcc_runtime::effects::behaviors::{BehaviorServer, ServerError};
 use bcc_runtime::program::event::{Delta, Observer};
+use bcc_runtime::program::models::Models;
 use bcc_runtime::program::outside::BehaviorServers;
-use bcc_runtime::program::services::Models;
 
 /// What a model was sent.
 #[derive(Clone, Debug)]

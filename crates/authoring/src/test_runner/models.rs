@@ -23,7 +23,7 @@ use bcc_llm::providers::offline::Offline;
 use bcc_llm::providers::scripted::Scripted;
 use bcc_llm::providers::scripted::entries::{Come, Entry, Key, List};
 use bcc_llm::providers::scripted::time::VirtualTime;
-use bcc_runtime::program::services::Models;
+use bcc_runtime::program::models::Models;
 
 /// The name of the offline responder.
 const OFFLINE: &str = "offline";

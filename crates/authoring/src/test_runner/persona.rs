@@ -17,9 +17,9 @@ use bcc_lang::script::test::test::WrittenTest;
 use bcc_llm::model::provider::{Provider, Silent};
 use bcc_llm::model::reply::ModelReply;
 use bcc_llm::model::request::{ModelRequest, Purpose, Task};
+use bcc_runtime::program::models::Models;
 use bcc_runtime::program::persona::{PERSONA, prompt};
 use bcc_runtime::program::recent::{Recent, Said};
-use bcc_runtime::program::services::Models;
 use bcc_runtime::run::head::Status;
 
 /// The longest words of a person, in characters; what is longer is no answer but an essay, and is cut.

@@ -15,10 +15,11 @@ use bcc_lang::template::layers::MAX_FILE_BYTES;
 use bcc_lang::template::loaded::Loaded;
 use bcc_lang::template::templates::Templates;
 use bcc_lang::template::uses::Target;
-use bcc_runtime::program::kind::{Kind, PromptOf};
+use bcc_runtime::program::kind::Kind;
 use bcc_runtime::program::orchestration::ORCHESTRATOR;
 use bcc_runtime::program::orchestration::asking::ORCHESTRATOR_NAMES;
 use bcc_runtime::program::persona::{PERSONA, PERSONA_NAMES};
+use bcc_runtime::program::prompt::PromptOf;
 
 /// What stands in the place of the guarded role markers: nothing is rendered here.
 const MARK: &str = "00000000000000000000000000000000";

@@ -15,7 +15,7 @@ use crate::project::{Project, absolute};
 use bcc_llm::model::error::ModelError;
 use bcc_llm::model::provider::Provider;
 use bcc_llm::model::request::Purpose;
-use bcc_runtime::program::services::Models;
+use bcc_runtime::program::models::Models;
 
 /// The name under which a project configures the model of its monitors (LANGUAGE.md section 9).
 pub const MONITOR: &str = "monitor";

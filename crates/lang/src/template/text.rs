@@ -74,6 +74,11 @@ impl Text {
     pub fn is_plain(&self) -> bool {
         self.0.template.is_none()
     }
+
+    /// What the text is rendered to, when that is the same for all names.
+    pub fn plain(&self) -> Option<&str> {
+        self.is_plain().then(|| without_last_newline(&self.0.source))
+    }
 }
 
 /// All author texts of a program, in one environment that is built once.
@@ -166,7 +171,7 @@ impl Texts {
     /// text that was added elsewhere.
     pub fn render(&self, text: &Text, names: &Names) -> Result<String, TextError> {
         let Some(template) = &text.0.template else {
-            return Ok(without_last_newline(&text.0.source).to_owned());
+            return Ok(text.plain().unwrap_or_default().to_owned());
         };
         let template = match self.read.get(&text.0.source) {
             Some(known) if Arc::ptr_eq(&known.0, &text.0) => self.environment.get_template(template),

@@ -1,41 +1,28 @@
 //! `ai_ask`: asks, listens, follows up until the exit criteria hold; extracts variables.
 
-use async_trait::async_trait;
-
 use crate::actions::conversation::config::{model_config, watched};
 use crate::actions::conversation::talk::{Listens, Talk};
-use crate::actions::monitors::ai_ask::AiAskMonitor;
-use crate::program::action::{Action, ActionError, Flow, WatchedConfig};
+use crate::actions::monitors::conversation::AI_ASK;
+use crate::program::action::Action;
 use crate::program::exchange::PROMPT_NAMES;
-use crate::program::kind::{Checking, Described, Kind, PromptOf};
+use crate::program::kind::{About, Checking, Described, Kind};
 use crate::program::monitor::Monitor;
-use crate::program::turn::Turn;
+use crate::program::prompt::PromptOf;
 use bcc_lang::script::fields::Fields;
 use bcc_lang::source::span::Span;
 
-/// What its templates get.
 const PROMPT: PromptOf = PromptOf { common: &PROMPT_NAMES, names: &[], outputs: true };
 
-/// The kind.
 pub struct AiAsk;
 
-struct Ask(Talk);
-
 impl Kind for AiAsk {
-    fn name(&self) -> &'static str {
-        "ai_ask"
-    }
-
-    fn schema(&self) -> &'static str {
-        include_str!("../../../../schemas/actions/ai_ask.json")
-    }
-
-    fn page(&self) -> &'static str {
-        include_str!("../../../../docs/actions/ai_ask.md")
-    }
-
-    fn exits(&self) -> &'static [&'static str] {
-        &["exit_criteria_met", "max_rounds_reached", "user_blocked", "off_topic"]
+    fn about(&self) -> About {
+        About {
+            name: "ai_ask",
+            schema: include_str!("../../../../schemas/actions/ai_ask.json"),
+            page: include_str!("../../../../docs/actions/ai_ask.md"),
+            exits: &["exit_criteria_met", "max_rounds_reached", "user_blocked", "off_topic"],
+        }
     }
 
     fn prompt(&self) -> Option<PromptOf> {
@@ -43,7 +30,7 @@ impl Kind for AiAsk {
     }
 
     fn monitor(&self) -> Option<&'static dyn Monitor> {
-        Some(&AiAskMonitor)
+        Some(&AI_ASK)
     }
 
     fn check(&self, fields: &Fields<'_>, checking: &mut dyn Checking) -> Option<Box<dyn Action>> {
@@ -73,7 +60,7 @@ impl Kind for AiAsk {
             model.outputs = model.outputs.into_required();
         }
         let watched = watched(&model, max_rounds);
-        Some(Box::new(Ask(Talk {
+        Some(Box::new(Talk {
             model,
             content: content?,
             goal: None,
@@ -84,21 +71,6 @@ impl Kind for AiAsk {
             listens: Listens::AndJudges,
             understanding_threshold: 80,
             watched,
-        })))
-    }
-}
-
-#[async_trait]
-impl Action for Ask {
-    async fn turn(&self, turn: &Turn<'_>) -> Result<Flow, ActionError> {
-        self.0.turn(turn).await
-    }
-
-    fn takes_advice(&self) -> bool {
-        true
-    }
-
-    fn watched(&self) -> Option<&WatchedConfig> {
-        self.0.watched.as_ref()
+        }))
     }
 }

@@ -1,40 +1,27 @@
 //! `ai_say`: tells the person something; over several rounds until they have understood.
 
-use async_trait::async_trait;
-
 use crate::actions::conversation::config::{model_config, watched};
 use crate::actions::conversation::talk::{Listens, Talk};
-use crate::actions::monitors::ai_say::AiSayMonitor;
-use crate::program::action::{Action, ActionError, Flow, WatchedConfig};
+use crate::actions::monitors::conversation::AI_SAY;
+use crate::program::action::Action;
 use crate::program::exchange::PROMPT_NAMES;
-use crate::program::kind::{Checking, Described, Kind, PromptOf};
+use crate::program::kind::{About, Checking, Described, Kind};
 use crate::program::monitor::Monitor;
-use crate::program::turn::Turn;
+use crate::program::prompt::PromptOf;
 use bcc_lang::script::fields::Fields;
 
-/// What its templates get.
 const PROMPT: PromptOf = PromptOf { common: &PROMPT_NAMES, names: &["goal"], outputs: false };
 
-/// The kind.
 pub struct AiSay;
 
-struct Say(Talk);
-
 impl Kind for AiSay {
-    fn name(&self) -> &'static str {
-        "ai_say"
-    }
-
-    fn schema(&self) -> &'static str {
-        include_str!("../../../../schemas/actions/ai_say.json")
-    }
-
-    fn page(&self) -> &'static str {
-        include_str!("../../../../docs/actions/ai_say.md")
-    }
-
-    fn exits(&self) -> &'static [&'static str] {
-        &["exit_criteria_met", "max_rounds_reached", "user_blocked"]
+    fn about(&self) -> About {
+        About {
+            name: "ai_say",
+            schema: include_str!("../../../../schemas/actions/ai_say.json"),
+            page: include_str!("../../../../docs/actions/ai_say.md"),
+            exits: &["exit_criteria_met", "max_rounds_reached", "user_blocked"],
+        }
     }
 
     fn prompt(&self) -> Option<PromptOf> {
@@ -42,7 +29,7 @@ impl Kind for AiSay {
     }
 
     fn monitor(&self) -> Option<&'static dyn Monitor> {
-        Some(&AiSayMonitor)
+        Some(&AI_SAY)
     }
 
     fn check(&self, fields: &Fields<'_>, checking: &mut dyn Checking) -> Option<Box<dyn Action>> {
@@ -66,7 +53,7 @@ impl Kind for AiSay {
             (true, _) => Listens::AndJudges,
         };
         let watched = watched(&model, max_rounds);
-        Some(Box::new(Say(Talk {
+        Some(Box::new(Talk {
             model,
             content: content?,
             goal,
@@ -77,21 +64,6 @@ impl Kind for AiSay {
             listens,
             understanding_threshold,
             watched,
-        })))
-    }
-}
-
-#[async_trait]
-impl Action for Say {
-    async fn turn(&self, turn: &Turn<'_>) -> Result<Flow, ActionError> {
-        self.0.turn(turn).await
-    }
-
-    fn takes_advice(&self) -> bool {
-        true
-    }
-
-    fn watched(&self) -> Option<&WatchedConfig> {
-        self.0.watched.as_ref()
+        }))
     }
 }

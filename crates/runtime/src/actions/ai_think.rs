@@ -6,21 +6,21 @@ use serde_json::{Value, json};
 use crate::actions::conversation::config::{ModelConfig, model_config};
 use crate::actions::conversation::outputs::{hide_sensitive, write_outputs};
 use crate::actions::conversation::reading::outcome;
-use crate::program::action::{Action, ActionError, Flow};
+use crate::program::action::Action;
 use crate::program::exchange::Ask;
 use crate::program::exchange::PROMPT_NAMES;
-use crate::program::kind::{Checking, Described, Kind, PromptOf};
+use crate::program::flow::{ActionError, Flow};
+use crate::program::kind::{About, Checking, Described, Kind};
 use crate::program::outcome::ExitReason;
+use crate::program::prompt::PromptOf;
 use crate::program::turn::Turn;
 use bcc_lang::script::fields::Fields;
 use bcc_lang::source::diagnostic::Diagnostic;
 use bcc_lang::source::span::Spanned;
 use bcc_lang::template::text::Text;
 
-/// What its templates get.
 const PROMPT: PromptOf = PromptOf { common: &PROMPT_NAMES, names: &["goal", "inputs"], outputs: true };
 
-/// The kind.
 pub struct AiThink;
 
 struct Think {
@@ -31,20 +31,13 @@ struct Think {
 }
 
 impl Kind for AiThink {
-    fn name(&self) -> &'static str {
-        "ai_think"
-    }
-
-    fn schema(&self) -> &'static str {
-        include_str!("../../../../schemas/actions/ai_think.json")
-    }
-
-    fn page(&self) -> &'static str {
-        include_str!("../../../../docs/actions/ai_think.md")
-    }
-
-    fn exits(&self) -> &'static [&'static str] {
-        &["exit_criteria_met"]
+    fn about(&self) -> About {
+        About {
+            name: "ai_think",
+            schema: include_str!("../../../../schemas/actions/ai_think.json"),
+            page: include_str!("../../../../docs/actions/ai_think.md"),
+            exits: &["exit_criteria_met"],
+        }
     }
 
     fn prompt(&self) -> Option<PromptOf> {
@@ -85,24 +78,7 @@ impl Action for Think {
         names.give("understanding_threshold", Value::Null);
         let shown = inputs.iter().map(|(name, value)| json!({ "name": name, "value": as_text(value) }));
         names.give("inputs", shown.collect());
-        let mut exchange = turn
-            .exchange(Ask {
-                kind: self.model.kind,
-                template: self.model.kind,
-                version: self.model.version,
-                shape: &self.model.shape,
-                content: &content,
-                outputs: &self.model.outputs,
-                names,
-                answer: None,
-                inputs,
-                round: 1,
-                opening: false,
-                live: false,
-                repair: self.model.repair,
-                reask: self.model.reask,
-            })
-            .await?;
+        let mut exchange = turn.exchange(Ask { inputs, ..self.model.ask(&content, names) }).await?;
         hide_sensitive(turn, &self.model.outputs, &mut exchange);
         // Nobody is asked again and nothing is said, so a reply that cannot be read leaves nothing to go on with.
         let reason = if exchange.reading.is_ok() { ExitReason::ExitCriteriaMet } else { ExitReason::Error };

@@ -3,27 +3,20 @@
 
 use crate::actions::behaviors::config::{Loop, PROMPTS, Source};
 use crate::program::action::Action;
-use crate::program::kind::{Checking, Described, Kind, PromptOf};
+use crate::program::kind::{About, Checking, Described, Kind};
+use crate::program::prompt::PromptOf;
 use bcc_lang::script::fields::Fields;
 
-/// The kind.
 pub struct BehaviorLoop;
 
 impl Kind for BehaviorLoop {
-    fn name(&self) -> &'static str {
-        "behavior_loop"
-    }
-
-    fn schema(&self) -> &'static str {
-        include_str!("../../../../schemas/actions/behavior_loop.json")
-    }
-
-    fn page(&self) -> &'static str {
-        include_str!("../../../../docs/actions/behavior_loop.md")
-    }
-
-    fn exits(&self) -> &'static [&'static str] {
-        &["exit_criteria_met", "max_rounds_reached"]
+    fn about(&self) -> About {
+        About {
+            name: "behavior_loop",
+            schema: include_str!("../../../../schemas/actions/behavior_loop.json"),
+            page: include_str!("../../../../docs/actions/behavior_loop.md"),
+            exits: &["exit_criteria_met", "max_rounds_reached"],
+        }
     }
 
     fn prompts(&self) -> &'static [(&'static str, PromptOf)] {

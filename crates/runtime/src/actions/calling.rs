@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use crate::program::action::ActionError;
+use crate::program::flow::ActionError;
 use crate::program::kind::Given;
 use crate::program::outcome::{ExitReason, Outcome};
 use crate::program::turn::Turn;
@@ -46,9 +46,6 @@ pub fn outputs(node: &Arc<Node>, fields: &Fields<'_>) -> Vec<(Spanned<String>, S
 }
 
 /// Sets our variables to what came, each pair with our name first. Gives what was set, as it may be shown.
-///
-/// # Errors
-/// When a value does not fit the declaration of its variable.
 pub fn take(
     turn: &Turn<'_>,
     outputs: &[(String, String)],

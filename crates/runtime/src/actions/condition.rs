@@ -5,9 +5,11 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
-use crate::program::action::{Action, ActionError, Block, Branch, Flow};
-use crate::program::assignments::{Assignment, assign, read_values};
-use crate::program::kind::{Checking, Described, Kind};
+use crate::program::action::{Action, Branch};
+use crate::program::assigned::Assignment;
+use crate::program::assignments::{assign, read_values};
+use crate::program::flow::{ActionError, Block, Flow};
+use crate::program::kind::{About, Checking, Described, Kind};
 use crate::program::outcome::{ExitReason, Outcome};
 use crate::program::program::Steps;
 use crate::program::turn::Turn;
@@ -18,7 +20,6 @@ use bcc_lang::source::diagnostic::{Diagnostic, Edit, Fix};
 use bcc_lang::source::span::Span;
 use bcc_lang::source::yaml::{Node, NodeKind};
 
-/// The kind.
 pub struct Condition;
 
 struct Cases {
@@ -91,20 +92,13 @@ struct Entered {
 }
 
 impl Kind for Condition {
-    fn name(&self) -> &'static str {
-        "condition"
-    }
-
-    fn schema(&self) -> &'static str {
-        include_str!("../../../../schemas/actions/condition.json")
-    }
-
-    fn page(&self) -> &'static str {
-        include_str!("../../../../docs/actions/condition.md")
-    }
-
-    fn exits(&self) -> &'static [&'static str] {
-        &["exit_criteria_met"]
+    fn about(&self) -> About {
+        About {
+            name: "condition",
+            schema: include_str!("../../../../schemas/actions/condition.json"),
+            page: include_str!("../../../../docs/actions/condition.md"),
+            exits: &["exit_criteria_met"],
+        }
     }
 
     fn check(&self, fields: &Fields<'_>, checking: &mut dyn Checking) -> Option<Box<dyn Action>> {

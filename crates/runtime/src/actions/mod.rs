@@ -1,4 +1,4 @@
-//! The kinds of action, one file each, and [`KINDS`], the one list of them.
+//! The kinds of action, one file each or rows of one table, and [`KINDS`], the one list of them.
 
 pub mod ai_ask;
 pub mod ai_say;
@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 use crate::program::custom::CustomKind;
 use crate::program::kind::Kind;
 
-/// Every kind that a script may use. Adding one is a file, a line here, a schema and a page.
+/// Every kind that a script may use. Adding one is a file (or a row of `notebook/plain.rs`), a line here, a schema and a page.
 pub static KINDS: &[&dyn Kind] = &[
     &ai_say::AiSay,
     &ai_ask::AiAsk,
@@ -27,17 +27,17 @@ pub static KINDS: &[&dyn Kind] = &[
     &set::Set,
     &condition::Condition,
     &use_skill::UseSkill,
-    &notebook::add::Add,
+    &notebook::plain::ADD,
     &notebook::exec::Exec,
-    &notebook::is_thinking::IsThinking,
-    &notebook::finish_thinking::FinishThinking,
-    &notebook::new_chapter::NewChapter,
-    &notebook::new_section::NewSection,
-    &notebook::update_title::UpdateTitle,
-    &notebook::update_workflow::UpdateWorkflow,
-    &notebook::update_stage_steps::UpdateStageSteps,
-    &notebook::end_phase::EndPhase,
-    &notebook::next_event::NextEvent,
+    &notebook::plain::IS_THINKING,
+    &notebook::plain::FINISH_THINKING,
+    &notebook::plain::NEW_CHAPTER,
+    &notebook::plain::NEW_SECTION,
+    &notebook::plain::UPDATE_TITLE,
+    &notebook::plain::UPDATE_WORKFLOW,
+    &notebook::plain::UPDATE_STAGE_STEPS,
+    &notebook::plain::END_PHASE,
+    &notebook::plain::NEXT_EVENT,
     &behavior_loop::BehaviorLoop,
 ];
 

@@ -9,10 +9,12 @@ use serde_json::{Map, Value};
 use crate::actions::PROJECT_SCHEMA;
 use crate::actions::calling::{given, outputs, take};
 use crate::actions::notebook::custom::{Progress, Went, advance};
-use crate::program::action::{Action, ActionError, Flow};
-use crate::program::assignments::{Assigned, evaluate, read_value};
+use crate::program::action::Action;
+use crate::program::assigned::Assigned;
+use crate::program::assignments::{evaluate, read_value};
 use crate::program::custom::{COMMAND, CustomKind, Does, kept};
-use crate::program::kind::{Checking, Described, Kind};
+use crate::program::flow::{ActionError, Flow};
+use crate::program::kind::{About, Checking, Described, Kind};
 use crate::program::outcome::Outcome;
 use crate::program::turn::Turn;
 use bcc_lang::script::fields::Fields;
@@ -21,34 +23,25 @@ use bcc_lang::source::yaml::{Entry, Node, NodeKind};
 /// The field of `config` that is no input.
 const OUTPUT: &str = "output";
 
-/// The kind.
 pub struct ProjectKind {
     name: &'static str,
     custom: Arc<CustomKind>,
 }
 
 impl ProjectKind {
-    /// The kind that the table describes.
     pub fn new(custom: &CustomKind) -> Self {
         Self { name: kept(&custom.name), custom: Arc::new(custom.clone()) }
     }
 }
 
 impl Kind for ProjectKind {
-    fn name(&self) -> &'static str {
-        self.name
-    }
-
-    fn schema(&self) -> &'static str {
-        PROJECT_SCHEMA
-    }
-
-    fn page(&self) -> &'static str {
-        include_str!("../../../../docs/custom-kinds.md")
-    }
-
-    fn exits(&self) -> &'static [&'static str] {
-        &["exit_criteria_met", "failed"]
+    fn about(&self) -> About {
+        About {
+            name: self.name,
+            schema: PROJECT_SCHEMA,
+            page: include_str!("../../../../docs/custom-kinds.md"),
+            exits: &["exit_criteria_met", "failed"],
+        }
     }
 
     fn check(&self, fields: &Fields<'_>, checking: &mut dyn Checking) -> Option<Box<dyn Action>> {
@@ -85,7 +78,6 @@ enum Written {
     Mapping(Vec<(String, Written)>),
 }
 
-/// Reads an input.
 fn written(node: &Arc<Node>, checking: &mut dyn Checking) -> Option<Written> {
     Some(match &node.kind {
         NodeKind::Scalar(_) => Written::One(read_value(node, checking)?),
@@ -119,7 +111,6 @@ impl Written {
     }
 }
 
-/// An action of such a kind.
 struct Running {
     kind: Arc<CustomKind>,
     inputs: Vec<(String, Written)>,
@@ -127,7 +118,6 @@ struct Running {
     outputs: Vec<(String, String)>,
 }
 
-/// What it keeps between turns.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Kept {
     /// What it was given, once it began.

@@ -2,33 +2,27 @@
 
 use async_trait::async_trait;
 
-use crate::program::action::{Action, ActionError, Flow};
-use crate::program::assignments::{Assignment, assign, read_values};
-use crate::program::kind::{Checking, Described, Kind};
+use crate::program::action::Action;
+use crate::program::assigned::Assignment;
+use crate::program::assignments::{assign, read_values};
+use crate::program::flow::{ActionError, Flow};
+use crate::program::kind::{About, Checking, Described, Kind};
 use crate::program::outcome::{ExitReason, Outcome};
 use crate::program::turn::Turn;
 use bcc_lang::script::fields::Fields;
 
-/// The kind.
 pub struct Set;
 
 struct SetValues(Vec<Assignment>);
 
 impl Kind for Set {
-    fn name(&self) -> &'static str {
-        "set"
-    }
-
-    fn schema(&self) -> &'static str {
-        include_str!("../../../../schemas/actions/set.json")
-    }
-
-    fn page(&self) -> &'static str {
-        include_str!("../../../../docs/actions/set.md")
-    }
-
-    fn exits(&self) -> &'static [&'static str] {
-        &["exit_criteria_met"]
+    fn about(&self) -> About {
+        About {
+            name: "set",
+            schema: include_str!("../../../../schemas/actions/set.json"),
+            page: include_str!("../../../../docs/actions/set.md"),
+            exits: &["exit_criteria_met"],
+        }
     }
 
     fn check(&self, fields: &Fields<'_>, checking: &mut dyn Checking) -> Option<Box<dyn Action>> {

@@ -6,9 +6,11 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
 use crate::actions::calling::{failure_of, given, outputs, take};
-use crate::program::action::{Action, ActionError, Call, Flow};
-use crate::program::assignments::{Assigned, evaluate, read_value};
-use crate::program::kind::{Checking, Described, Given, Kind};
+use crate::program::action::Action;
+use crate::program::assigned::Assigned;
+use crate::program::assignments::{evaluate, read_value};
+use crate::program::flow::{ActionError, Call, Flow};
+use crate::program::kind::{About, Checking, Described, Given, Kind};
 use crate::program::outcome::{ExitReason, Outcome};
 use crate::program::turn::Turn;
 use bcc_lang::script::fields::Fields;
@@ -16,7 +18,6 @@ use bcc_lang::source::diagnostic::Diagnostic;
 use bcc_lang::source::span::Spanned;
 use bcc_lang::source::yaml::{Node, NodeKind};
 
-/// The kind.
 pub struct UseSkill;
 
 struct Calling {
@@ -34,20 +35,13 @@ struct Called {
 }
 
 impl Kind for UseSkill {
-    fn name(&self) -> &'static str {
-        "use_skill"
-    }
-
-    fn schema(&self) -> &'static str {
-        include_str!("../../../../schemas/actions/use_skill.json")
-    }
-
-    fn page(&self) -> &'static str {
-        include_str!("../../../../docs/actions/use_skill.md")
-    }
-
-    fn exits(&self) -> &'static [&'static str] {
-        &["exit_criteria_met"]
+    fn about(&self) -> About {
+        About {
+            name: "use_skill",
+            schema: include_str!("../../../../schemas/actions/use_skill.json"),
+            page: include_str!("../../../../docs/actions/use_skill.md"),
+            exits: &["exit_criteria_met"],
+        }
     }
 
     fn check(&self, fields: &Fields<'_>, checking: &mut dyn Checking) -> Option<Box<dyn Action>> {

@@ -3,7 +3,6 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// What a cell holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CellKind {
@@ -27,7 +26,6 @@ impl CellKind {
     }
 }
 
-/// How code came to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Ended {
@@ -43,17 +41,14 @@ pub enum Ended {
     Interrupted,
 }
 
-/// One cell of a notebook.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Cell {
     /// Its place in the notebook, from 1.
     pub number: u64,
     /// Its id, unique in the notebook.
     pub id: String,
-    /// What it holds.
     #[serde(rename = "type")]
     pub kind: CellKind,
-    /// Its text or code.
     pub content: String,
     /// What stands beside its text.
     #[serde(default, skip_serializing_if = "Metadata::is_empty")]
@@ -118,13 +113,11 @@ pub struct Metadata {
     /// Of a thinking cell: pieces of the thought.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub text_array: Vec<String>,
-    /// Whatever else was given.
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub extra: Map<String, Value>,
 }
 
 impl Metadata {
-    /// Whether nothing stands in it.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }

@@ -5,6 +5,7 @@ pub mod action;
 pub mod apply;
 pub mod cell;
 pub mod effects;
+pub mod error;
 pub mod export;
 pub mod kernel;
 pub mod navigation;

@@ -4,19 +4,17 @@
 //! A step is never both current and completed: entering a completed one opens it again. Changes of the plan that come while
 //! a behavior is under way wait for its end.
 
-use crate::notebook::apply::Refusal;
+use crate::notebook::error::Refusal;
 use crate::notebook::state::{
     BEHAVIOR_RUNNING, MOST_COMPLETED_STEPS, STEP_COMPLETED, STEP_RUNNING, State, WORKFLOW_UPDATE_PENDING,
 };
 use crate::notebook::workflow::{Stage, Step, Workflow, is_id};
 
 impl State {
-    /// The stage that the session is in.
     pub fn current_stage(&self) -> Option<&Stage> {
         self.workflow.as_ref()?.stage(self.location.stage_id.as_deref()?)
     }
 
-    /// The step that the session is in.
     pub fn current_step(&self) -> Option<&Step> {
         self.current_stage()?.step(self.location.step_id.as_deref()?)
     }
@@ -94,9 +92,7 @@ impl State {
 
     /// Moves to a stage and a step of the plan, as a server or a model says: to the step; or to the first one of the stage that
     /// is not completed. With neither, nothing happens.
-    ///
-    /// # Errors
-    /// `unknown-stage`, `unknown-step` when the plan has no such one, or the stage not this step; `empty-stage` when the stage
+    /// Errors: `unknown-stage`, `unknown-step` when the plan has no such one, or the stage not this step; `empty-stage` when the stage
     /// has no steps. Nothing is changed then.
     pub fn go_to(&mut self, stage_id: Option<&str>, step_id: Option<&str>, at: &str) -> Result<(), Refusal> {
         let workflow = self.workflow.as_ref();
@@ -128,9 +124,7 @@ impl State {
 
     /// Marks a step as completed, the current one when none is named; from the current one, the session moves on to
     /// [`State::next_step`], or to no step when the plan is at its end. Gives the id of the step.
-    ///
-    /// # Errors
-    /// `unknown-step` when the plan has no such step; `no-step` when none is named and the session is in none.
+    /// Errors: `unknown-step` when the plan has no such step; `no-step` when none is named and the session is in none.
     pub fn complete_step(&mut self, step_id: Option<&str>, at: &str) -> Result<String, Refusal> {
         let done = match step_id {
             Some(id) => {
@@ -150,14 +144,7 @@ impl State {
         let is_current = self.location.step_id.as_ref() == Some(&done);
         self.mark_completed(done.clone());
         if is_current {
-            match next {
-                Some((stage, step)) => self.stand(stage, step),
-                None => {
-                    self.location.stage_id = None;
-                    self.location.step_id = None;
-                    self.location.behavior_iteration = 0;
-                }
-            }
+            self.move_to(next);
         }
         self.machine(STEP_COMPLETED, "COMPLETE_STEP", at);
         Ok(done)
@@ -214,6 +201,10 @@ impl State {
             Some((stage, step)) => Some((stage.id.clone(), step.to_owned())),
             None => self.next_step().map(|(stage, step)| (stage.id.clone(), step.id.clone())),
         };
+        self.move_to(place);
+    }
+
+    fn move_to(&mut self, place: Option<(String, String)>) {
         match place {
             Some((stage, step)) => self.stand(stage, step),
             None => {

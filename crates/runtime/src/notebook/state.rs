@@ -17,8 +17,8 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::notebook::apply::Refusal;
 use crate::notebook::effects::Effects;
+use crate::notebook::error::Refusal;
 use crate::notebook::workflow::{Workflow, is_id};
 
 /// The most items of a todo list.
@@ -44,11 +44,8 @@ pub const MOST_AHEAD: usize = 200;
 
 /// The state of the machine before anything was done.
 pub const IDLE: &str = "IDLE";
-/// A step is under way.
 pub const STEP_RUNNING: &str = "STEP_RUNNING";
-/// A behavior is under way.
 pub const BEHAVIOR_RUNNING: &str = "BEHAVIOR_RUNNING";
-/// A step came to its end.
 pub const STEP_COMPLETED: &str = "STEP_COMPLETED";
 /// Another plan waits for the behavior to end.
 pub const WORKFLOW_UPDATE_PENDING: &str = "WORKFLOW_UPDATE_PENDING";
@@ -57,13 +54,10 @@ pub const WORKFLOW_UPDATE_PENDING: &str = "WORKFLOW_UPDATE_PENDING";
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct State {
-    /// Its title.
     pub title: Option<String>,
     /// How many cells it has; the next one gets this number and one.
     pub cell_count: u64,
-    /// How many chapters were begun.
     pub chapter_count: u64,
-    /// How many sections were begun.
     pub section_count: u64,
     /// The id of the cell that holds the title as its heading, once there is one.
     pub title_cell: Option<String>,
@@ -72,7 +66,6 @@ pub struct State {
     /// Numbers whose own id, `cell-{number}`, an earlier cell was given by name.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub ids_ahead: BTreeSet<u64>,
-    /// What the last cell is.
     pub last_cell_type: Option<String>,
     /// The first words of what the last code that ran gave.
     pub last_output: Option<String>,
@@ -80,15 +73,10 @@ pub struct State {
     pub thinking: Option<String>,
     /// How many cells were executed; 0 while no code ever ran.
     pub executed: u64,
-    /// What actions did.
     pub effects: Effects,
-    /// The machine.
     pub fsm: Fsm,
-    /// Where in the plan the session is.
     pub location: Location,
-    /// What is left to do.
     pub todo_list: Vec<String>,
-    /// How far the content is.
     pub section_progress: SectionProgress,
     /// Variables that no script declares: what a server keeps, by `context_update`.
     pub variables: Map<String, Value>,
@@ -109,7 +97,6 @@ pub struct State {
 pub struct Fsm {
     /// Its state, in capitals.
     pub state: String,
-    /// What brought it there.
     #[serde(default)]
     pub last_transition: Option<String>,
     /// When, RFC 3339.
@@ -129,9 +116,7 @@ impl Default for Fsm {
 pub struct Location {
     /// The topic of the script that the location was last taken from, as `phase/topic`: entering another one moves it.
     pub home: String,
-    /// The stage.
     pub stage_id: Option<String>,
-    /// The step.
     pub step_id: Option<String>,
     /// The behavior that is under way, or was last.
     pub behavior_id: Option<String>,
@@ -149,7 +134,6 @@ pub struct Location {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SectionProgress {
-    /// The section under way.
     pub current_section_id: Option<String>,
     /// Which one, from 1.
     pub current_section_number: Option<u64>,
@@ -161,9 +145,7 @@ pub struct SectionProgress {
 
 impl State {
     /// Keeps a variable that no script declares; null forgets it.
-    ///
-    /// # Errors
-    /// `too-many-variables` when there are too many of them or they are too large together. Nothing is changed then.
+    /// Errors: `too-many-variables` when there are too many of them or they are too large together. Nothing is changed then.
     pub fn keep_variable(&mut self, name: &str, value: Value) -> Result<(), Refusal> {
         if value.is_null() {
             self.variables.shift_remove(name);

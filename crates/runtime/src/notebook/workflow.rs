@@ -6,8 +6,8 @@ use std::collections::HashSet;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::notebook::action::Fault;
-use crate::notebook::apply::Refusal;
+use crate::notebook::error::Fault;
+use crate::notebook::error::Refusal;
 
 /// The most stages of a plan that is sent.
 pub const MOST_STAGES: usize = 200;
@@ -24,13 +24,10 @@ pub const MOST_NAME: usize = 200;
 /// The most bytes of what a stage or a step is for.
 pub const MOST_GOAL: usize = 8 * 1024;
 
-/// A plan.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Workflow {
-    /// What it is called.
     #[serde(default)]
     pub name: String,
-    /// Its stages, in order.
     pub stages: Vec<Stage>,
 }
 
@@ -39,13 +36,10 @@ pub struct Workflow {
 pub struct Stage {
     /// Its id, unique among the stages.
     pub id: String,
-    /// What it is called.
     #[serde(default)]
     pub name: String,
-    /// What it is for.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub goal: String,
-    /// Its steps, in order.
     #[serde(default)]
     pub steps: Vec<Step>,
     /// Whatever else was given.
@@ -58,10 +52,8 @@ pub struct Stage {
 pub struct Step {
     /// Its id, unique among the steps of the plan.
     pub id: String,
-    /// What it is called.
     #[serde(default)]
     pub name: String,
-    /// What it is for.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub goal: String,
     /// Whatever else was given.
@@ -75,7 +67,6 @@ pub fn is_id(text: &str) -> bool {
 }
 
 impl Workflow {
-    /// The stage with this id.
     pub fn stage(&self, id: &str) -> Option<&Stage> {
         self.stages.iter().find(|stage| stage.id == id)
     }
@@ -87,9 +78,7 @@ impl Workflow {
 
     /// Whether the plan holds together: it has stages, ids of stages are unique, ids of steps are unique in the whole plan,
     /// and nothing is too much. A stage may have no steps yet.
-    ///
-    /// # Errors
-    /// `bad-plan`, with what is wrong, by the places of stages and steps and not by their names.
+    /// Errors: `bad-plan`, with what is wrong, by the places of stages and steps and not by their names.
     pub fn check(&self) -> Result<(), Refusal> {
         if self.stages.is_empty() {
             return Err(bad_plan("the plan has no stages".to_owned()));
@@ -143,9 +132,7 @@ impl Workflow {
 
     /// Reads a plan: `{"name", "stages": […]}`, or its stages alone; in stages and steps also `stage_id` and `step_id` for `id`,
     /// `title` for `name`, `description` for `goal` where there is none, and a text alone for a step with this id.
-    ///
-    /// # Errors
-    /// When it has another shape. Whether it holds together is another question: [`Workflow::check`].
+    /// Errors: When it has another shape. Whether it holds together is another question: [`Workflow::check`].
     pub fn read(value: &Value) -> Result<Self, Fault> {
         let (name, stages) = match value {
             Value::Array(stages) => (String::new(), stages),
@@ -163,7 +150,6 @@ impl Workflow {
 }
 
 impl Stage {
-    /// The step with this id.
     pub fn step(&self, id: &str) -> Option<&Step> {
         self.steps.iter().find(|step| step.id == id)
     }
@@ -183,9 +169,6 @@ impl Stage {
 }
 
 /// Reads the steps of a stage, as [`Workflow::read`] does.
-///
-/// # Errors
-/// When they are no list of steps.
 pub fn read_steps(value: &Value) -> Result<Vec<Step>, Fault> {
     let Some(list) = value.as_array() else {
         return Err(Fault { field: Some("steps"), message: "the steps of a stage are a list".to_owned() });
@@ -209,9 +192,6 @@ pub fn read_steps(value: &Value) -> Result<Vec<Step>, Fault> {
 }
 
 /// Whether the steps of one stage hold together.
-///
-/// # Errors
-/// `bad-plan`.
 pub fn check_steps(steps: &[Step]) -> Result<(), Refusal> {
     if steps.len() > MOST_STEPS {
         return Err(bad_plan(format!("it has more than {MOST_STEPS} steps")));

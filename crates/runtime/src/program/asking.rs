@@ -15,11 +15,9 @@ const OF_ANSWERS: [&str; 5] = ["EXIT", "BRIEF", "metrics", "progress_suggestion"
 pub(crate) struct Asking<'a> {
     pub(crate) ask: &'a Ask<'a>,
     pub(crate) manners: Manners,
-    /// How often the model was asked again.
     pub(crate) reasks: u32,
     /// Whether one of these was because a reply called itself unsafe.
     pub(crate) for_safety: bool,
-    /// The replies that were refused.
     pub(crate) refused: Vec<Refused>,
     /// The last reply that could be read, though not used as it is.
     pub(crate) earlier: Option<Exchange>,
@@ -40,15 +38,11 @@ pub(crate) struct Refused {
 
 /// What follows a reply.
 pub(crate) enum Next {
-    /// It counts.
     Keep,
-    /// An earlier one counts.
     Earlier,
-    /// The model is asked again.
     Again(Again),
 }
 
-/// Why the model is asked again.
 pub(crate) enum Again {
     Safety(String),
     Faults(Vec<String>),

@@ -4,32 +4,15 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use crate::program::action::ActionError;
+use crate::program::assigned::{Assigned, Assignment};
+use crate::program::flow::ActionError;
 use crate::program::kind::Checking;
 use crate::program::turn::Turn;
-use bcc_lang::expr::parse::Expr;
 use bcc_lang::script::declare::variable_name;
 use bcc_lang::script::fields::{Fields, Words};
 use bcc_lang::source::diagnostic::Diagnostic;
 use bcc_lang::source::span::Spanned;
 use bcc_lang::source::yaml::{Node, NodeKind};
-use bcc_lang::template::text::Text;
-
-/// One variable and what it is set to.
-pub struct Assignment {
-    name: String,
-    value: Assigned,
-}
-
-/// What a variable is set to.
-pub enum Assigned {
-    /// A string that is exactly one `{{ expression }}`: the value of the expression, with its type.
-    Expression(Expr),
-    /// Another string with placeholders.
-    Text(Text),
-    /// Anything else.
-    Literal(Value),
-}
 
 /// Reads a mapping of names to values. Expressions see the variables as they are before any of these is set.
 pub fn read_values(node: &Arc<Node>, fields: &Fields<'_>, checking: &mut dyn Checking) -> Option<Vec<Assignment>> {
@@ -95,9 +78,6 @@ fn expression_in(text: &str) -> Option<std::ops::Range<usize>> {
 }
 
 /// The values as they are now, with their names.
-///
-/// # Errors
-/// When an expression or a text cannot be evaluated.
 pub fn evaluate<'v>(
     turn: &Turn<'_>,
     values: impl Iterator<Item = (&'v str, &'v Assigned)>,
@@ -112,9 +92,7 @@ pub fn evaluate<'v>(
 }
 
 /// Sets all of them, after all were evaluated. Gives what was set, as it may be shown.
-///
-/// # Errors
-/// When an expression fails or a value does not fit the declaration of its variable.
+/// Errors: When an expression fails or a value does not fit the declaration of its variable.
 pub fn assign(turn: &Turn<'_>, assignments: &[Assignment]) -> Result<Map<String, Value>, ActionError> {
     let values = evaluate(turn, assignments.iter().map(|assignment| (assignment.name.as_str(), &assignment.value)))?;
     let mut shown = Map::new();

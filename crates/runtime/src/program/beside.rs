@@ -18,34 +18,25 @@ use bcc_llm::providers::limit::within;
 use bcc_llm::reply::read::{Reply, Unreadable};
 use bcc_llm::reply::shape::ReplyShape;
 
-/// What is asked, and of whom.
 pub struct Beside<'a> {
-    /// The model.
     pub provider: &'a dyn Provider,
     /// What is sent first.
     pub request: ModelRequest,
-    /// What the reply must look like.
     pub shape: &'a ReplyShape,
     /// The id of the first call; those that ask again add their number.
     pub call_id: String,
     /// How long each call may take.
     pub limit: Duration,
-    /// The clock.
     pub clock: &'a dyn Clock,
-    /// The program.
     pub program: &'a Program,
-    /// Whether the session is recorded.
     pub recording: bool,
 }
 
-/// What came of it.
 #[derive(Debug, Default)]
 pub struct Asked {
-    /// Every call, in order.
     pub calls: Vec<ModelCall>,
     /// The reply: of several the last one that could be read. `None` when a call failed before there was any.
     pub reading: Option<Result<Reply, Unreadable>>,
-    /// Why there is no reply.
     pub fault: Option<Fault>,
 }
 

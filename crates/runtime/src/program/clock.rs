@@ -1,6 +1,5 @@
 //! The clock of a session. Time enters through here only, so that a session can be replayed (LANGUAGE.md section 11).
 
-/// Tells the time to a session.
 pub trait Clock: Send + Sync {
     /// The time of the event `seq`, as RFC 3339 in UTC with microseconds.
     fn at(&self, seq: u64) -> String;

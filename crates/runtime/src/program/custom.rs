@@ -20,15 +20,12 @@ const MOST_NAMES: usize = 10_000;
 /// The most kinds of one project.
 pub const MOST_KINDS: usize = 200;
 
-/// A kind of the project.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CustomKind {
     /// The name, as `action_type` and as `action` of a model's reply.
     pub name: String,
-    /// What it is for, for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// What it does.
     pub does: Does,
     /// What is done before it; when this fails, it is not done.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -57,12 +54,10 @@ impl CustomKind {
         self.before.iter().chain([&self.does]).chain(&self.after)
     }
 
-    /// Whether a command is among it, which the project must allow.
     pub fn has_command(&self) -> bool {
         self.parts().any(|does| matches!(does, Does::Command(_)))
     }
 
-    /// The skills among it.
     pub fn skills(&self) -> impl Iterator<Item = &str> {
         self.parts().filter_map(|does| match does {
             Does::Skill(skill) => Some(skill.as_str()),

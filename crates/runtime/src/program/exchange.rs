@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use crate::program::action::ActionError;
 use crate::program::asking::{Again, Asking, Next, Refused};
 use crate::program::event::{Event, ModelCall, Speaker};
+use crate::program::flow::ActionError;
 use crate::program::live_words::{LiveWords, risk};
-use crate::program::messages::{append_to_last_user, debug_info, log_unreadable, messages, read_and_note};
+use crate::program::messages::{append_to_last_user, debug_info, log_unreadable, messages, read_and_note, request};
 use crate::program::output::Outputs;
 use crate::program::reask::{ask_again, note_of_faults, note_of_risk};
 use crate::program::recent::cut_in_the_middle;
@@ -49,25 +49,19 @@ const MOST_BEND_WARNINGS: usize = 20;
 
 /// What an action asks of a model.
 pub struct Ask<'a> {
-    /// The kind that asks.
     pub kind: &'static str,
     /// The template, without its version.
     pub template: &'static str,
-    /// The version of the template.
     pub version: u32,
-    /// What the reply must look like.
     pub shape: &'a ReplyShape,
     /// The rendered content of the action.
     pub content: &'a str,
-    /// What is to be extracted.
     pub outputs: &'a Outputs,
-    /// Names that the kind gives to the template.
     pub names: Names,
     /// What the person just said; none on an opening turn.
     pub answer: Option<&'a str>,
     /// `input_variables` of an `ai_think`.
     pub inputs: Vec<(String, Value)>,
-    /// The round.
     pub round: u32,
     /// Whether the action begins with this call.
     pub opening: bool,
@@ -81,13 +75,11 @@ pub struct Ask<'a> {
 
 /// What came back.
 pub struct Exchange {
-    /// The reply, or why there is none that can be read.
     pub reading: Result<Reply, Unreadable>,
     /// Why the words of the reply must not be said (LANGUAGE.md section 8, `safety_risk`), even after asking again.
     pub held_back: Option<String>,
     /// The id under which words of this reply were or may be shown.
     pub message_id: String,
-    /// The raw text.
     pub raw: String,
     /// `llm_prompt`, `llm_response`, `parse_error`, tokens and times.
     pub debug_info: Map<String, Value>,
@@ -96,22 +88,13 @@ pub struct Exchange {
 impl Turn<'_> {
     /// Asks the model, and asks it again where its reply cannot be used: as often as `reask` allows, or once when the reply
     /// calls itself unsafe (LANGUAGE.md section 8). Of several replies the last one that could be read counts.
-    ///
-    /// # Errors
-    /// [`ActionError::Model`] when there is no reply at all: where only asking again fails, what could be read before counts; [`ActionError::Failed`] when the prompt cannot be rendered.
+    /// Errors: [`ActionError::Model`] when there is no reply at all: where only asking again fails, what could be read before counts; [`ActionError::Failed`] when the prompt cannot be rendered.
     /// A reply that cannot be read is no error: see [`Exchange::reading`].
     pub async fn exchange(&self, mut ask: Ask<'_>) -> Result<Exchange, ActionError> {
         let template = self.program.templates.get(ask.template, ask.version).map_err(|error| prompt_failed(&error))?;
         let names = std::mem::take(&mut ask.names);
-        let front = template.front();
-        let mut request = ModelRequest {
-            messages: self.prompt(&template, &ask, names)?,
-            schema: Some(Arc::clone(ask.shape.schema())),
-            temperature: front.temperature,
-            max_tokens: front.max_tokens,
-            task: task(self, &ask),
-        };
-        let model = front.model.as_deref().or(self.program.model.as_deref());
+        let mut request = request(&template, self.prompt(&template, &ask, names)?, ask.shape, task(self, &ask));
+        let model = template.front().model.as_deref().or(self.program.model.as_deref());
         let provider = match self.services.models.provider(model) {
             Ok(provider) => provider,
             Err(error) => {

@@ -12,7 +12,7 @@
 //! }
 //! ```
 
-use crate::program::action::{ActionError, Announced, Flow, For, OpenEffect};
+use crate::program::flow::{ActionError, Announced, Flow, For, OpenEffect};
 use crate::program::program::Program;
 use crate::program::recent::Recent;
 use crate::program::turn::Turn;

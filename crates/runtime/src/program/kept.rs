@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::program::asking::{Asking, Came};
 use crate::program::output::{Output, Outputs};
@@ -35,20 +35,16 @@ impl Turn<'_> {
 
     /// The same for a recording: bent and refused as the reply was, with what prompts show of it in spite of all masks.
     pub(crate) fn to_record(&self, outputs: &Outputs, raw: &str, reading: &Result<Reply, Unreadable>) -> String {
-        let sensitive: Vec<&Output> = outputs.iter().filter(|output| self.is_sensitive(&output.get)).collect();
-        if sensitive.is_empty() {
-            return raw.to_owned();
-        }
-        let Ok(reply) = reading else { return MASK.to_owned() };
-        let mut object = reply.came.clone();
-        for output in sensitive {
-            let bent = reply.bends.iter().find(|bent| bent.path.strip_prefix('/') == Some(&output.get));
-            let read = reply.object.get(&output.get).unwrap_or(&Value::Null);
-            if let Some(value) = object.get_mut(&output.get).filter(|value| !value.is_null()) {
-                *value = output.stand_in(value, bent, read);
-            }
-        }
-        Value::Object(object).to_string()
+        self.replaced(
+            outputs,
+            raw,
+            reading,
+            |reply| &reply.came,
+            |output, value, reply| {
+                let bent = reply.bends.iter().find(|bent| bent.path.strip_prefix('/') == Some(&output.get));
+                output.stand_in(value, bent, reply.object.get(&output.get).unwrap_or(&Value::Null))
+            },
+        )
     }
 
     /// A raw reply without what sensitive outputs hold in it, for events.
@@ -58,15 +54,27 @@ impl Turn<'_> {
         raw: &str,
         reading: &Result<Reply, Unreadable>,
     ) -> String {
+        self.replaced(outputs, raw, reading, |reply| &reply.object, |output, value, _| output.placeholder(value))
+    }
+
+    /// A raw reply; where outputs are sensitive, `object` of it with their values replaced, or nothing of one that was not read.
+    fn replaced(
+        &self,
+        outputs: &Outputs,
+        raw: &str,
+        reading: &Result<Reply, Unreadable>,
+        object: fn(&Reply) -> &Map<String, Value>,
+        with: fn(&Output, &Value, &Reply) -> Value,
+    ) -> String {
         let sensitive: Vec<&Output> = outputs.iter().filter(|output| self.is_sensitive(&output.get)).collect();
         if sensitive.is_empty() {
             return raw.to_owned();
         }
         let Ok(reply) = reading else { return MASK.to_owned() };
-        let mut object = reply.object.clone();
+        let mut object = object(reply).clone();
         for output in sensitive {
             if let Some(value) = object.get_mut(&output.get).filter(|value| !value.is_null()) {
-                *value = output.placeholder(value);
+                *value = with(output, value, reply);
             }
         }
         Value::Object(object).to_string()

@@ -10,6 +10,7 @@ use crate::program::custom::CustomKind;
 use crate::program::monitor::Monitor;
 use crate::program::output::Output;
 use crate::program::program::Steps;
+use crate::program::prompt::PromptOf;
 use bcc_lang::expr::parse::Expr;
 use bcc_lang::script::fields::{Fields, Words};
 use bcc_lang::source::span::{Span, Spanned};
@@ -19,38 +20,38 @@ use bcc_lang::value::declared::DeclaredType;
 use bcc_lang::value::scopes::Scope;
 use bcc_llm::reply::shape::Base;
 
-/// What a kind gives to the prompt templates that bear its name, `<kind>_v<N>.md`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PromptOf {
-    /// The names that such prompts have in common: those of actions, or those of monitors.
-    pub common: &'static [&'static str],
-    /// The names beyond those.
-    pub names: &'static [&'static str],
-    /// Whether its actions may have `output`.
-    pub outputs: bool,
-}
-
-impl PromptOf {
-    /// Every name that such a prompt gets beyond variables and the engine's names.
-    pub fn given(self) -> impl Iterator<Item = &'static str> {
-        self.common.iter().chain(self.names).copied()
-    }
+/// What every kind says of itself.
+pub struct About {
+    /// The name that an author writes as `action_type`.
+    pub name: &'static str,
+    /// The JSON Schema of its `config`, for editors.
+    pub schema: &'static str,
+    /// Its page of documentation, as markdown.
+    pub page: &'static str,
+    /// The exit reasons with which an action of this kind can end, besides `error`, which every kind has (LANGUAGE.md
+    /// section 6).
+    pub exits: &'static [&'static str],
 }
 
 /// A registered kind. Everything about it is found through this trait: nothing else in the crate names a kind.
 pub trait Kind: Sync {
-    /// The name that an author writes as `action_type`.
-    fn name(&self) -> &'static str;
+    fn about(&self) -> About;
 
-    /// The JSON Schema of its `config`, for editors.
-    fn schema(&self) -> &'static str;
+    fn name(&self) -> &'static str {
+        self.about().name
+    }
 
-    /// Its page of documentation, as markdown.
-    fn page(&self) -> &'static str;
+    fn schema(&self) -> &'static str {
+        self.about().schema
+    }
 
-    /// The exit reasons with which an action of this kind can end, besides `error`, which every kind has (LANGUAGE.md
-    /// section 6).
-    fn exits(&self) -> &'static [&'static str];
+    fn page(&self) -> &'static str {
+        self.about().page
+    }
+
+    fn exits(&self) -> &'static [&'static str] {
+        self.about().exits
+    }
 
     /// What its templates get; `None` for a kind that asks no model.
     fn prompt(&self) -> Option<PromptOf> {
@@ -92,13 +93,12 @@ pub struct Described {
     pub listens: bool,
     /// Where the author said that an output must not be null: beside the outputs, or on one of them.
     pub required: Vec<Span>,
-    /// The exit reasons that it can give as it is configured, where these are fewer than [`Kind::exits`].
+    /// The exit reasons that it can give as it is configured, where these are fewer than [`About::exits`].
     pub exits: Option<&'static [&'static str]>,
     /// The fewest calls of a model that it can do with.
     pub least_calls: u32,
     /// Whether it always goes elsewhere, or through actions that stand inside of it: never straight on.
     pub always_branches: bool,
-    /// How many outputs it has.
     pub outputs: usize,
     /// What the project must allow before it may run (`allow` of bcc-script.toml): `exec`, `command`.
     pub needs: Vec<&'static str>,
@@ -107,15 +107,12 @@ pub struct Described {
 /// An input that a call gives to a skill.
 #[derive(Clone, Debug)]
 pub struct Given {
-    /// The name of the input.
     pub name: Spanned<String>,
-    /// The value, as written.
     pub value: Arc<Node>,
 }
 
 /// What a kind may ask of the checker while its configuration is checked.
 pub trait Checking {
-    /// Tells what an action is like.
     fn describe(&mut self, described: Described);
 
     /// A place that leads to the topic or phase of this id.
@@ -143,7 +140,6 @@ pub trait Checking {
     /// Compiles the expression that stands in `within` (bytes of the decoded text) of `words`.
     fn expression_within(&mut self, words: &Words, within: Range<usize>) -> Option<Expr>;
 
-    /// Checks a list of actions inside this action.
     fn steps(&mut self, nodes: &[Arc<Node>]) -> Steps;
 
     /// From here on `name` may have a value. A `scope` says where it is written when it is declared nowhere.

@@ -14,10 +14,8 @@ pub const USUAL_RETRIES: u32 = 2;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Budget {
-    /// The most turns.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub turns: Option<u64>,
-    /// The most calls of a model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model_calls: Option<u64>,
     /// The most tokens, of prompts and replies together.
@@ -57,12 +55,10 @@ pub enum Priority {
 }
 
 impl Priority {
-    /// The priority of this name.
     pub fn parse(name: &str) -> Option<Self> {
         [Self::Low, Self::Medium, Self::High].into_iter().find(|priority| priority.name() == name)
     }
 
-    /// The name that an author writes.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Low => "low",
@@ -72,7 +68,6 @@ impl Priority {
     }
 }
 
-/// `strategy` of a topic.
 #[derive(Clone, Default)]
 pub struct Strategy {
     /// `text`, or the whole when it is written as text.
@@ -97,7 +92,6 @@ impl Strategy {
 /// `for_each: { in, as }` of a topic.
 #[derive(Clone)]
 pub struct ForEach {
-    /// The expression that gives the list.
     pub list: Expr,
     /// What one element is called.
     pub element: String,

@@ -1,6 +1,8 @@
 //! From a template to the messages of a prompt, and from a model's text to what is kept of the call: what turns and monitors
 //! share.
 
+use std::sync::Arc;
+
 use serde_json::{Map, Value, json};
 use tracing::debug;
 
@@ -12,13 +14,11 @@ use bcc_lang::template::roles::PromptRole;
 use bcc_lang::template::template::Template;
 use bcc_llm::model::message::{Message, Role};
 use bcc_llm::model::reply::ModelReply;
+use bcc_llm::model::request::{ModelRequest, Task};
 use bcc_llm::reply::read::{Reply, Unreadable, read};
 use bcc_llm::reply::shape::ReplyShape;
 
 /// The messages that a template makes of these names.
-///
-/// # Errors
-/// As [`Template::render`].
 pub fn messages(template: &Template<'_>, names: &Names) -> Result<Vec<Message>, TemplateError> {
     let rendered = template.render(names)?;
     let message = |role: PromptRole| match role {
@@ -27,6 +27,13 @@ pub fn messages(template: &Template<'_>, names: &Names) -> Result<Vec<Message>, 
         PromptRole::Assistant => Role::Assistant,
     };
     Ok(rendered.into_iter().map(|said| Message { role: message(said.role), content: said.content }).collect())
+}
+
+/// What is asked of a model with these messages, as the template wants it asked.
+pub fn request(template: &Template<'_>, messages: Vec<Message>, shape: &ReplyShape, task: Task) -> ModelRequest {
+    let front = template.front();
+    let schema = Some(Arc::clone(shape.schema()));
+    ModelRequest { messages, schema, temperature: front.temperature, max_tokens: front.max_tokens, task }
 }
 
 /// Adds `words` to what the user is made to say last; a prompt without such a message gets one.

@@ -1,53 +1,11 @@
 //! What a turn may do to the notebook of its session.
 
-use async_trait::async_trait;
-
 use crate::notebook::cell::Cell;
 use crate::notebook::state::State;
-use crate::program::action::ActionError;
 use crate::program::event::Event;
+use crate::program::flow::ActionError;
 use crate::program::turn::Turn;
 use bcc_store::error::ArchiveError;
-
-/// Where the cells of a session's notebook are, as committed.
-#[async_trait]
-pub trait Shelf: Send + Sync {
-    /// The cell with this id.
-    ///
-    /// # Errors
-    /// When the store cannot be read.
-    async fn cell(&self, cell_id: &str) -> Result<Option<Cell>, ArchiveError>;
-
-    /// At most `limit` cells after number `after`, in order.
-    ///
-    /// # Errors
-    /// When the store cannot be read.
-    async fn cells(&self, after: u64, limit: usize) -> Result<Vec<Cell>, ArchiveError>;
-
-    /// The last `count` cells, in order.
-    ///
-    /// # Errors
-    /// When the store cannot be read.
-    async fn tail(&self, count: usize) -> Result<Vec<Cell>, ArchiveError>;
-}
-
-/// No notebook at all: for turns beside a session.
-pub struct EmptyShelf;
-
-#[async_trait]
-impl Shelf for EmptyShelf {
-    async fn cell(&self, _: &str) -> Result<Option<Cell>, ArchiveError> {
-        Ok(None)
-    }
-
-    async fn cells(&self, _: u64, _: usize) -> Result<Vec<Cell>, ArchiveError> {
-        Ok(vec![])
-    }
-
-    async fn tail(&self, _: usize) -> Result<Vec<Cell>, ArchiveError> {
-        Ok(vec![])
-    }
-}
 
 impl Turn<'_> {
     /// The state of the notebook, as this turn has left it so far.
@@ -55,15 +13,11 @@ impl Turn<'_> {
         self.work().notebook.clone().unwrap_or_else(|| self.notebook.clone())
     }
 
-    /// Changes the state of the notebook.
     pub fn set_notebook_state(&self, state: State) {
         self.work().notebook = Some(state);
     }
 
     /// The cell with this id, as this turn has left it so far.
-    ///
-    /// # Errors
-    /// When the store cannot be read.
     pub async fn cell(&self, cell_id: &str) -> Result<Option<Cell>, ActionError> {
         if let Some(cell) = self.work().cells.values().find(|cell| cell.id == cell_id) {
             return Ok(Some(cell.clone()));
@@ -72,9 +26,6 @@ impl Turn<'_> {
     }
 
     /// The last `count` cells, in order, as this turn has left them so far.
-    ///
-    /// # Errors
-    /// When the store cannot be read.
     pub async fn last_cells(&self, count: usize) -> Result<Vec<Cell>, ActionError> {
         let mut cells = self.shelf.tail(count).await.map_err(|error| unreadable(&error))?;
         let work = self.work();
@@ -91,9 +42,6 @@ impl Turn<'_> {
     }
 
     /// At most `limit` cells after number `after`, in order, as they were when the turn began.
-    ///
-    /// # Errors
-    /// When the store cannot be read.
     pub async fn cells_after(&self, after: u64, limit: usize) -> Result<Vec<Cell>, ActionError> {
         self.shelf.cells(after, limit).await.map_err(|error| unreadable(&error))
     }
@@ -103,7 +51,6 @@ impl Turn<'_> {
         self.work().cells.insert(cell.number, cell);
     }
 
-    /// Tells what an action on the notebook came to.
     pub fn tell_notebook(&self, event: Event) {
         self.emit(event);
     }

@@ -10,18 +10,16 @@ pub mod edits;
 pub mod plan;
 pub mod plans;
 
-use std::sync::Arc;
-
 use serde_json::Value;
 use tracing::error;
 
 use crate::program::beside::{Asked, Beside, Fault};
 use crate::program::event::ModelCall;
-use crate::program::messages::messages;
+use crate::program::messages::{messages, request};
 use crate::program::orchestration::asking::{OrchestrationContext, names, shape};
 use crate::program::orchestration::edits::{Edit, is_skipped};
 use crate::program::orchestration::plan::{Cursor, OrchestrationPlan, Refused};
-use bcc_llm::model::request::{ModelRequest, Purpose, Task};
+use bcc_llm::model::request::{Purpose, Task};
 
 /// The name of the template and of the schema of its replies.
 pub const ORCHESTRATOR: &str = "topic_orchestrator";
@@ -40,7 +38,6 @@ pub const MOST_ASKED: u32 = 10;
 pub struct ExecutionState<'a> {
     /// The actions of the topic as this visit has them now, as [`crate::program::recheck::Recheck::actions`] writes them.
     pub actions: &'a [Value],
-    /// How far the visit has come.
     pub cursor: Cursor,
     /// How many plans were applied in this visit.
     pub plans: u32,
@@ -95,23 +92,15 @@ pub async fn generate_orchestration_plan(analysis: &Value, context: &Orchestrati
         Ok(shape) => shape,
         Err(fault) => return failed(unprepared(fault.to_string())),
     };
-    let front = template.front();
     let models = context.services.models.as_ref();
-    let provider = match models.provider(front.model.as_deref().or(context.program.model.as_deref())) {
+    let provider = match models.provider(template.front().model.as_deref().or(context.program.model.as_deref())) {
         Ok(provider) if provider.answers(Purpose::Orchestrator, &context.action_id) => provider,
         Ok(provider) => return failed(unprepared(format!("`{}` makes no plans", provider.name()))),
         Err(fault) => return failed(Fault::from(&fault)),
     };
-    let request = ModelRequest {
-        messages: prompt,
-        schema: Some(Arc::clone(shape.schema())),
-        temperature: front.temperature,
-        max_tokens: front.max_tokens,
-        task: task(context),
-    };
     let beside = Beside {
         provider: provider.as_ref(),
-        request,
+        request: request(&template, prompt, &shape, task(context)),
         shape: &shape,
         call_id: context.call_id.clone(),
         limit: context.limit,
@@ -141,9 +130,7 @@ pub async fn generate_orchestration_plan(analysis: &Value, context: &Orchestrati
 
 /// The list of actions that `plan` makes of `state`. What is done stays as it is; only what is still to come changes, and of
 /// the current action its content and exit. That the result is a sound script is for the check to say.
-///
-/// # Errors
-/// [`Refused`], and nothing changes: the plan is one too many, was made for another state, comes too late, names what is not
+/// Errors: [`Refused`], and nothing changes: the plan is one too many, was made for another state, comes too late, names what is not
 /// there, would empty the topic, is too large, lacks what its change needs, or changes nothing.
 pub fn execute_orchestration(plan: &OrchestrationPlan, state: &ExecutionState<'_>) -> Result<Vec<Value>, Refused> {
     if state.plans >= MOST_PLANS {

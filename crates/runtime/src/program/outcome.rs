@@ -13,11 +13,8 @@ pub enum ExitReason {
     MaxRoundsReached,
     /// The person cannot or will not go on with this.
     UserBlocked,
-    /// The person talks about something else.
     OffTopic,
-    /// Somebody approved.
     Approved,
-    /// Somebody rejected.
     Rejected,
     /// Nobody decided in time.
     TimedOut,
@@ -25,7 +22,6 @@ pub enum ExitReason {
     Failed,
     /// A branch came to a bad end.
     BranchFailed,
-    /// The action could not do its work.
     Error,
 }
 
@@ -46,7 +42,6 @@ impl ExitReason {
         }
     }
 
-    /// Every reason.
     pub const ALL: [Self; 10] = [
         Self::ExitCriteriaMet,
         Self::MaxRoundsReached,
@@ -60,7 +55,6 @@ impl ExitReason {
         Self::Error,
     ];
 
-    /// The reason of this name.
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|reason| reason.name() == name)
     }
@@ -78,11 +72,8 @@ pub enum ProgressSuggestion {
     /// More is needed.
     #[default]
     ContinueNeeded,
-    /// All that was asked for is there.
     Completed,
-    /// The person is stuck.
     Blocked,
-    /// The answer was about something else.
     OffTopic,
 }
 
@@ -103,7 +94,6 @@ impl ProgressSuggestion {
 pub struct Outcome {
     /// Whether the turn did its work. A reply that could not be read is still a success: the conversation goes on.
     pub success: bool,
-    /// Whether the action is done.
     pub completed: bool,
     /// What the reply wanted to say, whether or not it was said.
     pub ai_message: Option<String>,
@@ -111,7 +101,6 @@ pub struct Outcome {
     pub extracted_variables: Map<String, Value>,
     /// What the model says about the state of the action, in words. Never a variable. Empty on an opening turn.
     pub metrics: Map<String, Value>,
-    /// The model's advice.
     pub progress_suggestion: ProgressSuggestion,
     /// Why the action ended, or what stands in its way; none while it simply goes on.
     pub exit_reason: Option<ExitReason>,

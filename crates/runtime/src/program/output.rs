@@ -45,7 +45,6 @@ impl Outputs {
         Self { items, lines, values }
     }
 
-    /// The same, each of them required.
     pub fn into_required(self) -> Self {
         Self::new(self.items.into_iter().map(|item| Output { required: true, ..item }).collect())
     }
@@ -109,7 +108,6 @@ impl Output {
         }
     }
 
-    /// The item as a value that templates can walk.
     fn as_value(&self) -> Value {
         json!({
             "get": self.get, "define": self.define, "type": self.declared.map(DeclaredType::name),

@@ -9,14 +9,9 @@ use crate::notebook::kernel::contract::{Kernel, NoKernel};
 
 /// The behavior servers that a session may ask.
 pub trait BehaviorServers: Send + Sync {
-    /// The server of this name.
-    ///
-    /// # Errors
-    /// When the configuration has no such server, or it is not trusted.
     fn server(&self, name: &str) -> Result<Arc<dyn BehaviorServer>, ServerError>;
 }
 
-/// No server at all.
 struct NoServers;
 
 impl BehaviorServers for NoServers {
@@ -32,11 +27,8 @@ impl BehaviorServers for NoServers {
 /// The outside world of one session; by default it has none.
 #[derive(Clone)]
 pub struct Outside {
-    /// What is allowed, and where.
     pub permits: Arc<Permits>,
-    /// The kernel of the session.
     pub kernel: Arc<dyn Kernel>,
-    /// The behavior servers.
     pub servers: Arc<dyn BehaviorServers>,
     /// Answers of these servers that are still arriving.
     pub arriving: Arc<Arrivals>,
@@ -67,7 +59,7 @@ impl Default for Outside {
     fn default() -> Self {
         Self {
             permits: Arc::default(),
-            kernel: Arc::new(NoKernel),
+            kernel: Arc::new(NoKernel::default()),
             servers: Arc::new(NoServers),
             arriving: Arc::default(),
         }

@@ -11,7 +11,6 @@ use bcc_lang::template::names::Names;
 use bcc_lang::value::scopes::Scopes;
 use bcc_llm::model::message::Message;
 
-/// The name of the template.
 pub const PERSONA: &str = "persona";
 
 /// The version of the template: `persona_v1.md`.
@@ -24,20 +23,13 @@ pub const PERSONA_NAMES: [&str; 4] = ["persona", "goal", "chat", "chat_history"]
 /// What a prompt of a persona asks for, with what its template wants of the model.
 #[derive(Debug)]
 pub struct PersonaPrompt {
-    /// The prompt.
     pub messages: Vec<Message>,
-    /// `temperature` of the template.
     pub temperature: Option<f64>,
-    /// `max_tokens` of the template.
     pub max_tokens: Option<u32>,
-    /// `model` of the template.
     pub model: Option<String>,
 }
 
 /// The prompt that asks a persona for its next words. `time` is what the clock shows.
-///
-/// # Errors
-/// When the template is not there, or asks for more than it gets.
 pub fn prompt(
     program: &Program,
     (persona, goal): (&str, Option<&str>),

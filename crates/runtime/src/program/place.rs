@@ -6,16 +6,12 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Place {
-    /// The phase.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub phase_id: Option<String>,
-    /// The topic.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub topic_id: Option<String>,
-    /// The action.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub action_id: Option<String>,
-    /// The round of the action.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub round: Option<u32>,
     /// The instance path, which tells visits apart: `topic_a#2/skill_comfort/ask_1`.
@@ -24,7 +20,6 @@ pub struct Place {
 }
 
 impl Place {
-    /// The same place in another round.
     pub fn in_round(&self, round: u32) -> Self {
         Self { round: Some(round), ..self.clone() }
     }

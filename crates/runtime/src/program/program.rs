@@ -18,17 +18,13 @@ use bcc_lang::value::scopes::Declarations;
 
 /// A script that can be run.
 pub struct Program {
-    /// The file that it was read from.
     pub file: Arc<SourceFile>,
-    /// `session_id` of the script.
     pub id: String,
-    /// `session_name`.
     pub name: Option<String>,
     /// What the AI is called in prompts.
     pub who: String,
     /// What the person is called in prompts.
     pub user: String,
-    /// `global_goal`.
     pub goal: Option<Text>,
     /// A model of the configuration, when the script names one.
     pub model: Option<String>,
@@ -38,35 +34,28 @@ pub struct Program {
     pub history_chars: usize,
     /// Variables that are kept across the sessions of a user.
     pub globals: Arc<Declarations>,
-    /// Variables of the session.
     pub declarations: Arc<Declarations>,
     /// The phases, in order; never empty.
     pub phases: Vec<Phase>,
-    /// The session's own table of routes.
     pub routes: RouteTable,
     /// What interrupts the session whenever it holds, in the author's order.
     pub triggers: Vec<Trigger>,
-    /// What the session may use before it stops.
     pub budget: Budget,
-    /// The kinds of the project, by name.
     pub custom: BTreeMap<String, CustomKind>,
     /// What it needs to be allowed before it begins (`allow` of bcc-script.toml), each with the first action that needs it.
     pub needs: BTreeMap<&'static str, Needing>,
-    /// The kernel that runs its code.
     pub kernel: KernelSettings,
     /// Every skill that something may call or insert, by id: those of the script, of its paths and of the project.
     pub skills: BTreeMap<String, Skill>,
     /// The actions of the script that some route or trigger inserts, by id, without their conditions: these do not count
     /// where an action is inserted. What a skill inserts of its own stands in [`Skill::inserts`].
     pub inserts: BTreeMap<String, Step>,
-    /// The author texts of the whole program.
     pub texts: Texts,
     /// The prompt templates that this program was checked against.
     pub templates: Arc<Templates>,
 }
 
 impl Program {
-    /// Whether any variable is `sensitive`.
     pub fn has_sensitive(&self) -> bool {
         let topics = self.phases.iter().flat_map(|phase| &phase.topics).map(|topic| &topic.declarations);
         let phases = self.phases.iter().map(|phase| &phase.declarations);
@@ -79,21 +68,15 @@ impl Program {
 /// An action that may run only where the project allows it.
 #[derive(Clone, Debug)]
 pub struct Needing {
-    /// Its id.
     pub action: String,
     /// The file that it stands in.
     pub file: Arc<SourceFile>,
-    /// Where.
     pub span: Span,
 }
 
-/// A phase.
 pub struct Phase {
-    /// Its id.
     pub id: String,
-    /// Its name, for people.
     pub name: Option<String>,
-    /// `phase_goal`.
     pub goal: Option<Text>,
     /// Variables of one visit of it.
     pub declarations: Arc<Declarations>,
@@ -101,40 +84,29 @@ pub struct Phase {
     pub condition: Option<Expr>,
     /// The topics, in order; never empty.
     pub topics: Vec<Topic>,
-    /// Its table of routes.
     pub routes: RouteTable,
 }
 
-/// A topic.
 pub struct Topic {
-    /// Its id.
     pub id: String,
-    /// Its name, for people.
     pub name: Option<String>,
-    /// `topic_goal`.
     pub goal: Option<Text>,
     /// Variables of one visit of it.
     pub declarations: Arc<Declarations>,
     /// Entered only when this holds.
     pub condition: Option<Expr>,
-    /// Its actions.
     pub steps: Steps,
-    /// Its table of routes.
     pub routes: RouteTable,
-    /// `strategy`.
     pub strategy: Strategy,
     /// `time_budget`, in minutes.
     pub time_budget: Option<u32>,
-    /// `priority`.
     pub priority: Priority,
-    /// `for_each`.
     pub for_each: Option<ForEach>,
 }
 
 /// A skill: actions that run in a scope of their own (LANGUAGE.md section 5).
 #[derive(Clone)]
 pub struct Skill {
-    /// Its id.
     pub id: String,
     /// The declarations of its one scope: its inputs, and what its actions may set.
     pub inputs: Arc<Declarations>,
@@ -142,7 +114,6 @@ pub struct Skill {
     pub takes: Vec<String>,
     /// The names that a caller may take.
     pub outputs: Vec<String>,
-    /// Its actions.
     pub steps: Steps,
     /// Those of its own actions that a route inside of it inserts, as in [`Program::inserts`].
     pub inserts: BTreeMap<String, Step>,
@@ -153,20 +124,16 @@ pub struct Skill {
 /// A list of actions: those of a topic, or a block inside an action.
 pub type Steps = Arc<Vec<Step>>;
 
-/// One action of a list.
 #[derive(Clone)]
 pub struct Step {
     /// Its id, unique in the session.
     pub id: String,
-    /// The name of its kind.
     pub kind: &'static str,
     /// The exit reasons with which it can end as it is configured, besides `error`, which every action has.
     pub exits: &'static [&'static str],
     /// Run only when this holds.
     pub condition: Option<Expr>,
-    /// What runs.
     pub action: Arc<dyn Action>,
-    /// Its own table of routes.
     pub routes: RouteTable,
     /// What becomes of an outside effect of it that was interrupted.
     pub on_interrupted: OnInterrupted,

@@ -5,12 +5,9 @@ use std::collections::VecDeque;
 
 use crate::program::event::Speaker;
 
-/// One message of the conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Said {
-    /// Who said it.
     pub speaker: Speaker,
-    /// What was said.
     pub text: String,
 }
 
@@ -32,7 +29,6 @@ impl Recent {
         Self { keep, keep_chars, ..Self::default() }
     }
 
-    /// Adds the newest message.
     pub fn push(&mut self, said: Said) {
         let chars = |said: &Said| said.text.chars().count();
         if said.speaker == Speaker::User {
@@ -50,7 +46,6 @@ impl Recent {
         }
     }
 
-    /// What the person said last.
     pub fn last_user_message(&self) -> Option<&str> {
         self.last_user_message.as_deref()
     }

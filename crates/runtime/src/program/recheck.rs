@@ -12,8 +12,6 @@ pub trait Recheck: Send + Sync {
     fn actions(&self, topic: &str) -> Option<Vec<Value>>;
 
     /// The whole program with `actions` in the place of those of `topic`, checked like a script.
-    ///
-    /// # Errors
-    /// What the check finds to be wrong, each as a sentence with its rule and its help; never empty.
+    /// Errors: What the check finds to be wrong, each as a sentence with its rule and its help; never empty.
     fn recheck(&self, topic: &str, actions: &[Value]) -> Result<Program, Vec<String>>;
 }

@@ -12,15 +12,11 @@ use bcc_llm::model::request::Task;
 /// What was sent to a model and what came back, beside what [`ModelCall`] tells of the call.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Exchanged {
-    /// The action that the call was for.
     pub action_id: String,
-    /// Its instance.
     pub path: String,
-    /// Its round.
     pub round: u32,
     /// How many calls of its purpose were made for it before.
     pub call: u32,
-    /// What was sent.
     pub messages: Vec<Message>,
     /// What came; `None` when nothing did. Values of sensitive outputs do not stand in it.
     pub text: Option<String>,
@@ -30,7 +26,6 @@ pub struct Exchanged {
     pub fault: String,
     /// Whether nothing came and the turn went on with an earlier reply.
     pub went_on: bool,
-    /// How the reply was read.
     pub manners: Manners,
 }
 
@@ -47,13 +42,10 @@ impl Exchanged {
 /// A call that is about to be committed.
 #[derive(Clone, Debug)]
 pub struct Recorded {
-    /// The number of its event.
     pub seq: u64,
     /// When it was, as its event tells.
     pub at: String,
-    /// Where it was.
     pub place: Arc<Place>,
-    /// The call.
     pub call: Box<ModelCall>,
 }
 
@@ -65,9 +57,7 @@ pub struct Recorded {
 pub trait Recorder: Send + Sync {
     /// Writes down the calls of one commit, which may be none, without anything that `masker` finds. What was written before
     /// is masked again when the masker has learned something since.
-    ///
-    /// # Errors
-    /// A sentence: what is wrong and what to do. Then nothing must be committed.
+    /// Errors: A sentence: what is wrong and what to do. Then nothing must be committed.
     fn record(&self, calls: &[Recorded], masker: &Masker) -> Result<(), String>;
 
     /// The commit of the last [`Recorder::record`] did not come about.

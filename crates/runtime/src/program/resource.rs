@@ -2,13 +2,11 @@
 
 use crate::program::limits::Budget;
 
-/// Milliseconds of a minute.
 pub const MINUTE_MS: u64 = 60_000;
 
 /// Something that a session uses up. Amounts of it are whole numbers; those of [`Resource::Minutes`] are milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Resource {
-    /// Turns of actions.
     Turns,
     /// Calls of a model, those of monitors among them.
     ModelCalls,
@@ -50,9 +48,7 @@ impl Resource {
 /// What was used of something, and how much there may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Spent {
-    /// Of what.
     pub resource: Resource,
-    /// The amount that was used.
     pub used: u64,
     /// The amount that there may be, when that is limited.
     pub limit: Option<u64>,
@@ -121,9 +117,7 @@ impl Budget {
     }
 
     /// What `--budget` says, once or several times: `turns=400`, `tokens=90000,minutes=30`.
-    ///
-    /// # Errors
-    /// What cannot be read, in words, with what could be.
+    /// Errors: What cannot be read, in words, with what could be.
     pub fn parse<'t>(texts: impl IntoIterator<Item = &'t str>) -> Result<Self, String> {
         let mut budget = Self::default();
         for part in texts.into_iter().flat_map(|text| text.split([',', '，'])) {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::program::assignments::Assignment;
+use crate::program::assigned::Assignment;
 use crate::program::outcome::ExitReason;
 use bcc_lang::expr::parse::Expr;
 use bcc_lang::script::routes::Go;
@@ -14,13 +14,9 @@ pub struct RouteTable(Arc<Vec<(ExitReason, Arc<Route>)>>);
 /// What a table of routes belongs to, the narrowest first (LANGUAGE.md section 6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Level {
-    /// An action.
     Action,
-    /// A topic.
     Topic,
-    /// A phase.
     Phase,
-    /// The session.
     Session,
 }
 
@@ -48,9 +44,7 @@ pub struct Route {
 
 /// What interrupts a session (LANGUAGE.md section 10).
 pub struct Trigger {
-    /// Its id.
     pub id: String,
-    /// When it fires.
     pub when: Expr,
     /// The skill, or the action of the script, that it runs.
     pub insert: String,
@@ -61,7 +55,6 @@ pub struct Trigger {
 }
 
 impl RouteTable {
-    /// A table of these routes.
     pub fn new(routes: Vec<(ExitReason, Route)>) -> Self {
         Self(Arc::new(routes.into_iter().map(|(reason, route)| (reason, Arc::new(route))).collect()))
     }
@@ -71,7 +64,6 @@ impl RouteTable {
         self.0.iter().map(|(reason, route)| (*reason, route.as_ref()))
     }
 
-    /// The route for this reason.
     pub fn get(&self, reason: ExitReason) -> Option<&Arc<Route>> {
         self.0.iter().find(|(of, _)| *of == reason).map(|(_, route)| route)
     }

@@ -28,11 +28,9 @@ const MOST_DEPTH: usize = 12;
 pub struct ShownCell {
     /// Its place in the notebook, from 1.
     pub number: u64,
-    /// Its id.
     pub cell_id: String,
     /// `markdown`, `code` or `thinking`.
     pub cell_type: &'static str,
-    /// Its text or code.
     pub content: String,
     /// What stands beside its text; nothing when there is nothing.
     #[serde(skip_serializing_if = "Value::is_null")]
@@ -40,10 +38,8 @@ pub struct ShownCell {
     /// What code gave, as nbformat has it. Binary data is left out: `{"left_out": BYTES}` stands in its place.
     #[serde(skip_serializing_if = "Value::is_null")]
     pub outputs: Value,
-    /// The kernel's count.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub execution_count: Option<u64>,
-    /// How code ended.
     #[serde(skip_serializing_if = "Value::is_null")]
     pub ended: Value,
     /// How many bytes are not shown, of texts that were cut and of data that was left out; the store has all of them.
@@ -52,7 +48,6 @@ pub struct ShownCell {
 }
 
 impl ShownCell {
-    /// What an event tells of `cell`.
     pub fn of(cell: &Cell) -> Self {
         let mut cut = Cut { left: MOST_BYTES, out: 0 };
         let content = cut.text(&cell.content, MOST_TEXT);

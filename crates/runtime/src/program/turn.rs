@@ -8,14 +8,14 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::notebook::state::State;
-use crate::program::action::{ActionError, OpenEffect};
 use crate::program::event::{Event, Speaker};
-use crate::program::notebook::Shelf;
+use crate::program::flow::{ActionError, OpenEffect};
 use crate::program::outcome::{ExitReason, Outcome};
 use crate::program::place::Place;
 use crate::program::program::{Phase, Program, Topic};
 use crate::program::recent::Recent;
 use crate::program::services::Services;
+use crate::program::shelf::Shelf;
 use crate::program::work::{VariableWrite, Work};
 use bcc_lang::expr::parse::Expr;
 use bcc_lang::script::interrupted::OnInterrupted;
@@ -46,17 +46,11 @@ pub struct Turn<'a> {
 /// What a session lends to one turn of one action.
 #[derive(Clone, Copy)]
 pub struct Lent<'a> {
-    /// The program.
     pub program: &'a Program,
-    /// The phase of the action.
     pub phase: &'a Phase,
-    /// The topic of the action.
     pub topic: &'a Topic,
-    /// Where the action stands.
     pub place: &'a Place,
-    /// The session.
     pub session_id: &'a str,
-    /// The name of its kind.
     pub kind: &'static str,
     /// What the action kept from its last turn; null on its first.
     pub state: &'a Value,
@@ -64,9 +58,7 @@ pub struct Lent<'a> {
     pub answer: Option<&'a str>,
     /// The outcome of the last step of the block that the action entered.
     pub entered: Option<&'a Outcome>,
-    /// The newest messages.
     pub recent: &'a Recent,
-    /// The outside world.
     pub services: &'a Services,
     /// The reasons for which a table has a route that leads away from an action that is not done.
     pub routed: &'a [ExitReason],
@@ -80,9 +72,7 @@ pub struct Lent<'a> {
     pub calls_before: u32,
     /// The last sequence number before this turn, from which ids are made that no other turn can have.
     pub last_seq: u64,
-    /// The notebook, as committed.
     pub notebook: &'a State,
-    /// Where the cells of the notebook are.
     pub shelf: &'a dyn Shelf,
     /// What hides every value that a sensitive variable of the session has or had, as committed.
     pub masker: &'a Masker,
@@ -109,7 +99,6 @@ impl<'a> Turn<'a> {
         Self { lent, work: Mutex::new(Work { scopes, ..Work::default() }) }
     }
 
-    /// What was done, for the commit.
     pub fn into_work(self) -> Work {
         self.work.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
@@ -120,9 +109,7 @@ impl<'a> Turn<'a> {
     }
 
     /// What the action kept from its last turn; `T::default()` on its first.
-    ///
-    /// # Errors
-    /// When what is stored is not what this action stores: the journal was written by another release.
+    /// Errors: When what is stored is not what this action stores: the journal was written by another release.
     pub fn state<T: DeserializeOwned + Default>(&self) -> Result<T, ActionError> {
         if self.state.is_null() {
             return Ok(T::default());
@@ -137,10 +124,6 @@ impl<'a> Turn<'a> {
         self.most_rounds.map_or(rounds, |most| rounds.min(most.max(1)))
     }
 
-    /// Keeps `state` for the next turn.
-    ///
-    /// # Errors
-    /// When it cannot be written as JSON.
     pub fn keep<T: Serialize>(&self, state: &T) -> Result<(), ActionError> {
         let state = serde_json::to_value(state)
             .map_err(|error| ActionError::failed("frame-unwritable", format!("the state cannot be stored: {error}")))?;
@@ -166,10 +149,6 @@ impl<'a> Turn<'a> {
         names
     }
 
-    /// Renders a text of the author.
-    ///
-    /// # Errors
-    /// When the text runs into a limit or a filter fails.
     pub fn text(&self, text: &Text, names: &Names) -> Result<String, ActionError> {
         self.program.texts.render(text, names).map_err(|error| {
             let action = self.place.action_id.as_deref().unwrap_or_default();
@@ -182,17 +161,11 @@ impl<'a> Turn<'a> {
     }
 
     /// Whether an expression of the author holds.
-    ///
-    /// # Errors
-    /// When it compares what cannot be compared, names what is not there, or gives no boolean.
+    /// Errors: When it compares what cannot be compared, names what is not there, or gives no boolean.
     pub fn holds(&self, expression: &Expr) -> Result<bool, ActionError> {
         expression.truth(&self.names(1)).map_err(|error| expression_failed(expression, &error))
     }
 
-    /// The value of an expression of the author.
-    ///
-    /// # Errors
-    /// As [`Turn::holds`], but any value will do.
     pub fn value(&self, expression: &Expr) -> Result<Value, ActionError> {
         expression.eval(&self.names(1)).map_err(|error| expression_failed(expression, &error))
     }
@@ -215,9 +188,7 @@ impl<'a> Turn<'a> {
     }
 
     /// Sets a variable: in `scope` when given, else where it is declared, else in the session.
-    ///
-    /// # Errors
-    /// When the value does not fit the declared type, is none of the declared `enum`, or the scope is not open.
+    /// Errors: When the value does not fit the declared type, is none of the declared `enum`, or the scope is not open.
     ///
     /// Gives the value as it may be shown: masked when the variable is sensitive.
     pub fn set(&self, name: &str, value: Value, scope: Option<Scope>) -> Result<Value, ActionError> {
@@ -304,9 +275,7 @@ pub fn base_names(
 }
 
 /// `value` as the variable `name` of `layer` can hold it.
-///
-/// # Errors
-/// When it does not fit the declared type, or is none of the declared choices.
+/// Errors: When it does not fit the declared type, or is none of the declared choices.
 pub fn fitting(layer: Option<&Layer>, name: &str, value: Value) -> Result<Value, ActionError> {
     let declaration = layer.and_then(|layer| layer.declaration(name));
     let Some(declaration) = declaration.filter(|_| !value.is_null()) else { return Ok(value) };

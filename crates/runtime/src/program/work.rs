@@ -9,14 +9,10 @@ use crate::notebook::state::State;
 use crate::program::event::Event;
 use bcc_lang::value::scopes::{Scopes, Stored, Written};
 
-/// A variable that was written.
 #[derive(Clone, Debug)]
 pub struct VariableWrite {
-    /// Its name.
     pub name: String,
-    /// Where it went.
     pub written: Written,
-    /// The value and who set it.
     pub stored: Stored,
 }
 
@@ -27,17 +23,13 @@ pub struct Work {
     pub scopes: Scopes,
     /// What happened, each with the round in which it did.
     pub events: Vec<(Option<u32>, Event)>,
-    /// What was written to variables.
     pub writes: Vec<VariableWrite>,
     /// What the action must remember; none when nothing changed.
     pub state: Option<Value>,
     /// The round that events belong to from here on.
     pub round: Option<u32>,
-    /// Model calls made.
     pub calls: u32,
-    /// Tokens of the prompts of this turn.
     pub tokens_in: u64,
-    /// Tokens of the replies of this turn.
     pub tokens_out: u64,
     /// Whether the monitor's advice reached a prompt.
     pub advice_used: bool,

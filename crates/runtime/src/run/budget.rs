@@ -25,9 +25,7 @@ impl Head {
     }
 
     /// Takes over a budget that was asked for from outside, for this and all later resumes.
-    ///
-    /// # Errors
-    /// What of it is used up already, in words.
+    /// Errors: What of it is used up already, in words.
     pub(crate) fn widen(&mut self, asked: Budget) -> Result<(), String> {
         let budget = asked.or(self.budget);
         let wider = Self { budget, ..self.clone() };
@@ -116,9 +114,7 @@ impl Session {
     }
 
     /// Takes over the budget that this session is begun or taken up with.
-    ///
-    /// # Errors
-    /// When it is too small to go on with.
+    /// Errors: When it is too small to go on with.
     pub(crate) fn take_budget(&mut self, asked: Budget) -> Result<(), RunError> {
         self.head.budget = self.head.budget.or(self.program.budget);
         self.head.widen(asked).map_err(|what| RunError::BudgetTooSmall { id: self.id.clone(), what })

@@ -11,17 +11,11 @@ use bcc_store::rows::{CellRow, VariableRow};
 /// Events and rows that are not committed yet.
 #[derive(Debug, Default)]
 pub struct Draft {
-    /// What happened, and where.
     pub events: Vec<(Arc<Place>, Event)>,
-    /// Variables of the session.
     pub variables: Vec<VariableRow>,
-    /// Variables of the user.
     pub user_variables: Vec<VariableRow>,
-    /// Counters that changed.
     pub counters: Vec<(String, u64)>,
-    /// Cells that are new or changed.
     pub cells: Vec<CellRow>,
-    /// Answer ids that are now taken.
     pub answer_ids: Vec<String>,
 }
 
@@ -44,18 +38,10 @@ impl Draft {
         self.events.insert(end, (Arc::new(place.clone()), event));
     }
 
-    /// Adds what a turn wrote.
-    ///
-    /// # Errors
-    /// When a value cannot be written as JSON.
     pub fn write(&mut self, write: &VariableWrite) -> Result<(), serde_json::Error> {
         self.variable(write.written.scope, &write.written.path, &write.name, &write.stored, write.written.sensitive)
     }
 
-    /// Adds one variable.
-    ///
-    /// # Errors
-    /// When the value cannot be written as JSON.
     pub fn variable(
         &mut self,
         scope: Scope,

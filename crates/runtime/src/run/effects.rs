@@ -3,8 +3,8 @@
 
 use std::sync::PoisonError;
 
-use crate::program::action::{Announced, For, OpenEffect};
 use crate::program::event::Event;
+use crate::program::flow::{Announced, For, OpenEffect};
 use crate::program::interrupted::question;
 use crate::program::place::Place;
 use crate::run::draft::Draft;

@@ -11,29 +11,21 @@ pub enum RunError {
     /// What is stored cannot be read as a session of this release.
     #[error("session `{id}` cannot be read from the store: {what}")]
     Unreadable {
-        /// The session.
         id: String,
         /// What does not fit.
         what: String,
     },
-    /// There is no session of this id.
     #[error("there is no session `{0}` in this store")]
     NotFound(String),
     /// The session is completed or failed.
     #[error("session `{id}` is {status}; it cannot go on")]
-    Final {
-        /// The session.
-        id: String,
-        /// Its status.
-        status: &'static str,
-    },
+    Final { id: String, status: &'static str },
     /// A commit of this session failed or was interrupted, so what this process knows may not be what is stored.
     #[error("session `{0}` was interrupted in the middle of a commit; open it again")]
     Ahead(String),
     /// It was to be resumed with a budget that is used up already.
     #[error("session `{id}` cannot go on with this budget: {what} are used already")]
     BudgetTooSmall {
-        /// The session.
         id: String,
         /// What was used, and of how much.
         what: String,

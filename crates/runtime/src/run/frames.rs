@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::program::action::OpenEffect;
+use crate::program::flow::OpenEffect;
 use crate::program::orchestration::plans::Plans;
 use crate::program::outcome::{ExitReason, Outcome};
 use crate::run::time::TopicTime;
@@ -42,14 +42,11 @@ pub enum At {
     Skill(String),
     /// One action of the script, by its id, that was inserted here: its only child.
     Single(String),
-    /// An action.
     Action,
 }
 
-/// One frame.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Frame {
-    /// What it stands for.
     pub at: At,
     /// Which child is next or running, when it has children.
     #[serde(default)]
@@ -109,7 +106,6 @@ pub struct Frame {
 }
 
 impl Frame {
-    /// Whether a trigger brought it here.
     pub fn triggered(&self) -> bool {
         matches!(self.insertion, Some(Insertion::Triggered { .. }))
     }
@@ -123,7 +119,6 @@ pub enum Insertion {
     Called,
     /// A route of the action above inserted it.
     Routed {
-        /// For which reason.
         reason: ExitReason,
         /// Whether the action was done.
         completed: bool,
@@ -135,7 +130,6 @@ pub enum Insertion {
     },
     /// A trigger inserted it.
     Triggered {
-        /// Which one.
         trigger: String,
         /// Whether the session is completed after it.
         ends: bool,
@@ -164,7 +158,6 @@ pub struct Frames {
 }
 
 impl Frames {
-    /// The frames of a session that begins.
     pub fn new() -> Self {
         let mut frames = Self::default();
         frames.put(ROOT.to_owned(), Frame::default());
@@ -172,9 +165,7 @@ impl Frames {
     }
 
     /// The frames as stored.
-    ///
-    /// # Errors
-    /// The key of a row that cannot be read.
+    /// Errors: The key of a row that cannot be read.
     pub fn from_rows(rows: &[FrameRow]) -> Result<Self, String> {
         let mut frames = Self::default();
         for row in rows {
@@ -184,19 +175,16 @@ impl Frames {
         Ok(frames)
     }
 
-    /// The frame of `key`.
     pub fn get(&self, key: &str) -> Option<&Frame> {
         self.frames.get(key)
     }
 
-    /// The frame of `key`, to be changed.
     pub fn change(&mut self, key: &str) -> Option<&mut Frame> {
         let frame = self.frames.get_mut(key)?;
         self.changed.insert(key.to_owned());
         Some(frame)
     }
 
-    /// Puts a new frame.
     pub fn put(&mut self, key: String, frame: Frame) {
         self.removed.remove(&key);
         self.changed.insert(key.clone());
@@ -204,7 +192,6 @@ impl Frames {
         self.left.extend(replaced.and_then(|frame| frame.effect));
     }
 
-    /// Takes a frame away.
     pub fn remove(&mut self, key: &str) -> Option<Frame> {
         self.changed.remove(key);
         self.removed.insert(key.to_owned());
@@ -252,7 +239,6 @@ impl Frames {
     }
 }
 
-/// The key of a child.
 pub fn child(parent: &str, component: &str) -> String {
     if parent == ROOT { component.to_owned() } else { format!("{parent}/{component}") }
 }
@@ -263,12 +249,10 @@ pub fn lineage(key: &str) -> impl Iterator<Item = &str> {
     ends.filter_map(|end| key.get(..end)).filter(|key| *key != ROOT)
 }
 
-/// The last component of a key.
 pub fn component(key: &str) -> &str {
     key.rsplit_once('/').map_or(key, |(_, component)| component)
 }
 
-/// The component of a block in a key.
 pub fn block_component(block: &str) -> String {
     format!("{BLOCK}{block}")
 }

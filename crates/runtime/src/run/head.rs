@@ -37,7 +37,6 @@ impl Status {
         }
     }
 
-    /// The status of this name.
     pub fn parse(name: &str) -> Option<Self> {
         [Self::Running, Self::WaitingInput, Self::Stopped, Self::Completed, Self::Failed]
             .into_iter()
@@ -63,11 +62,8 @@ pub struct Head {
     /// Values so far that must be masked.
     #[serde(default)]
     pub hidden: u64,
-    /// Messages so far.
     pub messages: u64,
-    /// Turns so far.
     pub turns: u64,
-    /// Model calls so far.
     pub model_calls: u64,
     /// Tokens of prompts so far, as far as providers counted them.
     pub tokens_in: u64,
@@ -94,15 +90,12 @@ pub struct Head {
     /// The plan that was asked for and is not there yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub planning: Option<Asked>,
-    /// The triggers that fired.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub fired: BTreeMap<String, Fired>,
 }
 
-/// What is known of a trigger that fired.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fired {
-    /// How often.
     pub times: u64,
     /// How many answers there were when it fired, or when what it inserted came to its end: it does not fire again before
     /// the next one.
@@ -115,7 +108,6 @@ fn is_zero(count: &u32) -> bool {
 }
 
 impl Head {
-    /// What the session came to.
     pub fn summary(&self, answers: u64, reason: Option<String>) -> Summary {
         Summary {
             answers,

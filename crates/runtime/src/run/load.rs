@@ -1,6 +1,6 @@
 //! A session at rest is taken up again: rows become frames, scopes and counters.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use serde::Deserialize;
 
@@ -13,10 +13,8 @@ use crate::run::draft::Draft;
 use crate::run::error::RunError;
 use crate::run::frames::{At, Frames, Insertion, ROOT, lineage, public_path, skill_path, told};
 use crate::run::head::{Head, Status};
-use crate::run::mailbox::Mailbox;
-use crate::run::notebook::{StoredCells, state_of};
+use crate::run::notebook::state_of;
 use crate::run::orchestrate::replanned;
-use crate::run::planner::Planner;
 use crate::run::session::Session;
 use crate::run::start::Parts;
 use bcc_lang::value::mask::Masker;
@@ -26,11 +24,11 @@ use bcc_store::rows::{SessionRow, VariableRow};
 
 impl Session {
     /// Takes up a session that is not final, and commits that it did. What it waited for is told again, as it was.
-    ///
-    /// # Errors
-    /// When there is none of this id, it is final, or what is stored cannot be read.
+    /// Errors: When there is none of this id, it is final, or what is stored cannot be read.
     pub async fn resume(parts: Parts) -> Result<Self, RunError> {
-        let Parts { id, program, services, archive, lock, script, model, budget } = parts;
+        let budget = parts.budget;
+        let bare = Self::bare(parts);
+        let (id, archive) = (bare.id.clone(), Arc::clone(&bare.archive));
         let row = archive.session(&id).await?.ok_or_else(|| RunError::NotFound(id.clone()))?;
         let unreadable = |what: String| RunError::Unreadable { id: id.clone(), what };
         let status = Status::parse(&row.status).ok_or_else(|| unreadable(format!("status `{}`", row.status)))?;
@@ -39,11 +37,9 @@ impl Session {
         }
         let head: Head = serde_json::from_str(&row.head).map_err(|error| unreadable(format!("head: {error}")))?;
         let frames = Frames::from_rows(&archive.frames(&id).await?).map_err(unreadable)?;
-        let base = program;
-        let recheck = services.recheck.as_ref();
-        let program = match replanned(&frames, &base, recheck).map_err(unreadable)? {
+        let program = match replanned(&frames, &bare.base, bare.services.recheck.as_ref()).map_err(unreadable)? {
             Some(program) => Arc::new(program),
-            None => Arc::clone(&base),
+            None => Arc::clone(&bare.base),
         };
         let variables = archive.variables(&id).await?;
         let user_rows = archive.user_variables(&row.user).await?;
@@ -53,23 +49,12 @@ impl Session {
         // An answer that was taken but not yet judged is the newest message.
         let pending = recent.last_user_message().filter(|_| head.pending).map(str::to_owned);
         let counters = archive.counters(&id).await?.into_iter().map(|row| (row.name, row.count)).collect();
-        let mark = services.clock.elapsed_ms();
         let notebook = state_of(&variables).map_err(unreadable)?;
-        let shelf = StoredCells { archive: Arc::clone(&archive), session: id.clone() };
+        let mark = bare.services.clock.elapsed_ms();
         let mut session = Self {
+            mark,
             notebook,
-            shelf,
-            due: Mutex::default(),
-            id: id.clone(),
             program,
-            base,
-            mailbox: Mailbox::default(),
-            planner: Planner::default(),
-            counted: vec![],
-            next_job: None,
-            shelved: (vec![], None),
-            services,
-            archive,
             status,
             head,
             answers: row.answers,
@@ -78,17 +63,11 @@ impl Session {
             frames,
             scopes,
             outer,
-            looked: false,
-            metadata: serde_json::Map::new(),
             counters,
             recent,
             pending,
             masker,
-            mark,
-            ahead: false,
-            script,
-            model,
-            _lock: lock,
+            ..bare
         };
         session.take_budget(budget)?;
         // Before the first commit, which writes down what is still unanswered.

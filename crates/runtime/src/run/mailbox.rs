@@ -13,7 +13,8 @@ use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 use tracing::error;
 
-use crate::program::monitor::{Analysed, Monitor, MonitorContext, Watched};
+use crate::program::analysis::{Analysed, Watched};
+use crate::program::monitor::{Monitor, MonitorContext};
 
 /// An analysis that has no result yet: what a resumed session needs to start it again.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -22,25 +23,20 @@ pub struct Unanswered {
     pub home: String,
     /// The sequence number of the outcome that is analysed.
     pub seq: u64,
-    /// What it is about.
     #[serde(flatten)]
     pub watched: Watched,
 }
 
 /// An analysis to be made.
 pub struct Job {
-    /// What it is about.
     pub about: Unanswered,
-    /// Who makes it.
     pub monitor: &'static dyn Monitor,
-    /// With what.
     pub context: MonitorContext,
 }
 
 /// An analysis that was made.
 #[derive(Clone, Debug)]
 pub struct Arrival {
-    /// What it is about.
     pub about: Unanswered,
     /// What came of it; the empty analysis after any failure.
     pub analysed: Analysed,
@@ -53,7 +49,6 @@ pub struct Arrival {
 /// One action of one visit of a topic: its home and its id.
 type Key = (String, String);
 
-/// The analyses of one session.
 #[derive(Default)]
 pub struct Mailbox {
     shared: Arc<Shared>,
@@ -162,7 +157,6 @@ struct Underway {
 }
 
 impl Underway {
-    /// The task has come to its end.
     fn done(mut self, arrival: Arrival) {
         self.result = Some(arrival);
     }

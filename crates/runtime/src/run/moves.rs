@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::program::action::ActionError;
 use crate::program::event::Event;
+use crate::program::flow::ActionError;
 use crate::program::outcome::Outcome;
 use crate::program::place::Place;
 use crate::program::program::{Phase, Program, Step, Topic};
@@ -21,9 +21,7 @@ use bcc_llm::model::error::ModelError;
 /// Where a walk through the frames came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Arrived {
-    /// At an action whose turn is next.
     Action,
-    /// At the end of the script.
     End,
 }
 
@@ -400,7 +398,6 @@ impl Session {
     }
 }
 
-/// The counter of the model calls of an action.
 fn calls_of(id: &str) -> String {
     format!("calls:{id}")
 }

@@ -7,8 +7,8 @@ use async_trait::async_trait;
 
 use crate::notebook::cell::Cell;
 use crate::notebook::state::State;
-use crate::program::action::ActionError;
-use crate::program::notebook::Shelf;
+use crate::program::flow::ActionError;
+use crate::program::shelf::Shelf;
 use crate::program::work::Work;
 use bcc_store::contract::Archive;
 use bcc_store::error::ArchiveError;
@@ -17,7 +17,6 @@ use bcc_store::rows::{CellRow, VariableRow};
 /// The scope, in the store only, of the state of a notebook.
 pub const NOTEBOOK: &str = "notebook";
 
-/// The cells of one session in its store.
 pub(crate) struct StoredCells {
     pub(crate) archive: Arc<dyn Archive>,
     pub(crate) session: String,
@@ -82,12 +81,10 @@ impl Write for Bytes {
     }
 }
 
-/// The row of a cell.
 pub(crate) fn cell_row(cell: &Cell) -> Result<CellRow, serde_json::Error> {
     Ok(CellRow { number: cell.number, id: cell.id.clone(), body: serde_json::to_string(cell)? })
 }
 
-/// The row of the state of a notebook.
 pub(crate) fn state_row(state: &State, at: String) -> Result<VariableRow, serde_json::Error> {
     let value = serde_json::to_string(state)?;
     Ok(VariableRow { scope: NOTEBOOK.to_owned(), name: "state".to_owned(), value, at, ..VariableRow::default() })

@@ -173,9 +173,7 @@ fn may_plan(program: &Program, home: &str) -> bool {
 }
 
 /// The program as the plans in these frames have made it; `None` when there are none.
-///
-/// # Errors
-/// When a plan that counted before does not check any more.
+/// Errors: When a plan that counted before does not check any more.
 pub(crate) fn replanned(
     frames: &Frames,
     program: &Program,

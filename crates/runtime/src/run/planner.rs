@@ -19,18 +19,14 @@ pub struct Asked {
     pub home: String,
     /// The action whose turn was analysed.
     pub action_id: String,
-    /// The round of that turn.
     pub round: u32,
-    /// The analysis that asked for it.
     pub analysis: Value,
 }
 
 /// A plan that came in, or why none did.
 #[derive(Debug)]
 pub struct Planned {
-    /// What was asked.
     pub asked: Asked,
-    /// What came of it.
     pub generated: Generated,
 }
 

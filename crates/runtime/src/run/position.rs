@@ -14,7 +14,6 @@ pub(crate) struct Position<'p> {
     pub(crate) phase: &'p Phase,
     /// The topic, likewise.
     pub(crate) topic: &'p Topic,
-    /// The action.
     pub(crate) step: &'p Step,
     /// Whether it was inserted, or stands in a skill: then only its own table is asked.
     pub(crate) inserted: bool,
@@ -82,7 +81,6 @@ pub(crate) fn last_of(program: &Program) -> Option<Position<'_>> {
 }
 
 impl Session {
-    /// The place of the frame `key`.
     pub(crate) fn place_of(&self, key: &str) -> Place {
         let mut place = Place { path: public_path(key), ..Place::default() };
         for key in lineage(key) {

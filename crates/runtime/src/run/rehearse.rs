@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::program::action::ActionError;
+use crate::program::flow::ActionError;
 use crate::program::orchestration::Generated;
 use crate::program::orchestration::plan::OrchestrationPlan;
 use crate::program::place::Place;
@@ -23,9 +23,6 @@ use crate::run::watch::Advice;
 
 impl Session {
     /// One turn, or what the triggers do about the newest answer, when one is due. Gives where the session is then.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn step(&mut self) -> Result<Status, RunError> {
         if self.status() == Status::Running {
             self.one_turn().await?;
@@ -34,9 +31,6 @@ impl Session {
     }
 
     /// Lets the triggers look at the newest answer, if they did not yet. Gives whether one of them stepped in.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn look(&mut self) -> Result<bool, RunError> {
         let program = Arc::clone(&self.program);
         self.look_at_answer(&program).await
@@ -62,9 +56,6 @@ impl Session {
     }
 
     /// Does what a plan says that counted for the visit of a topic at `at`. Gives whether that is where the session is.
-    ///
-    /// # Errors
-    /// When the store fails.
     pub async fn replan(&mut self, at: &Place, plan: OrchestrationPlan) -> Result<bool, RunError> {
         let leaf = self.frames.leaf();
         let Some(home) = lineage(&leaf).find(|key| public_path(key) == at.path).map(str::to_owned) else {
@@ -84,18 +75,14 @@ impl Session {
 
     /// The program of the script as the plans of the present visit have made it, for a caller that wants to change it; `None`
     /// when no plan did.
-    ///
-    /// # Errors
-    /// When a plan that counted does not check any more.
+    /// Errors: When a plan that counted does not check any more.
     pub fn replanned(&self) -> Result<Option<Program>, RunError> {
         replanned(&self.frames, &self.base, self.services.recheck.as_ref())
             .map_err(|what| RunError::Unreadable { id: self.id.clone(), what })
     }
 
     /// Tries the next turn with this program, of the same script, and these services. Nothing that it does counts.
-    ///
-    /// # Errors
-    /// When the session stands at no action.
+    /// Errors: When the session stands at no action.
     pub async fn rehearse(&self, program: &Program, services: &Services) -> Result<Result<(), ActionError>, RunError> {
         let key = self.frames.leaf();
         let unreadable = |what: &str| RunError::Unreadable { id: self.id.clone(), what: what.to_owned() };

@@ -22,9 +22,6 @@ const HOPS_TOLD: usize = 8;
 impl Session {
     /// Decides where the session goes on after `outcome` of the action `key`, tells it, and goes there. `lost` is what went
     /// wrong, where that is known better than the outcome says.
-    ///
-    /// # Errors
-    /// When the session fails.
     pub(crate) fn decide(
         &mut self,
         program: &Program,
@@ -366,16 +363,14 @@ impl Session {
         &mut self,
         program: &Program,
         key: &str,
-        set: &[crate::program::assignments::Assignment],
+        set: &[crate::program::assigned::Assignment],
         draft: &mut Draft,
     ) -> Result<(), Lost> {
         self.beside(program, key, draft, |turn| assign(turn, set).map(|_| ()))
     }
 
     /// Counts a route that may lead in a circle.
-    ///
-    /// # Errors
-    /// When there were too many since the last answer.
+    /// Errors: When there were too many since the last answer.
     pub(crate) fn hop(&mut self, what: String) -> Result<(), Lost> {
         self.head.hops += 1;
         self.head.way.push(what);

@@ -28,15 +28,10 @@ use bcc_store::rows::{DocumentRow, NewSession, VariableRow};
 
 /// What a session is made of, whether it begins or is taken up again.
 pub struct Parts {
-    /// Its id.
     pub id: String,
-    /// The checked script that it is pinned to.
     pub program: Arc<Program>,
-    /// The outside world.
     pub services: Services,
-    /// Where it is kept.
     pub archive: Arc<dyn Archive>,
-    /// The lock on its id.
     pub lock: Box<dyn SessionLock>,
     /// The script as events name it.
     pub script: String,
@@ -50,31 +45,24 @@ pub struct Parts {
 pub struct Birth {
     /// Whose global variables it sees.
     pub user: String,
-    /// The hash of the script.
     pub script_sha256: String,
     /// How it was started, as JSON; for the one who resumes it.
     pub settings: String,
     /// What it is pinned to, as JSON.
     pub manifest: String,
-    /// The documents that the manifest names.
     pub documents: Vec<DocumentRow>,
     /// Variables that were given from outside, for the scope that declares them.
     pub given: Vec<(String, Value)>,
 }
 
 impl Session {
-    /// Begins a session and commits its first rows. Nothing is said yet.
-    ///
-    /// # Errors
-    /// When the id is taken, the store fails, or a given variable does not fit its declaration.
-    pub async fn start(parts: Parts, birth: Birth) -> Result<Self, RunError> {
-        let Parts { id, program, services, archive, lock, script, model, budget } = parts;
-        let mark = services.clock.elapsed_ms();
-        let user_rows = archive.user_variables(&birth.user).await?;
-        let shelf = StoredCells { archive: Arc::clone(&archive), session: id.clone() };
-        let mut session = Self {
+    /// A session in which nothing has happened yet.
+    pub(crate) fn bare(parts: Parts) -> Self {
+        let Parts { id, program, services, archive, lock, script, model, .. } = parts;
+        Self {
+            mark: services.clock.elapsed_ms(),
             notebook: State::default(),
-            shelf,
+            shelf: StoredCells { archive: Arc::clone(&archive), session: id.clone() },
             due: Mutex::default(),
             recent: Recent::new(program.history_messages, program.history_chars),
             id,
@@ -93,19 +81,27 @@ impl Session {
             counters: BTreeMap::new(),
             pending: None,
             masker: Masker::default(),
-            mark,
             ahead: false,
             script,
             model,
             _lock: lock,
             base: Arc::clone(&program),
-            program: Arc::clone(&program),
+            program,
             mailbox: Mailbox::default(),
             planner: Planner::default(),
             counted: vec![],
             next_job: None,
             shelved: (vec![], None),
-        };
+        }
+    }
+
+    /// Begins a session and commits its first rows. Nothing is said yet.
+    /// Errors: When the id is taken, the store fails, or a given variable does not fit its declaration.
+    pub async fn start(parts: Parts, birth: Birth) -> Result<Self, RunError> {
+        let budget = parts.budget;
+        let mut session = Self::bare(parts);
+        let program = Arc::clone(&session.program);
+        let user_rows = session.archive.user_variables(&birth.user).await?;
         session.take_budget(budget)?;
         let mut draft = Draft::default();
         let started = Event::SessionStarted { script: session.script.clone(), model: session.model.clone() };

@@ -14,7 +14,6 @@ use bcc_lang::expr::fields::fields_of;
 use bcc_lang::script::routes::Go;
 use bcc_lang::value::scopes::Scopes;
 
-/// When triggers are looked at.
 #[derive(Clone, Copy)]
 pub(crate) struct Look<'a> {
     /// The place of the turn that was taken, or of the action that a message is for.
@@ -33,9 +32,7 @@ impl Session {
 
     /// Looks at the triggers, with the `metadata` of the turn that was just taken. The first that holds has what it inserts
     /// put below the innermost frame. Gives whether one did.
-    ///
-    /// # Errors
-    /// When the session fails: triggers went round without an answer.
+    /// Errors: When the session fails: triggers went round without an answer.
     pub(crate) fn look_at_triggers(
         &mut self,
         program: &Program,

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use crate::program::action::{ActionError, Block, Call, Flow, For};
-use crate::program::event::{Event, Speaker};
-use crate::program::notebook::EmptyShelf;
+use crate::program::event::{Event, Speaker, Summary};
+use crate::program::flow::{ActionError, Block, Call, Flow, For};
 use crate::program::outcome::{ExitReason, Outcome};
 use crate::program::place::Place;
 use crate::program::program::Program;
 use crate::program::services::Services;
+use crate::program::shelf::EmptyShelf;
 use crate::program::shown_cell::ShownCell;
 use crate::program::turn::{Lent, Turn};
 use crate::program::work::Work;
@@ -38,20 +38,15 @@ struct Here<'a> {
 /// What follows a turn, when no trigger steps in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Then {
-    /// Another turn.
     Turn,
-    /// An answer must be waited for.
     Wait(For),
-    /// The script is through.
     End,
 }
 
 impl Session {
     /// Runs turns until an answer is needed or the session ends. Dropping the future between two commits is safe: what
     /// the turn under way had done is forgotten, and the same turn is taken again.
-    ///
-    /// # Errors
-    /// When the store fails. The session must then be given up; at rest it is whole.
+    /// Errors: When the store fails. The session must then be given up; at rest it is whole.
     pub async fn advance(&mut self) -> Result<Pause, RunError> {
         loop {
             self.note_arrivals().await?;
@@ -197,7 +192,6 @@ impl Session {
         self.commit(draft).await
     }
 
-    /// Does what follows a turn.
     pub(crate) fn conclude(&mut self, then: Result<Then, Lost>, place: &Place, draft: &mut Draft) {
         if matches!(then, Ok(Then::End) | Err(_)) {
             // What monitors have said by now was paid for, and belongs to the history.
@@ -455,19 +449,20 @@ impl Session {
 
     fn stopped(&mut self, place: &Place, lost: Lost, work: Work, draft: &mut Draft) {
         self.only_calls(place, work, draft);
-        self.status = Status::Stopped;
-        let Lost { code, message, help } = lost;
-        draft.event(place, Event::Error { code, message: message.clone(), help });
-        let summary = self.summary(Some(message));
+        let summary = self.over(Status::Stopped, place, lost, draft);
         draft.event(place, Event::SessionStopped { summary });
     }
 
     pub(crate) fn failed(&mut self, place: &Place, lost: Lost, draft: &mut Draft) {
-        self.status = Status::Failed;
+        let summary = self.over(Status::Failed, place, lost, draft);
+        draft.event(place, Event::SessionFailed { summary });
+    }
+
+    fn over(&mut self, status: Status, place: &Place, lost: Lost, draft: &mut Draft) -> Summary {
+        self.status = status;
         let Lost { code, message, help } = lost;
         draft.event(place, Event::Error { code, message: message.clone(), help });
-        let summary = self.summary(Some(message));
-        draft.event(place, Event::SessionFailed { summary });
+        self.summary(Some(message))
     }
 
     /// Of a turn that came to nothing, what it cost is kept, and the notes that it made.

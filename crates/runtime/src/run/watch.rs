@@ -8,8 +8,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::program::action::WatchedConfig;
+use crate::program::analysis::{TREND, Watched};
 use crate::program::event::{Event, ModelCall};
-use crate::program::monitor::{MonitorContext, TREND, USUAL_LIMIT, Watched, monitor_names};
+use crate::program::monitor::{MonitorContext, USUAL_LIMIT, monitor_names};
 use crate::program::outcome::Outcome;
 use crate::program::place::Place;
 use crate::program::program::{Program, Steps};
@@ -40,20 +41,15 @@ pub struct Advice {
     pub text: String,
     /// Whose turn was analysed.
     pub action_id: String,
-    /// Its kind.
     pub action_type: String,
-    /// The round.
     pub round: u32,
-    /// The whole analysis.
     pub analysis: Value,
 }
 
 /// What the metrics of one turn said of the person.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mood {
-    /// `user_engagement`.
     pub engagement: String,
-    /// `emotional_intensity`.
     pub emotion: String,
 }
 
@@ -69,9 +65,7 @@ impl Session {
 
     /// Commits what monitors have said since the last time: each analysis is one row, and the advice in it waits in the frame
     /// of its topic. What comes after its topic has ended is kept and used by nobody.
-    ///
-    /// # Errors
-    /// When the store fails. The session must then be given up; at rest it is whole.
+    /// Errors: When the store fails. The session must then be given up; at rest it is whole.
     pub async fn note_arrivals(&mut self) -> Result<(), RunError> {
         self.must_be_whole()?;
         if self.status.is_final() {

@@ -5,29 +5,23 @@ use crate::run::frames::{At, Frame, Insertion, component, id_of, lineage, parent
 use crate::run::routes::MOST_HOPS;
 use crate::run::session::Session;
 
-/// What a level is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum What {
-    /// A phase.
     Phase,
     /// A topic, or one element's run of it.
     Topic,
     /// A list of actions inside an action.
     Block,
-    /// A skill.
     Skill,
     /// One action of the script that was inserted.
     Single,
-    /// An action.
     Action,
 }
 
 /// One level of where a session stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Level {
-    /// What it is.
     pub what: What,
-    /// Its id.
     pub id: String,
     /// The name of a phase or topic, the kind of an action.
     pub name: Option<String>,
@@ -54,7 +48,6 @@ pub struct Level {
 /// The actions of the topic that a session is in, as it has them now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outline {
-    /// The instance path of the topic.
     pub path: String,
     /// The id and the kind of each action.
     pub actions: Vec<(String, &'static str)>,

@@ -22,9 +22,7 @@ pub(crate) fn private_file(path: &Path) -> io::Result<File> {
 }
 
 /// Makes an empty file (0600).
-///
-/// # Errors
-/// `AlreadyExists` when anything is there.
+/// Errors: `AlreadyExists` when anything is there.
 pub(crate) fn new_private_file(path: &Path) -> io::Result<File> {
     private().create_new(true).open(path)
 }

@@ -42,7 +42,6 @@ impl Failure {
     }
 }
 
-/// What an error of SQLite means for this store.
 pub(crate) fn sqlite(store: &str, error: &Error) -> ArchiveError {
     let store = store.to_owned();
     let damaged = |reason: &str| ArchiveError::Corrupt { store: store.clone(), reason: reason.to_owned() };
@@ -70,7 +69,6 @@ pub(crate) fn sqlite(store: &str, error: &Error) -> ArchiveError {
     }
 }
 
-/// What an error of the operating system means for this store.
 pub(crate) fn io(store: &str, error: &io::Error) -> ArchiveError {
     let store = store.to_owned();
     match error.kind() {

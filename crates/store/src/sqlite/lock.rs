@@ -37,7 +37,6 @@ impl Drop for FileLock {
     }
 }
 
-/// The directory of a store's lock files.
 pub(crate) fn directory(store: &Path) -> PathBuf {
     let mut path = store.as_os_str().to_owned();
     path.push(".locks");
@@ -51,9 +50,7 @@ pub(crate) fn file_name(id: &str) -> String {
 }
 
 /// Takes the lock of a session, at once or not at all.
-///
-/// # Errors
-/// [`ArchiveError::Held`] with what the holder says of itself.
+/// Errors: [`ArchiveError::Held`] with what the holder says of itself.
 pub(crate) fn take(store: &str, directory: &Path, id: &str, holder: &str) -> Result<FileLock, ArchiveError> {
     let report = |error: io::Error| fault::io(store, &error);
     private_directory(directory).map_err(report)?;

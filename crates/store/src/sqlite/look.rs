@@ -18,7 +18,6 @@ const MOST_LOCKS: usize = 1000;
 /// The longest text that a holder says of itself, in bytes.
 const LONGEST_HOLDER: u64 = 1024;
 
-/// What was seen of a store.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Seen {
     /// The layout that it has; 0 for an empty file.
@@ -29,16 +28,13 @@ pub struct Seen {
     pub bytes: u64,
     /// The length of the log beside it, whose changes are not among what is counted here, in bytes.
     pub log_bytes: u64,
-    /// How many sessions there are, by status.
     pub sessions: BTreeMap<String, u64>,
     /// What each lock file says of its holder. One whose process was killed stays behind, and holds nobody up.
     pub holders: Vec<String>,
 }
 
 /// Looks at the store at `path`; none when nothing is there.
-///
-/// # Errors
-/// As [`crate::sqlite::open::open_read_only`] for what cannot be read. An older layout is none.
+/// Errors: As [`crate::sqlite::open::open_read_only`] for what cannot be read. An older layout is none.
 pub fn look(path: &Path) -> Result<Option<Seen>, ArchiveError> {
     let store = path.display().to_string();
     let Some(file) = existing(path, &store)? else { return Ok(None) };
@@ -73,9 +69,6 @@ pub fn look(path: &Path) -> Result<Option<Seen>, ArchiveError> {
 /// Opens the store at `path` for reading only, so that nothing is made beside it: where no log waits to be folded in and nobody is
 /// in the middle of writing, the file alone is read, as it is at this moment. Else as
 /// [`open_read_only`], which takes part in the log of those who write.
-///
-/// # Errors
-/// As [`open_read_only`].
 pub fn open_untouched(path: &Path) -> Result<SqliteArchive, ArchiveError> {
     let store = path.display().to_string();
     let Some(file) = existing(path, &store)? else { return Err(ArchiveError::Missing { store }) };

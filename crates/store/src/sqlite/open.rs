@@ -33,9 +33,7 @@ const STATEMENTS: usize = 64;
 
 /// Opens the store at `path` for reading and writing; makes it (0600) when it is not there, and its directory (0700),
 /// but no directory above that one.
-///
-/// # Errors
-/// [`ArchiveError::Corrupt`], [`ArchiveError::NotOurs`], [`ArchiveError::Newer`], [`ArchiveError::NotAFile`]: the file
+/// Errors: [`ArchiveError::Corrupt`], [`ArchiveError::NotOurs`], [`ArchiveError::Newer`], [`ArchiveError::NotAFile`]: the file
 /// is left byte for byte as it was. [`ArchiveError::ReadOnly`], [`ArchiveError::Denied`], [`ArchiveError::Full`],
 /// [`ArchiveError::Busy`], [`ArchiveError::Io`].
 pub fn open(path: &Path) -> Result<SqliteArchive, ArchiveError> {
@@ -43,9 +41,7 @@ pub fn open(path: &Path) -> Result<SqliteArchive, ArchiveError> {
 }
 
 /// Opens the store at `path` for reading only, on a disk that cannot be written too. Nothing is made, nothing migrated.
-///
-/// # Errors
-/// [`ArchiveError::Missing`] when there is no store, [`ArchiveError::Outdated`] when it must be migrated first; and as
+/// Errors: [`ArchiveError::Missing`] when there is no store, [`ArchiveError::Outdated`] when it must be migrated first; and as
 /// [`open`].
 pub fn open_read_only(path: &Path) -> Result<SqliteArchive, ArchiveError> {
     let store = path.display().to_string();

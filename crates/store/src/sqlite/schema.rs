@@ -144,9 +144,7 @@ pub(crate) fn newest(steps: &[&str]) -> u32 {
 
 /// Brings the store to the newest layout, one transaction a step. Several processes may do so at once: each step looks
 /// again at the layout once it holds the write lock.
-///
-/// # Errors
-/// [`ArchiveError::Newer`] without a write; [`ArchiveError::NotOurs`] when another program has filled the file in the
+/// Errors: [`ArchiveError::Newer`] without a write; [`ArchiveError::NotOurs`] when another program has filled the file in the
 /// meantime.
 pub(crate) fn migrate(connection: &mut Connection, store: &str, steps: &[&str]) -> Result<(), Failure> {
     let known = newest(steps);

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
-use rusqlite::{Connection, Transaction, TransactionBehavior};
+use rusqlite::{Connection, OptionalExtension, Params, Row, Transaction, TransactionBehavior, params};
 
 use crate::contract::{Archive, SessionLock};
 use crate::error::ArchiveError;
@@ -13,7 +13,15 @@ use crate::rows::{
 };
 use crate::sqlite::fault::Failure;
 use crate::sqlite::lock::{self, FileLock};
-use crate::sqlite::{read, remove, write};
+use crate::sqlite::read::{
+    CELL, CELLS, CELLS_TAIL, JOURNAL_OF, LAST_OF, SESSION, all, cell_row, journal_row, key_of, limit, message_row,
+    session_row, variable_row,
+};
+use crate::sqlite::schema::BLOCK_BITS;
+use crate::sqlite::write::{Count, count, key};
+use crate::sqlite::{remove, write};
+
+type Reader<T> = fn(&Row<'_>) -> rusqlite::Result<T>;
 
 /// Whoever removes a session holds it under this name.
 const REMOVAL: &str = "a deletion";
@@ -40,9 +48,36 @@ impl SqliteArchive {
         self.connection.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Runs one query.
     fn read<T>(&self, query: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, ArchiveError> {
         query(&self.connection()).map_err(|error| Failure::from(error).about(&self.store))
+    }
+
+    /// The row that `sql` gives, when there is one.
+    fn one<T>(&self, sql: &str, of: impl Params, row: Reader<T>) -> Result<Option<T>, ArchiveError> {
+        self.read(|connection| connection.prepare_cached(sql)?.query_row(of, row).optional())
+    }
+
+    fn all<T>(&self, sql: &str, of: impl Params, row: Reader<T>) -> Result<Vec<T>, ArchiveError> {
+        self.read(|connection| all(connection, sql, of, row))
+    }
+
+    /// What `query` finds by the key of a session; nothing for one that is not there.
+    fn within<T: Default>(
+        &self,
+        id: &str,
+        query: impl FnOnce(&Connection, i64) -> rusqlite::Result<T>,
+    ) -> Result<T, ArchiveError> {
+        self.read(|connection| match key_of(connection, id)? {
+            Some(session) => query(connection, session),
+            None => Ok(T::default()),
+        })
+    }
+
+    /// At most `most` numbered rows of a session after number `after`.
+    fn between<T>(&self, id: &str, after: u64, most: usize, sql: &str, row: Reader<T>) -> Result<Vec<T>, ArchiveError> {
+        self.within(id, |connection, session| {
+            all(connection, sql, params![key(session, after)?, key(session, u64::MAX)?, limit(most)], row)
+        })
     }
 
     /// Runs `work` in one durable transaction, which its error rolls back.
@@ -95,73 +130,94 @@ impl Archive for SqliteArchive {
     }
 
     async fn session(&self, id: &str) -> Result<Option<SessionRow>, ArchiveError> {
-        self.read(|connection| read::session(connection, id))
+        self.one(&format!("{SESSION} WHERE id = ?"), [id], session_row)
     }
 
     async fn sessions(&self) -> Result<Vec<SessionRow>, ArchiveError> {
-        self.read(read::sessions)
+        // Without its `Z`, a time orders rightly as text: `…:00` comes before `…:00.5`.
+        self.all(&format!("{SESSION} ORDER BY rtrim(updated_at, 'Z') DESC, id"), [], session_row)
     }
 
     async fn frames(&self, id: &str) -> Result<Vec<FrameRow>, ArchiveError> {
-        self.read(|connection| read::frames(connection, id))
+        let sql =
+            "SELECT f.key, state FROM frame AS f JOIN session AS s ON f.session = s.key WHERE s.id = ? ORDER BY f.key";
+        self.all(sql, [id], |row| Ok(FrameRow { key: row.get(0)?, state: row.get(1)? }))
     }
 
     async fn variables(&self, id: &str) -> Result<Vec<VariableRow>, ArchiveError> {
-        self.read(|connection| read::variables(connection, id))
+        let sql = "SELECT scope, path, name, value, source, round, at, sensitive
+                   FROM variable JOIN session AS s ON session = s.key WHERE s.id = ? ORDER BY scope, path, name";
+        self.all(sql, [id], variable_row)
     }
 
     async fn user_variables(&self, user: &str) -> Result<Vec<VariableRow>, ArchiveError> {
-        self.read(|connection| read::user_variables(connection, user))
+        let sql = "SELECT scope, path, name, value, source, round, at, sensitive
+                   FROM user_variable WHERE user = ? ORDER BY scope, path, name";
+        self.all(sql, [user], variable_row)
     }
 
     async fn counters(&self, id: &str) -> Result<Vec<CounterRow>, ArchiveError> {
-        self.read(|connection| read::counters(connection, id))
+        let sql = "SELECT name, count FROM counter JOIN session AS s ON session = s.key WHERE s.id = ? ORDER BY name";
+        self.all(sql, [id], |row| Ok(CounterRow { name: row.get(0)?, count: count(row, 1)? }))
     }
 
-    async fn journal(&self, id: &str, after: u64, limit: usize) -> Result<Vec<JournalRow>, ArchiveError> {
-        self.read(|connection| read::journal(connection, id, after, limit))
+    async fn journal(&self, id: &str, after: u64, most: usize) -> Result<Vec<JournalRow>, ArchiveError> {
+        let sql = "SELECT key, at, kind, body FROM journal WHERE key > ? AND key <= ? ORDER BY key LIMIT ?";
+        self.between(id, after, most, sql, journal_row)
     }
 
-    async fn journal_of(
-        &self,
-        id: &str,
-        kind: &str,
-        after: u64,
-        limit: usize,
-    ) -> Result<Vec<JournalRow>, ArchiveError> {
-        self.read(|connection| read::journal_of(connection, id, kind, after, limit))
+    async fn journal_of(&self, id: &str, kind: &str, after: u64, most: usize) -> Result<Vec<JournalRow>, ArchiveError> {
+        self.within(id, |connection, session| {
+            let (first, after, block) = (key(session, 0)?, key(session, after)?, Count(after >> BLOCK_BITS));
+            let parameters = params![first, BLOCK_BITS, session, kind, block, after, limit(most)];
+            all(connection, JOURNAL_OF, parameters, journal_row)
+        })
     }
 
     async fn last_of(&self, id: &str, kind: &str) -> Result<Option<JournalRow>, ArchiveError> {
-        self.read(|connection| read::last_of(connection, id, kind))
+        self.within(id, |connection, session| {
+            let parameters = params![key(session, 0)?, BLOCK_BITS, session, kind];
+            connection.prepare_cached(LAST_OF)?.query_row(parameters, journal_row).optional()
+        })
     }
 
     async fn messages_tail(&self, id: &str, count: usize) -> Result<Vec<MessageRow>, ArchiveError> {
-        self.read(|connection| read::messages_tail(connection, id, count))
+        let sql = "SELECT key, role, text, at, action_id, round, message_id FROM message
+                   WHERE key > ? AND key <= ? ORDER BY key DESC LIMIT ?";
+        let mut rows = self.between(id, 0, count, sql, message_row)?;
+        rows.reverse();
+        Ok(rows)
     }
 
-    async fn messages(&self, id: &str, after: u64, limit: usize) -> Result<Vec<MessageRow>, ArchiveError> {
-        self.read(|connection| read::messages(connection, id, after, limit))
+    async fn messages(&self, id: &str, after: u64, most: usize) -> Result<Vec<MessageRow>, ArchiveError> {
+        let sql = "SELECT key, role, text, at, action_id, round, message_id FROM message
+                   WHERE key > ? AND key <= ? ORDER BY key LIMIT ?";
+        self.between(id, after, most, sql, message_row)
     }
 
     async fn cell(&self, id: &str, cell_id: &str) -> Result<Option<CellRow>, ArchiveError> {
-        self.read(|connection| read::cell(connection, id, cell_id))
+        self.within(id, |connection, session| {
+            connection.prepare_cached(CELL)?.query_row(params![session, cell_id], cell_row).optional()
+        })
     }
 
-    async fn cells(&self, id: &str, after: u64, limit: usize) -> Result<Vec<CellRow>, ArchiveError> {
-        self.read(|connection| read::cells(connection, id, after, limit))
+    async fn cells(&self, id: &str, after: u64, most: usize) -> Result<Vec<CellRow>, ArchiveError> {
+        self.between(id, after, most, CELLS, cell_row)
     }
 
     async fn cells_tail(&self, id: &str, count: usize) -> Result<Vec<CellRow>, ArchiveError> {
-        self.read(|connection| read::cells_tail(connection, id, count))
+        let mut rows = self.between(id, 0, count, CELLS_TAIL, cell_row)?;
+        rows.reverse();
+        Ok(rows)
     }
 
     async fn answer_taken(&self, id: &str, answer_id: &str) -> Result<bool, ArchiveError> {
-        self.read(|connection| read::answer_taken(connection, id, answer_id))
+        let sql = "SELECT 1 FROM answer AS a JOIN session AS s ON a.session = s.key WHERE s.id = ? AND a.id = ?";
+        self.read(|connection| connection.prepare_cached(sql)?.exists([id, answer_id]))
     }
 
     async fn document(&self, sha256: &str) -> Result<Option<String>, ArchiveError> {
-        self.read(|connection| read::document(connection, sha256))
+        self.one("SELECT text FROM document WHERE sha256 = ?", [sha256], |row| row.get(0))
     }
 
     async fn delete(&self, id: &str) -> Result<bool, ArchiveError> {

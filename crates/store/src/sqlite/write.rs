@@ -33,7 +33,6 @@ pub(crate) fn key(session: i64, number: u64) -> rusqlite::Result<i64> {
     Ok(session | number)
 }
 
-/// Creates a session with its documents and its first commit.
 pub(crate) fn create(
     transaction: &Transaction<'_>,
     store: &str,
@@ -84,7 +83,6 @@ pub(crate) fn create(
     answers(transaction, store, made, &session.id, first)
 }
 
-/// Writes one commit of a session.
 pub(crate) fn commit(transaction: &Transaction<'_>, store: &str, id: &str, commit: &Commit) -> Result<(), Failure> {
     let there = transaction
         .prepare_cached(

@@ -13,7 +13,7 @@ use crate::notebook::protocol::feedback::Feedback;
 use crate::notebook::protocol::observation::{MOST_CELLS, Seen, observation, older_observation};
 use crate::notebook::protocol::response::{Response, response};
 use crate::notebook::state::State;
-use crate::program::action::{ActionError, Flow};
+use crate::program::flow::{ActionError, Flow};
 use crate::program::turn::Turn;
 use bcc_lang::value::mask::Masker;
 
@@ -144,7 +144,6 @@ impl Loop {
         }
     }
 
-    /// Tells that a behavior has more actions than it may have.
     pub fn warn_of_many(&self, turn: &Turn<'_>) {
         let message =
             format!("a behavior had more than {} actions; those beyond were not carried out", self.max_actions);
@@ -221,7 +220,6 @@ pub fn masker(turn: &Turn<'_>) -> Masker {
 /// What came first of an answer.
 #[derive(Default)]
 pub struct Came {
-    /// Actions that are there.
     pub actions: Vec<Value>,
     /// The response, when it is there.
     pub around: Option<Value>,
@@ -264,9 +262,7 @@ pub fn unusable<T>(error: ServerError) -> Result<Result<T, String>, ActionError>
 
 impl Current {
     /// Takes over what stands around actions: the id and the purpose of the behavior now, the rest when it ends.
-    ///
-    /// # Errors
-    /// What is wrong with it, when it cannot be read.
+    /// Errors: What is wrong with it, when it cannot be read.
     pub fn surround(&mut self, state: &mut State, around: Value) -> Result<(), String> {
         let Response { behavior_id, iteration, target, actions, notes, .. } =
             response(&around).map_err(|rubbish| rubbish.message)?;

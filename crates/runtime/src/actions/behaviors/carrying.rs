@@ -9,7 +9,7 @@ use crate::actions::notebook::perform::{By, Done, How, Step, advance, start, tel
 use crate::effects::behaviors::Piece;
 use crate::notebook::action::{Read, read_noting};
 use crate::notebook::protocol::feedback::Feedback;
-use crate::program::action::{ActionError, Flow};
+use crate::program::flow::{ActionError, Flow};
 use crate::program::interrupted::given_up;
 use crate::program::outcome::Outcome;
 use crate::program::turn::Turn;
@@ -23,7 +23,6 @@ pub const INTERRUPTED: &str = "interrupted";
 
 /// What is next in a behavior.
 enum Next {
-    /// This action.
     Action(Value),
     /// Nothing: all of its actions are done.
     End,
@@ -209,9 +208,7 @@ fn went_well(outcome: &Outcome) -> bool {
 }
 
 /// What a step of an action came to: counted when it is done, else kept, with the flow that comes first.
-///
-/// # Errors
-/// When it was interrupted and is to fail: that ends the loop.
+/// Errors: When it was interrupted and is to fail: that ends the loop.
 fn taken(current: &mut Current, step: Step) -> Result<Option<Flow>, ActionError> {
     match step {
         Step::On(flow, running) => {

@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use crate::notebook::workflow::Workflow;
 use crate::program::exchange::PROMPT_NAMES;
-use crate::program::kind::{Checking, PromptOf};
+use crate::program::kind::Checking;
 use crate::program::output::Outputs;
+use crate::program::prompt::PromptOf;
 use bcc_lang::script::fields::{Fields, Words};
 use bcc_lang::script::time::{A_DAY, time};
 use bcc_lang::source::diagnostic::Diagnostic;
@@ -21,14 +22,12 @@ pub const BEHAVIOR: &str = "behavior";
 /// The name of the template that asks for a judgement.
 pub const REFLECTION: &str = "reflection";
 
-/// What `behavior_v<N>.md` gets.
 pub const BEHAVIOR_PROMPT: PromptOf = PromptOf {
     common: &PROMPT_NAMES,
     names: &["observation", "target", "todo_list", "actions", "feedback", "iteration", "behaviors_left", "max_actions"],
     outputs: false,
 };
 
-/// What `reflection_v<N>.md` gets.
 pub const REFLECTION_PROMPT: PromptOf = PromptOf {
     common: &PROMPT_NAMES,
     names: &["observation", "target", "todo_list", "behavior", "feedback", "iteration", "behaviors_left"],
@@ -47,11 +46,9 @@ const USUAL_BEHAVIORS: u32 = 10;
 /// How many actions a behavior has when its author does not say.
 const USUAL_ACTIONS: u32 = 50;
 
-/// A loop as its author configured it.
 pub struct Loop {
     /// What the step is to achieve; without it, the topic's goal.
     pub target: Option<Text>,
-    /// Who sends behaviors.
     pub source: Source,
     /// What there is to do at the beginning; without it, the list stays as it is.
     pub todo_list: Option<Vec<Text>>,
@@ -59,9 +56,7 @@ pub struct Loop {
     pub variables: Option<Vec<String>>,
     /// How many sections there are to be.
     pub total_expected: Option<u32>,
-    /// How many behaviors there may be.
     pub max_behaviors: u32,
-    /// How many actions each of them may have.
     pub max_actions: u32,
     /// Whether each behavior is judged.
     pub reflection: bool,
@@ -73,23 +68,17 @@ pub struct Loop {
     pub timeout: Option<Duration>,
 }
 
-/// Who sends behaviors.
 pub enum Source {
-    /// The model.
     Model(Box<Asked>),
-    /// A behavior server of the configuration.
     Server(String),
 }
 
-/// How a model is asked.
 pub struct Asked {
     /// Which `N` of `behavior_v<N>.md`.
     pub version: u32,
     /// Which `N` of `reflection_v<N>.md`: the same where there is one, else 1.
     pub reflection_version: u32,
-    /// The reply that holds actions.
     pub behavior: ReplyShape,
-    /// The reply that holds a judgement.
     pub reflection: ReplyShape,
     /// What an author extracts: nothing.
     pub outputs: Outputs,

@@ -9,8 +9,8 @@ use crate::actions::behaviors::plan::{self, MOST_MOVES, There};
 use crate::notebook::protocol::context::ContextUpdate;
 use crate::notebook::protocol::response::{Reflection, Response, Transition, reflection, response};
 use crate::notebook::state::State;
-use crate::program::action::{ActionError, Flow};
 use crate::program::event::Event;
+use crate::program::flow::{ActionError, Flow};
 use crate::program::outcome::{ExitReason, Outcome};
 use crate::program::recent::cut_in_the_middle;
 use crate::program::turn::Turn;
@@ -87,7 +87,6 @@ impl Loop {
         }
     }
 
-    /// The behavior is over.
     fn conclude(
         &self,
         turn: &Turn<'_>,
@@ -241,7 +240,6 @@ fn around(current: &Current) -> Response {
     response(&current.around).unwrap_or_default()
 }
 
-/// Whether a transition names a place to go to.
 fn moves(transition: &Transition) -> bool {
     transition.next_stage_id.is_some() || transition.next_step_id.is_some()
 }

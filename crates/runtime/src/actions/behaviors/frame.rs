@@ -10,28 +10,21 @@ use crate::actions::notebook::custom::Progress;
 use crate::actions::notebook::perform::Running;
 use crate::notebook::protocol::feedback::Feedback;
 
-/// What the next turn does.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Point {
-    /// The loop begins.
     #[default]
     Begin,
-    /// The source is asked for a behavior.
     Ask,
-    /// The next action of the behavior is carried out.
     Carry,
     /// The source is asked what it thinks of the behavior.
     Reflect,
 }
 
-/// The frame of a loop.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Frame {
-    /// What comes next.
     pub at: Point,
-    /// How many behaviors were begun.
     pub behaviors: u32,
     /// How many answers in a row could not be used.
     pub rubbish: u32,
@@ -39,10 +32,8 @@ pub struct Frame {
     pub executed: u32,
     /// How many of these did not do what they were to do.
     pub failed: u32,
-    /// What came of the last behavior.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub feedback: Option<Feedback>,
-    /// The behavior that is under way.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub current: Option<Current>,
 }
@@ -73,7 +64,6 @@ pub struct Current {
     pub seen: u32,
     /// True counts and times, so far.
     pub counts: Feedback,
-    /// An action that takes several turns.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub under_way: Option<UnderWay>,
     /// Whether it ended before all of its actions were there.
@@ -85,15 +75,11 @@ pub struct Current {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum UnderWay {
-    /// Code runs.
     Code(Box<Running>),
     /// A kind of the project runs.
     Custom {
-        /// Its name.
         name: String,
-        /// The fields of the action.
         inputs: Box<Map<String, Value>>,
-        /// How far it came.
         progress: Progress,
         /// When it began, by the session's clock.
         began: u64,

@@ -6,7 +6,8 @@ use crate::actions::behaviors::config::Loop;
 use crate::actions::behaviors::frame::{Frame, Point};
 use crate::actions::notebook::home;
 use crate::notebook::state::{MOST_TODO, MOST_TODO_BYTES, State};
-use crate::program::action::{Action, ActionError, Flow};
+use crate::program::action::Action;
+use crate::program::flow::{ActionError, Flow};
 use crate::program::turn::Turn;
 
 #[async_trait]

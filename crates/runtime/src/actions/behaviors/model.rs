@@ -10,8 +10,8 @@ use crate::notebook::action::NAMES;
 use crate::notebook::protocol::feedback::Feedback;
 use crate::notebook::protocol::response::{Reflection, reflection};
 use crate::notebook::state::State;
-use crate::program::action::ActionError;
 use crate::program::exchange::Ask;
+use crate::program::flow::ActionError;
 use crate::program::turn::Turn;
 use bcc_lang::template::names::Names;
 use bcc_lang::value::depth::{MOST_LEVELS, deeper_than};
@@ -31,7 +31,6 @@ struct Question<'a> {
 }
 
 impl Loop {
-    /// Asks the model for a behavior.
     pub async fn ask_model(
         &self,
         turn: &Turn<'_>,
@@ -54,7 +53,6 @@ impl Loop {
         Ok(reply.map(|around| (Came { around: Some(around), ..Came::default() }, None)))
     }
 
-    /// Asks the model what it thinks of a behavior.
     pub async fn judged_by_model(
         &self,
         turn: &Turn<'_>,

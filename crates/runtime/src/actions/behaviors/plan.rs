@@ -2,16 +2,14 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::notebook::apply::Refusal;
+use crate::notebook::error::Refusal;
 use crate::notebook::state::State;
 use crate::program::program::Program;
 
 /// A step of the plan.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct There {
-    /// Its stage.
     pub stage: String,
-    /// The step.
     pub step: String,
 }
 
@@ -19,15 +17,11 @@ pub struct There {
 /// that send a session back and forth would do so for ever.
 pub const MOST_MOVES: u32 = 50;
 
-/// The step that the session is in.
 pub fn here(state: &State) -> Option<There> {
     Some(There { stage: state.location.stage_id.clone()?, step: state.location.step_id.clone()? })
 }
 
 /// The step that these ids mean, when the plan has it: nothing is moved.
-///
-/// # Errors
-/// As of [`State::go_to`].
 pub fn meant(state: &State, stage: Option<&str>, step: Option<&str>, at: &str) -> Result<Option<There>, Refusal> {
     if stage.is_none() && step.is_none() {
         return Ok(None);

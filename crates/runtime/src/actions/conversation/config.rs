@@ -4,13 +4,16 @@
 use crate::actions::conversation::outputs::read_outputs;
 use crate::actions::monitors::analysis::VERSION;
 use crate::program::action::WatchedConfig;
-use crate::program::kind::{Checking, PromptOf};
+use crate::program::exchange::Ask;
+use crate::program::kind::Checking;
 use crate::program::monitor::Monitor;
 use crate::program::output::Outputs;
+use crate::program::prompt::PromptOf;
 use bcc_lang::script::fields::Fields;
 use bcc_lang::source::diagnostic::Diagnostic;
 use bcc_lang::source::span::Span;
 use bcc_lang::source::yaml::Node;
+use bcc_lang::template::names::Names;
 use bcc_lang::template::text::Text;
 use bcc_llm::reply::shape::{ReplyShape, ShapeError, Wanted};
 
@@ -20,11 +23,9 @@ pub struct ModelConfig {
     pub kind: &'static str,
     /// `version`: which `N` of `<kind>_v<N>.md`.
     pub version: u32,
-    /// `output`.
     pub outputs: Outputs,
     /// Where outputs say that they are required.
     pub required: Vec<Span>,
-    /// The reply that is expected.
     pub shape: ReplyShape,
     /// `fallback`: what the author wants said when a reply cannot be read.
     pub fallback: Option<Text>,
@@ -88,6 +89,28 @@ pub fn model_config(
     let apology = checking.template_fallback(kind, version).unwrap_or_default();
     let outputs = Outputs::new(outputs);
     Some(ModelConfig { kind, version, outputs, required, shape, fallback, apology, repair, reask, monitor })
+}
+
+impl ModelConfig {
+    /// What is asked of the model: by itself in one round, with nothing shown while it arrives.
+    pub fn ask<'a>(&'a self, content: &'a str, names: Names) -> Ask<'a> {
+        Ask {
+            kind: self.kind,
+            template: self.kind,
+            version: self.version,
+            shape: &self.shape,
+            content,
+            outputs: &self.outputs,
+            names,
+            answer: None,
+            inputs: vec![],
+            round: 1,
+            opening: false,
+            live: false,
+            repair: self.repair,
+            reask: self.reask,
+        }
+    }
 }
 
 /// What the monitor must know of an action with this configuration.

@@ -12,7 +12,6 @@ pub const UNREADABLE_METRIC: &str = "LLM输出解析失败,无法评估";
 
 /// What a judged reply says about its action.
 pub struct Judged {
-    /// The model's advice.
     pub suggestion: ProgressSuggestion,
     /// What the model says about the state of the action.
     pub metrics: Map<String, Value>,

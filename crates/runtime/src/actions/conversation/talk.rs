@@ -1,13 +1,15 @@
 //! The rounds of a talk (LANGUAGE.md section 5, "Rounds"): one message of ours and one answer, judged by a model call.
 
+use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::actions::conversation::config::ModelConfig;
 use crate::actions::conversation::outputs::{hide_sensitive, still_missing, write_outputs};
 use crate::actions::conversation::reading::{content, exit_reason, judged, metadata, outcome};
-use crate::program::action::{ActionError, Flow, For, WatchedConfig};
+use crate::program::action::{Action, WatchedConfig};
 use crate::program::exchange::{Ask, Exchange};
+use crate::program::flow::{ActionError, Flow, For};
 use crate::program::outcome::{ExitReason, Outcome};
 use crate::program::turn::Turn;
 use bcc_lang::template::names::Names;
@@ -31,21 +33,15 @@ pub struct Talk {
     pub model: ModelConfig,
     /// What is to be said or asked.
     pub content: Text,
-    /// `goal`.
     pub goal: Option<Text>,
-    /// `tone`.
     pub tone: Option<Text>,
-    /// `exit`.
     pub exit: Option<Text>,
-    /// `max_rounds`.
     pub max_rounds: u32,
     /// Whether the opening is said in the author's words, without a call.
     pub verbatim: bool,
-    /// How it ends.
     pub listens: Listens,
     /// `understanding_threshold`: a number for the prompt; no code compares it.
     pub understanding_threshold: u32,
-    /// What its monitor must know of it.
     pub watched: Option<WatchedConfig>,
 }
 
@@ -58,12 +54,10 @@ struct Rounds {
     asked: String,
 }
 
-impl Talk {
+#[async_trait]
+impl Action for Talk {
     /// One turn: the opening, or the judgement of an answer.
-    ///
-    /// # Errors
-    /// As [`crate::program::action::Action::turn`].
-    pub async fn turn(&self, turn: &Turn<'_>) -> Result<Flow, ActionError> {
+    async fn turn(&self, turn: &Turn<'_>) -> Result<Flow, ActionError> {
         let rounds: Rounds = turn.state()?;
         match turn.answer {
             Some(answer) if rounds.round > 0 => self.answered(turn, rounds, answer).await,
@@ -80,6 +74,16 @@ impl Talk {
         }
     }
 
+    fn takes_advice(&self) -> bool {
+        true
+    }
+
+    fn watched(&self) -> Option<&WatchedConfig> {
+        self.watched.as_ref()
+    }
+}
+
+impl Talk {
     async fn opening(&self, turn: &Turn<'_>) -> Result<Flow, ActionError> {
         turn.in_round(1);
         let names = turn.names(turn.last_round(self.max_rounds));
@@ -237,22 +241,13 @@ impl Talk {
         }
         names.give("understanding_threshold", json!(self.understanding_threshold));
         Ok(Ask {
-            kind: self.model.kind,
-            template: self.model.kind,
-            version: self.model.version,
-            shape: &self.model.shape,
-            content: question,
-            outputs: &self.model.outputs,
-            names,
             answer,
-            inputs: vec![],
             round,
             opening,
-            repair: self.model.repair,
-            reask: self.model.reask,
             // The words of a last round are said only when EXIT turns out to be yes, which comes after them.
             // Those that a route may lead away from are said later, or never.
             live: opening || (round < turn.last_round(self.max_rounds) && turn.routed.is_empty()),
+            ..self.model.ask(question, names)
         })
     }
 }

@@ -5,14 +5,15 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 use tracing::error;
 
+use crate::program::analysis::{Analysed, MonitorAnalysis, MonitorMetadata, Watched};
 use crate::program::beside::{Asked, Beside, Fault};
-use crate::program::messages::messages;
-use crate::program::monitor::{Analysed, Monitor, MonitorAnalysis, MonitorContext, MonitorMetadata, Watched};
+use crate::program::messages::{messages, request};
+use crate::program::monitor::{Monitor, MonitorContext};
 use crate::program::outcome::Outcome;
 use crate::program::recent::cut_in_the_middle;
 use bcc_lang::template::front::FeedbackWords;
 use bcc_lang::template::names::Names;
-use bcc_llm::model::request::{ModelRequest, Purpose, Task};
+use bcc_llm::model::request::{Purpose, Task};
 
 /// The version of the monitors' templates: `ai_ask_monitor_v1.md`. The `version` of an action is that of its own template.
 pub const VERSION: u32 = 1;
@@ -70,16 +71,9 @@ pub async fn analyse(monitor: &dyn Monitor, watched: &Watched, context: &Monitor
     let call_id = format!("c{}.m", context.seq);
     let asked = match provider {
         Ok(provider) => {
-            let request = ModelRequest {
-                messages: prompt,
-                schema: Some(Arc::clone(context.shape.schema())),
-                temperature: front.temperature,
-                max_tokens: front.max_tokens,
-                task: task(watched),
-            };
             let beside = Beside {
                 provider: provider.as_ref(),
-                request,
+                request: request(&template, prompt, &context.shape, task(watched)),
                 shape: &context.shape,
                 call_id,
                 limit: context.limit,

@@ -7,8 +7,8 @@ use serde_json::{Map, Value, json};
 
 use crate::actions::calling::failure_of;
 use crate::effects::process::{Ended, Printed, Run, run};
-use crate::program::action::{ActionError, Announced, Call, Flow};
 use crate::program::custom::{COMMAND, CustomKind, DEFAULT_TIMEOUT, Does};
+use crate::program::flow::{ActionError, Announced, Call, Flow};
 use crate::program::interrupted::{Decision, decide, given_up};
 use crate::program::outcome::{ExitReason, Outcome};
 use crate::program::turn::{Turn, fitting};
@@ -31,7 +31,6 @@ pub struct Progress {
     /// What itself gave, once it is done.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     result: Option<Map<String, Value>>,
-    /// The exit code of its command.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     exit_code: Option<i32>,
     /// Whether somebody said that its interrupted command is not to be done.
@@ -56,7 +55,6 @@ pub enum Went {
     Done(Box<Outcome>),
 }
 
-/// A part of a kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Part {
     Before,
@@ -77,9 +75,6 @@ impl Part {
 
 /// Goes on with it: one part after the other, each skill and each command in turns of its own. What is wrong with its inputs, what
 /// the project does not allow and what fails is no error: the kind fails ([`Went::Done`]), after its `after` hook.
-///
-/// # Errors
-/// None at present; the caller need not know that.
 pub async fn advance(
     turn: &Turn<'_>,
     kind: &CustomKind,

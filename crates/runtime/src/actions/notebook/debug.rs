@@ -6,11 +6,11 @@ use serde_json::{Value, json};
 use crate::actions::notebook::perform::{By, Running, Step};
 use crate::notebook::cell::{Cell, CellKind, Ended};
 use crate::notebook::effects::quoted;
-use crate::program::action::{ActionError, Flow};
 use crate::program::event::Event;
 use crate::program::exchange::{Ask, Exchange, PROMPT_NAMES};
-use crate::program::kind::PromptOf;
+use crate::program::flow::{ActionError, Flow};
 use crate::program::output::Outputs;
+use crate::program::prompt::PromptOf;
 use crate::program::recent::cut_in_the_middle;
 use crate::program::turn::Turn;
 use bcc_lang::schema::embedded;
@@ -22,10 +22,8 @@ pub const MOST: u32 = 3;
 /// The name of the template and of the reply's schema.
 pub const TEMPLATE: &str = "exec";
 
-/// The version of the template.
 pub const VERSION: u32 = 1;
 
-/// What the template gets.
 pub const PROMPT: PromptOf = PromptOf {
     common: &PROMPT_NAMES,
     names: &["code", "failure", "earlier_code", "attempt", "most_attempts"],

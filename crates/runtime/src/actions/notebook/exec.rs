@@ -4,28 +4,21 @@ use crate::actions::notebook::debug::{PROMPT, TEMPLATE, VERSION};
 use crate::actions::notebook::kind::{Notebook, described};
 use crate::actions::notebook::written::Reading;
 use crate::program::action::Action;
-use crate::program::kind::{Checking, Described, Kind, PromptOf};
+use crate::program::kind::{About, Checking, Described, Kind};
+use crate::program::prompt::PromptOf;
 use bcc_lang::script::fields::Fields;
 use bcc_lang::script::time::{A_DAY, time};
 
-/// The kind.
 pub struct Exec;
 
 impl Kind for Exec {
-    fn name(&self) -> &'static str {
-        "exec"
-    }
-
-    fn schema(&self) -> &'static str {
-        include_str!("../../../../../schemas/actions/exec.json")
-    }
-
-    fn page(&self) -> &'static str {
-        include_str!("../../../../../docs/actions/exec.md")
-    }
-
-    fn exits(&self) -> &'static [&'static str] {
-        &["exit_criteria_met", "failed"]
+    fn about(&self) -> About {
+        About {
+            name: "exec",
+            schema: include_str!("../../../../../schemas/actions/exec.json"),
+            page: include_str!("../../../../../docs/actions/exec.md"),
+            exits: &["exit_criteria_met", "failed"],
+        }
     }
 
     fn prompt(&self) -> Option<PromptOf> {

@@ -4,26 +4,22 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
-use crate::actions::notebook::perform::{Done, How, Running, Step, advance, ending, start};
-use crate::actions::notebook::written::{Reading, Written};
-use crate::program::action::{Action, ActionError, Flow};
+use crate::actions::notebook::perform::{Done, How, Running, Step, advance, start};
+use crate::actions::notebook::written::Written;
+use crate::program::action::Action;
+use crate::program::flow::{ActionError, Flow};
 use crate::program::interrupted::given_up;
-use crate::program::kind::{Checking, Described};
+use crate::program::kind::Described;
 use crate::program::outcome::{ExitReason, Outcome};
 use crate::program::turn::Turn;
-use bcc_lang::script::fields::Fields;
-
-/// The exit reasons of a kind that runs no code.
-pub const EXITS: [&str; 1] = ["exit_criteria_met"];
 
 /// What the permission to run code is called in bcc-script.toml.
 pub const NEEDS_EXEC: &str = "exec";
 
 /// A notebook action of a script.
 pub struct Notebook {
-    /// What is done.
     pub written: Written,
     /// How long its code may run.
     pub timeout: Option<Duration>,
@@ -38,21 +34,6 @@ struct Kept {
     running: Option<Running>,
 }
 
-/// Reads the config of the kind `kind` with `read`, which gives whether its code runs.
-pub fn check(
-    kind: &'static str,
-    fields: &Fields<'_>,
-    checking: &mut dyn Checking,
-    read: impl FnOnce(&mut Reading<'_, '_>) -> bool,
-) -> Option<Box<dyn Action>> {
-    let mut reading = Reading::new(fields, checking);
-    let runs = read(&mut reading);
-    reading.checking.describe(described(runs));
-    let written = reading.finish(kind)?;
-    Some(Box::new(Notebook { written, timeout: None, fails: false }))
-}
-
-/// What a notebook action is like.
 pub fn described(runs: bool) -> Described {
     let needs = if runs { vec![NEEDS_EXEC] } else { vec![] };
     Described { max_rounds: 1, needs, ..Described::default() }
@@ -104,7 +85,7 @@ impl Notebook {
             }
         };
         tell("cell_id", done.cell_id.into());
-        tell("ended", done.ended.map_or(Value::Null, |ended| ending(ended).into()));
+        tell("ended", json!(done.ended));
         if let Value::Object(result) = done.result {
             result.into_iter().for_each(|(name, value)| tell(&name, value));
         }

@@ -10,26 +10,24 @@ use crate::actions::notebook::debug;
 use crate::actions::notebook::home;
 use crate::actions::notebook::run;
 use crate::notebook::action::{Action, Exec};
-use crate::notebook::apply::{Refusal, apply, failure, target};
+use crate::notebook::apply::{apply, failure, target};
 use crate::notebook::cell::{Cell, Ended};
+use crate::notebook::error::Refusal;
 use crate::notebook::state::State;
-use crate::program::action::{ActionError, Announced, Flow};
 use crate::program::event::Event;
+use crate::program::flow::{ActionError, Announced, Flow};
 use crate::program::turn::Turn;
 
 /// The kind of the effect that runs code.
 pub const EXEC: &str = "exec";
 
-/// Who asks for an action.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum By {
     /// The author, in YAML.
     #[default]
     Script,
-    /// A model.
     Model,
-    /// A behavior server.
     Server,
 }
 
@@ -47,7 +45,6 @@ impl By {
 /// How an action is carried out, beside what it says itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct How {
-    /// Who asks for it.
     pub by: By,
     /// `action_id` of a failure's result (000, "error response"); without one, that of the script's action.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -64,7 +61,6 @@ impl How {
     }
 }
 
-/// What came of an action.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Done {
@@ -74,11 +70,8 @@ pub struct Done {
     pub result: Value,
     /// What is wrong, when it did not: nothing that anybody said.
     pub error: Option<String>,
-    /// How many cells it added.
     pub cells_added: u32,
-    /// How many sections it began.
     pub sections_added: u32,
-    /// How many code cells it ran.
     pub executed: u32,
     /// How long it took, in milliseconds.
     pub ms: u64,
@@ -97,17 +90,6 @@ pub struct Done {
     pub given_up: bool,
 }
 
-/// How code ended, as a word.
-pub const fn ending(ended: Ended) -> &'static str {
-    match ended {
-        Ended::Ok => "ok",
-        Ended::Error => "error",
-        Ended::TimedOut => "timed_out",
-        Ended::Died => "died",
-        Ended::Interrupted => "interrupted",
-    }
-}
-
 impl Done {
     /// The same, as a failure.
     pub fn failed(self, turn: &Turn<'_>, how: &How, error: impl Into<String>) -> Self {
@@ -121,15 +103,10 @@ impl Done {
 /// How far an action that runs code has come.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Running {
-    /// How it is carried out.
     pub how: How,
-    /// The cell that runs.
     pub cell_id: String,
-    /// See [`Exec::need_output`].
     pub need_output: bool,
-    /// See [`Exec::auto_debug`].
     pub auto_debug: bool,
-    /// See [`Exec::keep_debug_button_visible`].
     pub keep_debug_button_visible: bool,
     /// How often a model was asked to mend the code.
     #[serde(default)]
@@ -142,7 +119,6 @@ pub struct Running {
 }
 
 impl Running {
-    /// What is asked of the cell.
     pub fn exec(&self) -> Exec {
         Exec {
             codecell_id: self.cell_id.clone(),
@@ -152,7 +128,6 @@ impl Running {
         }
     }
 
-    /// As what its running is announced.
     pub fn announcement(&self) -> Announced {
         let summary = match self.mended {
             0 => format!("runs the code of `{}`", self.cell_id),
@@ -174,14 +149,11 @@ impl Running {
 pub enum Step {
     /// This flow first; in the turn after it, [`advance`] with what stands beside it.
     On(Flow, Box<Running>),
-    /// It is done.
     Done(Box<Done>),
 }
 
 /// Begins an action, and ends it in the same turn unless it runs code.
-///
-/// # Errors
-/// When the store cannot be read. What is wrong with the action itself is no error: see [`Done::success`].
+/// Errors: When the store cannot be read. What is wrong with the action itself is no error: see [`Done::success`].
 pub async fn start(turn: &Turn<'_>, action: &Action, how: How) -> Result<Step, ActionError> {
     let began = turn.services.clock.elapsed_ms();
     let at = turn.services.clock.at(turn.last_seq + 1);
@@ -220,14 +192,11 @@ pub async fn start(turn: &Turn<'_>, action: &Action, how: How) -> Result<Step, A
 }
 
 /// Goes on with an action that runs code, in the turn after the flow that it gave.
-///
-/// # Errors
-/// When the store cannot be read, or the model that is to mend the code gives no reply: then the session stops, and goes on here.
+/// Errors: When the store cannot be read, or the model that is to mend the code gives no reply: then the session stops, and goes on here.
 pub async fn advance(turn: &Turn<'_>, running: Running) -> Result<Step, ActionError> {
     if running.mend { debug::mend(turn, running).await } else { run::run(turn, running).await }
 }
 
-/// What was changed.
 struct Changed {
     result: Value,
     cell_id: Option<String>,
@@ -277,7 +246,6 @@ fn begun(turn: &Turn<'_>, cell: &Cell, exec: &Exec, how: How, done: Done) -> Ste
     running.announced()
 }
 
-/// Tells what an action came to.
 pub fn tell(turn: &Turn<'_>, action: &str, by: By, done: &Done, effects: Vec<String>) {
     turn.tell_notebook(Event::NotebookAction {
         action: action.to_owned(),

@@ -3,7 +3,7 @@
 
 use crate::notebook::cell::{Cell, CellKind, Ended};
 use crate::notebook::kernel::contract::OnResume;
-use crate::program::action::ActionError;
+use crate::program::flow::ActionError;
 use crate::program::turn::Turn;
 
 /// The most cells that run again.

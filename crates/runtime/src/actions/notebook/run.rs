@@ -10,7 +10,7 @@ use crate::actions::notebook::rerun;
 use crate::notebook::apply::ran;
 use crate::notebook::cell::{Cell, Ended};
 use crate::notebook::kernel::contract::{Execution, KernelError};
-use crate::program::action::ActionError;
+use crate::program::flow::ActionError;
 use crate::program::interrupted::{Decision, decide};
 use crate::program::turn::Turn;
 
@@ -97,7 +97,6 @@ fn not_run(turn: &Turn<'_>, running: Running, error: KernelError) -> Step {
     Step::Done(Box::new(done))
 }
 
-/// Code that did not run.
 fn refused(turn: &Turn<'_>, running: Running, code: &'static str, message: String) -> Done {
     let done = Done { refused: Some(code), cell_id: Some(running.cell_id), ..running.so_far };
     let done = done.failed(turn, &running.how, message);

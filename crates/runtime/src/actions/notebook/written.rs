@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use crate::notebook::action::{Action, Fault, Read, read};
-use crate::notebook::apply::Refusal;
-use crate::notebook::workflow::check_steps;
-use crate::program::action::ActionError;
+use crate::notebook::action::{Action, Read, read};
+use crate::notebook::error::Fault;
+use crate::notebook::workflow::{MOST_NAME, is_id};
+use crate::program::flow::ActionError;
 use crate::program::kind::Checking;
 use crate::program::turn::Turn;
 use bcc_lang::script::fields::{Fields, Words, is_null};
@@ -17,24 +17,15 @@ use bcc_lang::source::yaml::{Node, NodeKind};
 use bcc_lang::template::names::Names;
 use bcc_lang::template::text::Text;
 
-/// The shot types of 000.
-pub const SHOT_TYPES: [&str; 3] = ["dialogue", "observation", "action"];
-
 /// The largest number of a chapter or a section that an author may give.
 const MOST_NUMBER: u32 = 100_000;
-
-/// The most characters of an id.
-const MOST_ID: usize = 200;
 
 /// A value with texts of the author in it.
 pub enum Part {
     /// A text, rendered when the action runs.
     Text(Text),
-    /// What stands there.
     Value(Value),
-    /// A list.
     List(Vec<Part>),
-    /// A mapping.
     Table(Vec<(String, Part)>),
 }
 
@@ -55,15 +46,18 @@ impl Part {
 /// An action that was read and checked.
 pub struct Written {
     kind: &'static str,
+    /// The action itself, when nothing in it is rendered.
+    read: Option<Box<Action>>,
     fields: Vec<(String, Part)>,
 }
 
 impl Written {
     /// The action, with its texts as they are now.
-    ///
-    /// # Errors
-    /// When a text cannot be rendered, or what comes of it is no such action: an id that is empty, say.
+    /// Errors: When a text cannot be rendered, or what comes of it is no such action: an id that is empty, say.
     pub fn action(&self, turn: &Turn<'_>) -> Result<Action, ActionError> {
+        if let Some(read) = &self.read {
+            return Ok(Action::clone(read));
+        }
         let names: Names = turn.names(1);
         let value = self.value(&mut |text| turn.text(text, &names))?;
         let id = turn.place.action_id.as_deref().unwrap_or_default();
@@ -86,11 +80,8 @@ impl Written {
     }
 }
 
-/// The config of a notebook action while it is read.
 pub struct Reading<'r, 'f> {
-    /// Its fields.
     pub fields: &'r Fields<'f>,
-    /// What it may ask of the checker.
     pub checking: &'r mut dyn Checking,
     parts: Vec<(String, Part)>,
     mistakes: usize,
@@ -99,7 +90,6 @@ pub struct Reading<'r, 'f> {
 }
 
 impl<'r, 'f> Reading<'r, 'f> {
-    /// Begins to read.
     pub fn new(fields: &'r Fields<'f>, checking: &'r mut dyn Checking) -> Self {
         let mistakes = fields.findings().mistakes();
         Self { fields, checking, parts: vec![], mistakes, lacks: false }
@@ -109,13 +99,11 @@ impl<'r, 'f> Reading<'r, 'f> {
         self.parts.extend(part.map(|part| (name.to_owned(), part)));
     }
 
-    /// A text.
     pub fn text(&mut self, name: &'static str) {
         let text = self.fields.words(name).and_then(|words| self.checking.text(&words));
         self.put(name, text.map(Part::Text));
     }
 
-    /// A text that must be there.
     pub fn required_text(&mut self, name: &'static str) {
         let words = self.fields.required_words(name).and_then(|words| self.filled(name, words));
         let text = words.and_then(|words| self.checking.text(&words));
@@ -159,7 +147,6 @@ impl<'r, 'f> Reading<'r, 'f> {
         truth
     }
 
-    /// A list of texts.
     pub fn texts(&mut self, name: &'static str) {
         let Some(items) = self.fields.list(name) else { return };
         let mut texts = Vec::new();
@@ -180,34 +167,24 @@ impl<'r, 'f> Reading<'r, 'f> {
     /// `should_execute` may stand there. Gives whether it says so.
     pub fn metadata(&mut self, runs: bool) -> bool {
         let Some(node) = self.fields.take("metadata") else { return false };
-        let (file, findings) = (self.fields.file(), self.fields.findings());
-        let what = format!("`metadata` of {}", self.fields.what());
-        let Some(fields) = Fields::of(node, what, file, findings) else { return false };
-        let mut inner = Reading {
-            fields: &fields,
-            checking: &mut *self.checking,
-            parts: vec![],
-            mistakes: self.mistakes,
-            lacks: false,
-        };
-        for name in ["is_step", "is_chapter", "is_section", "finished_thinking"] {
-            inner.truth(name);
-        }
-        let text_fields = ["chapter_id", "section_id", "thinking_text", "belongs_to_chapter", "belongs_to_section"];
-        for name in text_fields {
-            inner.text(name);
-        }
-        for name in ["chapter_number", "section_number"] {
-            let number = inner.fields.integer(name, 1..=MOST_NUMBER);
-            inner.put(name, number.map(|number| Part::Value(Value::from(number))));
-        }
-        let runs = runs && inner.truth("should_execute") == Some(true);
-        let extra = inner.fields.take("extra").and_then(|node| inner.free(node, "extra"));
-        inner.put("extra", extra);
-        let parts = inner.parts;
-        fields.finish();
-        self.put("metadata", Some(Part::Table(parts)));
-        runs
+        let mut executes = false;
+        let part = self.inner(node, format!("`metadata` of {}", self.fields.what()), |inner| {
+            for name in ["is_step", "is_chapter", "is_section", "finished_thinking"] {
+                inner.truth(name);
+            }
+            for name in ["chapter_id", "section_id", "thinking_text", "belongs_to_chapter", "belongs_to_section"] {
+                inner.text(name);
+            }
+            for name in ["chapter_number", "section_number"] {
+                let number = inner.fields.integer(name, 1..=MOST_NUMBER);
+                inner.put(name, number.map(|number| Part::Value(Value::from(number))));
+            }
+            executes = runs && inner.truth("should_execute") == Some(true);
+            let extra = inner.fields.take("extra").and_then(|node| inner.free(node, "extra"));
+            inner.put("extra", extra);
+        });
+        self.put("metadata", part);
+        executes
     }
 
     /// A mapping with whatever in it; its texts are not rendered.
@@ -239,7 +216,6 @@ impl<'r, 'f> Reading<'r, 'f> {
         self.put(name, part);
     }
 
-    /// The steps of a stage.
     pub fn steps(&mut self, name: &'static str) {
         self.required_items(name, "step", |step| step.about());
     }
@@ -248,12 +224,11 @@ impl<'r, 'f> Reading<'r, 'f> {
     fn about(&mut self) {
         if let Some(words) = self.fields.required_words("id") {
             let (text, span) = (words.text.trim(), words.node.span);
-            let fits = !text.is_empty() && text.chars().count() <= MOST_ID && !text.contains(char::is_control);
-            if fits {
+            if is_id(text) {
                 self.put("id", Some(Part::Value(Value::from(text))));
             } else {
                 let message =
-                    format!("the id of {} must be one line of at most {MOST_ID} characters", self.fields.what());
+                    format!("the id of {} must be one line of at most {MOST_NAME} characters", self.fields.what());
                 let diagnostic = Diagnostic::error("invalid-id", message, self.fields.file(), span);
                 self.fields.findings().report(diagnostic.with_help("give it a short name, as in `id: load_data`"));
             }
@@ -306,14 +281,23 @@ impl<'r, 'f> Reading<'r, 'f> {
         if lacks || fields.findings().mistakes() > mistakes {
             return None;
         }
-        let written = Written { kind, fields: parts };
+        let written = Written { kind, read: None, fields: parts };
         // What a text with placeholders becomes is seen when it is rendered: until then a word stands for it.
-        let literal = |text: &Text| if text.is_plain() { text.source() } else { "x" }.to_owned();
-        let value = written.value(&mut |text| Ok(literal(text))).ok()?;
+        let mut all_plain = true;
+        let mut literal = |text: &Text| {
+            all_plain &= text.is_plain();
+            Ok(text.plain().unwrap_or("x").to_owned())
+        };
+        let value = written.value(&mut literal).ok()?;
         let (slug, field, message) = match read(&value) {
-            Ok(Read::Known(action)) => match held_together(&action) {
-                Some((field, refusal)) => ("invalid-id", Some(field), refusal.message),
-                None => return Some(written),
+            Ok(Read::Known(action)) => match &*action {
+                Action::UpdateWorkflow(plan) if let Err(refusal) = plan.check() => {
+                    ("invalid-id", Some("updated_workflow"), refusal.message)
+                }
+                _ => {
+                    let read = Some(action).filter(|_| all_plain);
+                    return Some(Written { read, ..written });
+                }
             },
             Ok(Read::Other { .. }) => return Some(written),
             Err(Fault { field, message }) => ("wrong-type", field, message),
@@ -321,14 +305,5 @@ impl<'r, 'f> Reading<'r, 'f> {
         let span = field.and_then(|field| fields.take(field)).map_or(fields.span(), |node| node.span);
         fields.findings().report(Diagnostic::error(slug, message, fields.file(), span));
         None
-    }
-}
-
-/// What keeps the plan of an action from holding together: an id that stands twice, or too much of something.
-fn held_together(action: &Action) -> Option<(&'static str, Refusal)> {
-    match action {
-        Action::UpdateWorkflow(plan) => plan.check().err().map(|refusal| ("updated_workflow", refusal)),
-        Action::UpdateStageSteps(_, steps) => check_steps(steps).err().map(|refusal| ("updated_steps", refusal)),
-        _ => None,
     }
 }

@@ -3,7 +3,8 @@
 
 use serde_json::{Map, Value};
 
-use crate::notebook::action::Fault;
+use crate::notebook::error::Fault;
+use crate::notebook::error::fault;
 use crate::notebook::workflow::{MOST_NAME, is_id};
 
 /// The most bytes of a content, or of a thought.
@@ -32,11 +33,6 @@ pub(crate) fn snake(key: &str) -> String {
     snake
 }
 
-/// What is wrong with a field.
-pub(crate) fn fault(field: &'static str, message: String) -> Fault {
-    Fault { field: Some(field), message }
-}
-
 impl Fields {
     /// These fields. Where one stands there in two spellings, the one in snake_case counts.
     pub(crate) fn of(fields: &Map<String, Value>) -> Self {
@@ -55,12 +51,10 @@ impl Fields {
         names.iter().find_map(|name| self.0.get(*name))
     }
 
-    /// A field as it stands there.
     pub(crate) fn value(&self, names: &[&'static str]) -> Option<&Value> {
         self.get(names)
     }
 
-    /// An object.
     pub(crate) fn object(&self, name: &'static str) -> Result<Option<&Map<String, Value>>, Fault> {
         match self.get(&[name]) {
             None => Ok(None),

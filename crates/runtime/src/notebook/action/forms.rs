@@ -2,8 +2,10 @@
 
 use serde_json::{Map, Value};
 
-use crate::notebook::action::fields::{fault, snake};
-use crate::notebook::action::{Fault, NAMES};
+use crate::notebook::action::NAMES;
+use crate::notebook::action::fields::snake;
+use crate::notebook::error::Fault;
+use crate::notebook::error::fault;
 use crate::notebook::workflow::is_id;
 
 /// How many wrappers may lie around an action.

@@ -4,6 +4,7 @@
 use serde_json::{Map, Value};
 
 use crate::notebook::cell::{CellKind, Metadata};
+use crate::notebook::error::Fault;
 use crate::notebook::workflow::{Step, Workflow};
 
 pub mod fields;
@@ -31,29 +32,18 @@ pub const NAMES: [&str; 11] = [
 /// One action, read and checked for itself; whether the cells and steps that it names are there is seen when it is applied.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
-    /// `add`
     Add(Add),
-    /// `exec`
     Exec(Exec),
-    /// `is_thinking`
     IsThinking(Thinking),
-    /// `finish_thinking`
     FinishThinking,
-    /// `new_chapter`
     NewChapter(Heading),
-    /// `new_section`
     NewSection(Heading),
     /// `new_step`, which only models and servers send
     NewStep(Heading),
-    /// `update_title`
     UpdateTitle(String),
-    /// `update_workflow`
     UpdateWorkflow(Workflow),
-    /// `update_stage_steps`
     UpdateStageSteps(String, Vec<Step>),
-    /// `end_phase`
     EndPhase(Option<String>),
-    /// `next_event`
     NextEvent(String),
 }
 
@@ -80,13 +70,11 @@ impl Action {
 /// `add`: a new cell.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Add {
-    /// Its text or code.
     pub content: String,
     /// What it is, from its shot type or content type.
     pub kind: CellKind,
     /// `store_id`: the id that it gets.
     pub store_id: Option<String>,
-    /// What stands beside it.
     pub metadata: Metadata,
     /// `should_execute`: whether it runs at once.
     pub run: bool,
@@ -108,63 +96,37 @@ pub struct Exec {
 /// `is_thinking`: an agent begins to think.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Thinking {
-    /// What it thinks.
     pub thinking_text: Option<String>,
-    /// Who thinks.
     pub agent_name: Option<String>,
     /// What is shown instead of the text.
     pub custom_text: Option<String>,
-    /// Pieces of the thought.
     pub text_array: Vec<String>,
 }
 
-/// A heading.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Heading {
     /// Its words, without `#`.
     pub content: String,
-    /// What stands beside it.
     pub metadata: Metadata,
 }
 
-/// What was read.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Read {
     /// One of the eleven.
     Known(Box<Action>),
     /// Another name: a custom kind of the project, or nothing that we know.
-    Other {
-        /// The name.
-        name: String,
-        /// Its fields.
-        fields: Map<String, Value>,
-    },
-}
-
-/// What is wrong with an action.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{message}")]
-pub struct Fault {
-    /// The field, where it is one.
-    pub field: Option<&'static str>,
-    /// What is wrong. Holds nothing that a model said beyond names of fields and kinds.
-    pub message: String,
+    Other { name: String, fields: Map<String, Value> },
 }
 
 /// Reads an action in any of its forms: `{"action": "add", …}`, `{"type": "add", …}`, `{"action": {"type": "add", …}}`, and what
 /// an author wrote under `config` with the kind as `action`. What can be passed over is; [`read_noting`] tells of it.
-///
-/// # Errors
-/// When it is no object, names no kind, lacks or mistypes a field, or is too much.
+/// Errors: When it is no object, names no kind, lacks or mistypes a field, or is too much.
 pub fn read(value: &Value) -> Result<Read, Fault> {
     read_noting(value, &mut Vec::new())
 }
 
 /// As [`read`], and tells what was passed over, as a shot type that is none: an error where an author wrote it, a warning
 /// where a model or a server did.
-///
-/// # Errors
-/// As [`read`].
 pub fn read_noting(value: &Value, notes: &mut Vec<Fault>) -> Result<Read, Fault> {
     let (name, fields) = forms::unwrapped(value)?;
     match forms::known(&name) {

@@ -2,9 +2,11 @@
 
 use serde_json::{Map, Value};
 
-use crate::notebook::action::fields::{Fields, MOST_EXTRA, fault, snake};
-use crate::notebook::action::{Action, Add, Exec, Fault, Heading, LAST_ADDED, Thinking};
+use crate::notebook::action::fields::{Fields, MOST_EXTRA, snake};
+use crate::notebook::action::{Action, Add, Exec, Heading, LAST_ADDED, Thinking};
 use crate::notebook::cell::{CellKind, Metadata};
+use crate::notebook::error::Fault;
+use crate::notebook::error::fault;
 use crate::notebook::workflow::{Workflow, check_steps, read_steps};
 
 /// The most characters of the id of a cell, as nbformat has it.
@@ -25,7 +27,6 @@ const METADATA: [&str; 11] = [
     "thinking_text",
 ];
 
-/// Reads the action of this kind.
 pub(crate) fn action(kind: &str, fields: &Map<String, Value>, notes: &mut Vec<Fault>) -> Result<Action, Fault> {
     let named = Fields::of(fields);
     Ok(match kind {

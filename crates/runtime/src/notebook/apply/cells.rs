@@ -1,9 +1,9 @@
 //! Actions that make cells, or change what stands in them.
 
 use crate::notebook::action::{Add, Exec, Heading, Thinking};
-use crate::notebook::apply::Refusal;
 use crate::notebook::apply::clean::{clean, headed, with_heading};
 use crate::notebook::cell::{Cell, CellKind, Metadata};
+use crate::notebook::error::Refusal;
 use crate::notebook::state::{MOST_AHEAD, State};
 
 /// The level of a heading.

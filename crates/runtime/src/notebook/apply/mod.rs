@@ -5,6 +5,7 @@ use serde_json::{Map, Value, json};
 use crate::notebook::action::{Action, Exec, LAST_ADDED};
 use crate::notebook::cell::{Cell, CellKind};
 use crate::notebook::effects::quoted;
+use crate::notebook::error::Refusal;
 use crate::notebook::kernel::contract::Execution;
 use crate::notebook::state::State;
 
@@ -13,7 +14,6 @@ mod clean;
 mod plan;
 mod ran;
 
-/// What an action changed.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Change {
     /// Cells that are new or changed; what the action is about stands last.
@@ -28,23 +28,6 @@ impl Change {
     /// These cells, and nothing to tell or to run.
     fn of(cells: Vec<Cell>) -> Self {
         Self { cells, result: Value::Object(Map::new()), run: None }
-    }
-}
-
-/// Why an action was refused. It changed nothing.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{message}")]
-pub struct Refusal {
-    /// A stable slug: `no-such-cell`, `not-a-code-cell`, `unknown-step`, …
-    pub code: &'static str,
-    /// What is wrong. Holds nothing that anybody sent.
-    pub message: String,
-}
-
-impl Refusal {
-    /// A refusal with this slug.
-    pub fn new(code: &'static str, message: impl Into<String>) -> Self {
-        Self { code, message: message.into() }
     }
 }
 
@@ -68,9 +51,7 @@ pub fn target(action: &Action, state: &State) -> Option<String> {
 
 /// Applies an action to the state. `found` is the cell that [`target`] names, when there is one; `at` is the time, RFC 3339.
 /// The effects of `exec` are told by [`ran`].
-///
-/// # Errors
-/// When what it names is not there, or a plan does not hold together. The state is then as it was.
+/// Errors: When what it names is not there, or a plan does not hold together. The state is then as it was.
 pub fn apply(state: &mut State, action: &Action, found: Option<Cell>, at: &str) -> Result<Change, Refusal> {
     let (change, effect) = match action {
         Action::Add(add) => {

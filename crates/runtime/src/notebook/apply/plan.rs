@@ -1,7 +1,7 @@
 //! Actions that change the plan, and the machine.
 
 use crate::notebook::action::fields::snake;
-use crate::notebook::apply::Refusal;
+use crate::notebook::error::Refusal;
 use crate::notebook::state::{State, WORKFLOW_UPDATE_PENDING};
 use crate::notebook::workflow::{Step, Workflow};
 

@@ -2,12 +2,10 @@
 
 use std::borrow::Cow;
 
-/// How a piece of text looks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Style {
     /// One of the eight colours: black, red, green, yellow, blue, magenta, cyan, white.
     pub color: Option<u8>,
-    /// Bold.
     pub bold: bool,
 }
 

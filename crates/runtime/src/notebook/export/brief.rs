@@ -7,13 +7,11 @@ use bcc_lang::message::language::Language;
 pub struct Brief {
     /// The id of its session. A file that says the same one may be written anew while that goes on.
     pub session: String,
-    /// The name of the script.
     pub script: String,
     /// Its title, where it has one.
     pub title: Option<String>,
     /// Whether one of its cells holds the title as a heading already.
     pub shows_title: bool,
-    /// The name of the kernel spec.
     pub kernel: String,
     /// The language of the few words that are neither the model's nor the author's.
     pub language: Language,
@@ -22,11 +20,9 @@ pub struct Brief {
 /// A kernel as other programs want to know it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Spec {
-    /// The name of the kernel spec.
     pub name: String,
     /// The name for people.
     pub display_name: String,
-    /// The programming language.
     pub language: String,
 }
 

@@ -9,12 +9,10 @@ use crate::notebook::export::html::page::HtmlPage;
 use crate::notebook::export::ipynb::Ipynb;
 use crate::notebook::export::markdown::Markdown;
 
-/// How a notebook is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     /// nbformat 4.5, for Jupyter.
     Ipynb,
-    /// Markdown.
     Markdown,
     /// One HTML page.
     Html,
@@ -46,7 +44,6 @@ enum Kind {
 }
 
 impl Writer {
-    /// A writer of the notebook that `brief` tells of.
     pub fn new(form: Form, brief: Brief) -> Self {
         let kind = match form {
             Form::Ipynb => Kind::Ipynb(Ipynb::default()),

@@ -22,26 +22,22 @@ const MADE: &str = "bcc-cell-";
 /// What is written of the key under which everything of ours stands.
 const OURS: &str = "bcc";
 
-/// The writer of one file.
 #[derive(Debug, Default)]
 pub struct Ipynb {
     cells: u64,
 }
 
 impl Ipynb {
-    /// What stands before the cells.
     pub fn head(&self) -> String {
         "{\n \"cells\": [".to_owned()
     }
 
-    /// The next cell.
     pub fn cell(&mut self, cell: &Cell, brief: &Brief) -> String {
         let comma = if self.cells == 0 { "\n" } else { ",\n" };
         self.cells += 1;
         format!("{comma}{}", indented(&sorted(value(cell, brief)), 2))
     }
 
-    /// What stands after the cells.
     pub fn tail(&self, brief: &Brief) -> String {
         let spec = brief.spec();
         let mut metadata = json!({

@@ -22,20 +22,17 @@ const TEXTS: [(&str, &str); 5] = [
     ("text/html", "html"),
 ];
 
-/// The writer of one file.
 #[derive(Debug, Default)]
 pub struct Markdown {
     written: bool,
 }
 
 impl Markdown {
-    /// What stands before the cells.
     pub fn head(&self, brief: &Brief) -> String {
         let mark = format!("{MARK}{} -->\n", one_line(&brief.session));
         if brief.shows_title { mark } else { format!("{mark}\n# {}\n", words_only(&one_line(brief.heading()))) }
     }
 
-    /// The next cell.
     pub fn cell(&mut self, cell: &Cell, brief: &Brief) -> String {
         self.written = true;
         match cell.kind {

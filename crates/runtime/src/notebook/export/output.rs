@@ -7,12 +7,7 @@ use serde_json::{Map, Value};
 #[derive(Clone, Debug, PartialEq)]
 pub enum Output {
     /// Text of `stdout` or `stderr`.
-    Stream {
-        /// Which of them.
-        name: String,
-        /// The text.
-        text: String,
-    },
+    Stream { name: String, text: String },
     /// Data, of the value of the last line (`execute_result`) or shown on the way (`display_data`).
     Data {
         /// Of a result: whether it is one, and the kernel's count.
@@ -24,9 +19,7 @@ pub enum Output {
     },
     /// An error with its traceback.
     Error {
-        /// The name of the error.
         name: String,
-        /// What it says.
         value: String,
         /// Its lines, with the colours of a terminal.
         traceback: Vec<String>,

@@ -24,13 +24,10 @@ pub enum OnResume {
 pub struct KernelSettings {
     /// The name of the kernel spec.
     pub name: String,
-    /// What follows a loss of its memory.
     pub on_resume: OnResume,
     /// How long one cell may run.
     pub timeout: Duration,
-    /// How long it may take to start.
     pub start_timeout: Duration,
-    /// How long it lives without anything to do.
     pub idle_timeout: Duration,
 }
 
@@ -46,16 +43,13 @@ impl Default for KernelSettings {
     }
 }
 
-/// What came of running code.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Execution {
     /// Outputs as nbformat 4.5 has them; streams of one name that follow each other are one.
     pub outputs: Vec<Value>,
     /// The kernel's count.
     pub execution_count: Option<u64>,
-    /// How it ended.
     pub ended: Ended,
-    /// How long it took.
     pub ms: u64,
     /// How many bytes of output were left out because there were too many.
     pub left_out: u64,
@@ -69,9 +63,7 @@ pub struct Execution {
 pub struct KernelError {
     /// A stable slug: `exec-not-allowed`, `no-kernel`, `kernel-did-not-start`, …
     pub code: &'static str,
-    /// What is wrong.
     pub message: String,
-    /// What to do.
     pub help: Option<String>,
 }
 
@@ -79,9 +71,7 @@ pub struct KernelError {
 #[async_trait]
 pub trait Kernel: Send + Sync {
     /// Whether code may run at all.
-    ///
-    /// # Errors
-    /// The refusal: the project does not allow it, is not trusted, or this build has no kernels.
+    /// Errors: The refusal: the project does not allow it, is not trusted, or this build has no kernels.
     fn permitted(&self) -> Result<(), KernelError>;
 
     /// How many cells ran in the memory that it has now; 0 before it starts, and once it has died or was stopped.
@@ -89,9 +79,7 @@ pub trait Kernel: Send + Sync {
 
     /// Runs `code`, for `timeout` at most; then it is interrupted, and the kernel stays usable. When this future is dropped, the
     /// code is interrupted before anything else runs.
-    ///
-    /// # Errors
-    /// When no kernel can be had. What the code does wrong is no error: see [`Execution::ended`].
+    /// Errors: When no kernel can be had. What the code does wrong is no error: see [`Execution::ended`].
     async fn execute(&self, code: &str, timeout: Duration, settings: &KernelSettings)
     -> Result<Execution, KernelError>;
 
@@ -99,24 +87,24 @@ pub trait Kernel: Send + Sync {
     async fn stop(&self);
 }
 
-/// A kernel that runs nothing: where no project allows it, and in tests of other things.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct NoKernel;
+/// A kernel that runs nothing, for this reason: where no project allows it, in a build without kernels, and in tests of other things.
+#[derive(Clone, Debug)]
+pub struct NoKernel(pub KernelError);
 
-impl NoKernel {
-    fn refusal() -> KernelError {
-        KernelError {
+impl Default for NoKernel {
+    fn default() -> Self {
+        Self(KernelError {
             code: "exec-not-allowed",
             message: "code may not run here".to_owned(),
             help: Some("allow it in bcc-script.toml: `allow = [\"exec\"]` in `[project]`".to_owned()),
-        }
+        })
     }
 }
 
 #[async_trait]
 impl Kernel for NoKernel {
     fn permitted(&self) -> Result<(), KernelError> {
-        Err(Self::refusal())
+        Err(self.0.clone())
     }
 
     fn ran(&self) -> u64 {
@@ -124,7 +112,7 @@ impl Kernel for NoKernel {
     }
 
     async fn execute(&self, _: &str, _: Duration, _: &KernelSettings) -> Result<Execution, KernelError> {
-        Err(Self::refusal())
+        Err(self.0.clone())
     }
 
     async fn stop(&self) {}

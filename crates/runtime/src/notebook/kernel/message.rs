@@ -28,7 +28,6 @@ pub(crate) struct Identity {
     pub(crate) session: String,
 }
 
-/// A message that came.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Received {
     /// `msg_type`.
@@ -56,7 +55,6 @@ fn hexadecimal(bytes: &[u8]) -> String {
 }
 
 impl Identity {
-    /// A new one.
     pub(crate) fn new() -> Result<Self> {
         let secret = random(32)?;
         Ok(Self { key: Key::new(HMAC_SHA256, secret.as_bytes()), secret, session: random(16)? })

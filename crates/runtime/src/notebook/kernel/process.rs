@@ -41,7 +41,6 @@ impl Drop for Folder {
     }
 }
 
-/// Where a kernel listens.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ports {
     /// Where code is sent.
@@ -55,9 +54,7 @@ pub(crate) struct Ports {
 /// A process that is to be a kernel. When this is dropped, it is killed with its whole group.
 #[derive(Debug)]
 pub(crate) struct Process {
-    /// The process itself.
     pub(crate) child: Child,
-    /// Where it is to listen.
     pub(crate) ports: Ports,
     group: Option<Pid>,
     said: Arc<Mutex<Vec<u8>>>,
@@ -66,7 +63,6 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    /// Starts the program of a spec.
     pub(crate) fn start(spec: &Spec, place: &Place, identity: &Identity) -> Result<Self> {
         let folder = Folder::new()?;
         let file = folder.0.join("connection.json");
@@ -111,7 +107,6 @@ impl Process {
         last.chars().filter(|c| !c.is_control()).take(200).collect()
     }
 
-    /// Interrupts what runs in it, with a signal.
     pub(crate) fn interrupt(&self) {
         self.signal(Signal::INT);
     }

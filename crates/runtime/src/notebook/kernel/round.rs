@@ -29,14 +29,11 @@ const LOOKING: Duration = Duration::from_secs(2);
 /// Code that puts out this much more than is kept is interrupted.
 const MOST_MORE_BYTES: u64 = 64 * 1024 * 1024;
 
-/// What came of a round.
 #[derive(Debug)]
 pub(crate) struct Round {
-    /// What was put out.
     pub(crate) outputs: Outputs,
     /// The content of the answer, when there is one.
     pub(crate) reply: Value,
-    /// How it ended.
     pub(crate) ended: Ended,
     /// Whether the kernel can be asked again.
     pub(crate) is_usable: bool,

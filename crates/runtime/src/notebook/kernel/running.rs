@@ -31,9 +31,7 @@ pub(crate) enum Wanted {
     Answers(String),
 }
 
-/// A kernel.
 pub(crate) struct Running {
-    /// Its process.
     pub(crate) process: Process,
     /// What it answers.
     pub(crate) shell: mpsc::Receiver<Received>,
@@ -54,9 +52,7 @@ pub(crate) struct Running {
 
 impl Running {
     /// Starts a kernel and waits until it answers.
-    ///
-    /// # Errors
-    /// When there is no such kernel, or it does not start in time.
+    /// Errors: When there is no such kernel, or it does not start in time.
     pub(crate) async fn start(
         place: &Place,
         settings: &KernelSettings,
@@ -112,7 +108,6 @@ impl Running {
         self.heard.load(Ordering::Relaxed)
     }
 
-    /// Interrupts what runs.
     pub(crate) async fn interrupt(&mut self) {
         if self.by_message {
             let id = self.next_id();

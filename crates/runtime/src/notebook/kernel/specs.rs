@@ -70,9 +70,7 @@ fn installed_in(directories: impl IntoIterator<Item = PathBuf>) -> Vec<Spec> {
 }
 
 /// The spec that `name` means.
-///
-/// # Errors
-/// When there is none: the help says how to get one, and which there are.
+/// Errors: When there is none: the help says how to get one, and which there are.
 pub fn find(name: &str, variables: &BTreeMap<String, String>) -> Result<Spec, KernelError> {
     find_in(installed(variables), name, variables)
 }

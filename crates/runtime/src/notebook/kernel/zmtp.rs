@@ -40,18 +40,15 @@ impl Role {
     }
 }
 
-/// The half that sends.
 #[derive(Debug)]
 pub(crate) struct Sending(OwnedWriteHalf);
 
-/// The half that reads.
 #[derive(Debug)]
 pub(crate) struct Receiving {
     reads: BufReader<OwnedReadHalf>,
     heard: Arc<AtomicU64>,
 }
 
-/// The head of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Frame {
     /// Whether another one of the same message follows.
@@ -62,7 +59,6 @@ pub(crate) struct Frame {
     pub(crate) length: u64,
 }
 
-/// Connects to a port of this machine and shakes hands.
 pub(crate) async fn connect(port: u16, role: Role) -> Result<(Sending, Receiving)> {
     let stream = TcpStream::connect(SocketAddr::from((Ipv4Addr::LOCALHOST, port))).await?;
     // While nobody listens there, the system may choose this very port as ours, and connect us with ourselves.
@@ -104,7 +100,6 @@ fn ready(role: Role) -> Vec<u8> {
 }
 
 impl Sending {
-    /// Sends a message of these frames.
     pub(crate) async fn message(&mut self, frames: &[&[u8]]) -> Result<()> {
         let mut bytes = Vec::with_capacity(frames.iter().map(|frame| frame.len() + 9).sum());
         for (number, frame) in frames.iter().enumerate() {

@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Value};
 
-use crate::notebook::action::Fault;
 use crate::notebook::action::fields::Fields;
+use crate::notebook::error::Fault;
 use crate::notebook::state::{MOST_COMPLETED, MOST_TODO, MOST_TODO_BYTES, State};
 
 /// What is done to the todo list.
@@ -19,12 +19,9 @@ pub enum TodoUpdate {
     Clear,
 }
 
-/// A change of the context.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ContextUpdate {
-    /// Variables, by name.
     pub variables: Map<String, Value>,
-    /// The todo list.
     pub todo: Option<TodoUpdate>,
     /// The progress of sections: fields that were not sent stay as they are.
     pub section_progress: Option<Map<String, Value>>,

@@ -6,7 +6,6 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Feedback {
-    /// The behavior.
     pub behavior_id: String,
     /// How many of its actions were carried out, with or without success.
     pub actions_executed: u32,
@@ -18,10 +17,7 @@ pub struct Feedback {
     pub last_action_result: String,
     /// How long its actions took together, in milliseconds.
     pub execution_time_ms: u64,
-    /// How many sections were begun.
     pub sections_added: u32,
-    /// How many cells were added.
     pub cells_added: u32,
-    /// How many code cells ran.
     pub code_cells_executed: u32,
 }

@@ -8,32 +8,22 @@ use serde_json::{Map, Value};
 pub enum Place {
     /// A request, or what stands under its `observation`.
     Request,
-    /// `location`
     Location,
-    /// `context`
     Context,
-    /// `section_progress`
     Sections,
-    /// `behavior_feedback`
     Feedback,
     /// A response or a judgement.
     Response,
-    /// `transition`
     Transition,
-    /// `context_update`
     Update,
     /// An action, or its `metadata`.
     Action,
 }
 
-/// A name that was changed.
 #[derive(Clone, Copy, Debug)]
 pub struct Renamed {
-    /// Where it stands.
     pub place: Place,
-    /// As it was.
     pub older: &'static str,
-    /// As it is.
     pub newer: &'static str,
 }
 

@@ -31,13 +31,11 @@ const WIDE: usize = 5;
 pub struct Seen<'a> {
     /// The id of the notebook: that of the session.
     pub notebook_id: &'a str,
-    /// The state of the notebook.
     pub state: &'a State,
     /// Its last cells, in order: [`MOST_CELLS`] are enough.
     pub cells: &'a [Cell],
     /// The variables that may be sent, without what is sensitive. Those that the state holds need not be among them.
     pub variables: Map<String, Value>,
-    /// What came of the last behavior.
     pub feedback: Option<&'a Feedback>,
     /// Whether the actions of the answer may come one by one.
     pub stream: bool,

@@ -15,7 +15,6 @@ pub const MOST_READ_CELLS: usize = 1_000;
 /// What an observation says of the state of a session, whichever form it came in.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Observed {
-    /// Where the session is.
     pub location: Here,
     /// `progress` of the stages.
     pub stages: Way,
@@ -23,15 +22,10 @@ pub struct Observed {
     pub steps: Way,
     /// `progress` of the behaviors.
     pub behaviors: Way,
-    /// What the stage is for.
     pub stage_goal: Option<String>,
-    /// What the step is for.
     pub step_goal: Option<String>,
-    /// What the behavior is for.
     pub behavior_goal: Option<String>,
-    /// The variables.
     pub variables: Map<String, Value>,
-    /// What is left to do.
     pub todo_list: Vec<String>,
     /// Of the last action, as it was sent: texts in 000, objects in 001.
     pub effects: Vec<Value>,
@@ -39,7 +33,6 @@ pub struct Observed {
     pub effects_history: Vec<Value>,
     /// How far the content is.
     pub section_progress: SectionProgress,
-    /// The title of the notebook.
     pub title: Option<String>,
     /// How many cells it has; more than those that were sent, maybe.
     pub cell_count: u64,
@@ -53,14 +46,10 @@ pub struct Observed {
     pub fsm: Option<Fsm>,
 }
 
-/// Where a session is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Here {
-    /// The stage.
     pub stage_id: Option<String>,
-    /// The step.
     pub step_id: Option<String>,
-    /// The behavior.
     pub behavior_id: Option<String>,
     /// Which one of its step, from 1; 0 before the first.
     pub behavior_iteration: u64,
@@ -69,22 +58,17 @@ pub struct Here {
 /// What is done, under way and left, by id.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Way {
-    /// What is done.
     pub completed: Vec<String>,
-    /// What is under way.
     pub current: Option<String>,
-    /// What is left.
     pub remaining: Vec<String>,
 }
 
 /// A request, read.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Asked {
-    /// The state that it tells.
     pub observed: Observed,
     /// The id of the notebook, which only older forms send.
     pub notebook_id: Option<String>,
-    /// What came of the last behavior.
     pub feedback: Option<Feedback>,
     /// Whether the actions may be sent one by one.
     pub stream: bool,
@@ -96,9 +80,7 @@ pub struct Asked {
 
 /// Reads a request in any form: `observation` with `context` in it or beside it, `state` in its place, names of any age, or
 /// what stands under `observation` alone.
-///
-/// # Errors
-/// When it is no object, or holds neither a location nor a context.
+/// Errors: When it is no object, or holds neither a location nor a context.
 pub fn read_observation(value: &Value) -> Result<Asked, Rubbish> {
     let Value::Object(outer) = value else {
         return Err(Rubbish { message: "an observation is an object".to_owned() });

@@ -2,85 +2,61 @@
 
 use serde_json::{Map, Value};
 
-/// The field, where it is there and not null.
-fn given<'a>(whole: &'a Map<String, Value>, name: &str) -> Option<&'a Value> {
-    whole.get(name).filter(|value| !value.is_null())
-}
-
-fn wrong(name: &str, should: &str, notes: &mut Vec<String>) {
-    notes.push(format!("`{name}` is not {should}, and was left out"));
-}
-
-/// An object.
-pub fn object(whole: &Map<String, Value>, name: &str, notes: &mut Vec<String>) -> Option<Map<String, Value>> {
-    match given(whole, name)? {
-        Value::Object(fields) => Some(fields.clone()),
-        _ => {
-            wrong(name, "an object", notes);
-            None
-        }
+/// The field as `read` takes it, where it is there and not null.
+fn taken<T>(
+    whole: &Map<String, Value>,
+    name: &str,
+    should: &str,
+    notes: &mut Vec<String>,
+    read: impl FnOnce(&Value) -> Option<T>,
+) -> Option<T> {
+    let taken = read(whole.get(name).filter(|value| !value.is_null())?);
+    if taken.is_none() {
+        notes.push(format!("`{name}` is not {should}, and was left out"));
     }
+    taken
+}
+
+pub fn object(whole: &Map<String, Value>, name: &str, notes: &mut Vec<String>) -> Option<Map<String, Value>> {
+    taken(whole, name, "an object", notes, |value| value.as_object().cloned())
 }
 
 /// A list; an empty one where there is none.
 pub fn list(whole: &Map<String, Value>, name: &str, notes: &mut Vec<String>) -> Vec<Value> {
-    match given(whole, name) {
-        None => vec![],
-        Some(Value::Array(items)) => items.clone(),
-        Some(_) => {
-            wrong(name, "a list", notes);
-            vec![]
-        }
-    }
+    taken(whole, name, "a list", notes, |value| value.as_array().cloned()).unwrap_or_default()
 }
 
 /// A text that says something. A number is one, too: ids are often numbers.
 pub fn text(whole: &Map<String, Value>, name: &str, notes: &mut Vec<String>) -> Option<String> {
-    match given(whole, name)? {
-        Value::String(text) if text.trim().is_empty() => None,
+    let text = taken(whole, name, "a text", notes, |value| match value {
         Value::String(text) => Some(text.clone()),
         Value::Number(number) => Some(number.to_string()),
-        _ => {
-            wrong(name, "a text", notes);
-            None
-        }
-    }
+        _ => None,
+    });
+    text.filter(|text| !text.trim().is_empty())
 }
 
 /// A number from 0 up.
 pub fn count(whole: &Map<String, Value>, name: &str, notes: &mut Vec<String>) -> Option<u64> {
-    let value = given(whole, name)?;
-    let count = value.as_u64().or_else(|| value.as_str()?.trim().parse().ok());
-    if count.is_none() {
-        wrong(name, "a whole number from 0 up", notes);
-    }
-    count
+    taken(whole, name, "a whole number from 0 up", notes, |value| {
+        value.as_u64().or_else(|| value.as_str()?.trim().parse().ok())
+    })
 }
 
-/// Yes or no.
 pub fn truth(whole: &Map<String, Value>, name: &str, notes: &mut Vec<String>) -> Option<bool> {
-    let said = match given(whole, name)? {
+    taken(whole, name, "true or false", notes, |value| match value {
         Value::Bool(said) => Some(*said),
-        Value::String(word) if word.eq_ignore_ascii_case("true") => Some(true),
-        Value::String(word) if word.eq_ignore_ascii_case("false") => Some(false),
+        Value::String(word) => word.to_ascii_lowercase().parse().ok(),
         _ => None,
-    };
-    if said.is_none() {
-        wrong(name, "true or false", notes);
-    }
-    said
+    })
 }
 
 /// A list of texts, or one text. Items that are none are left out.
 pub fn texts(whole: &Map<String, Value>, name: &str, notes: &mut Vec<String>) -> Option<Vec<String>> {
-    let items = match given(whole, name)? {
-        Value::String(one) => return Some(vec![one.clone()]),
-        Value::Array(items) => items,
-        _ => {
-            wrong(name, "a list of texts", notes);
-            return None;
-        }
-    };
+    let items = taken(whole, name, "a list of texts", notes, |value| match value {
+        Value::String(_) => Some(vec![value.clone()]),
+        other => other.as_array().cloned(),
+    })?;
     let kept: Vec<String> = items.iter().filter_map(|item| item.as_str().map(str::to_owned)).collect();
     if kept.len() < items.len() {
         notes.push(format!("`{name}` holds what is no text; that was left out"));

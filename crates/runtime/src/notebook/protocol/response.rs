@@ -40,9 +40,7 @@ pub struct Response {
     pub target: String,
     /// The actions, each in whatever form: [`crate::notebook::action::read`] reads them.
     pub actions: Vec<Value>,
-    /// Where the session goes on.
     pub transition: Transition,
-    /// What changes in the context.
     pub context_update: ContextUpdate,
     /// What was read though it is no longer part of the protocol, and what was left out, in words for a log.
     pub notes: Vec<String>,
@@ -51,17 +49,13 @@ pub struct Response {
 /// Where a session goes on.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Transition {
-    /// The stage to move to.
     pub next_stage_id: Option<String>,
-    /// The step to move to.
     pub next_step_id: Option<String>,
     /// Whether more behaviors follow; nothing when it was not said.
     pub continue_behaviors: Option<bool>,
     /// Whether the target of the step is achieved; nothing when it was not said.
     pub target_achieved: Option<bool>,
-    /// Why.
     pub reason: String,
-    /// Another plan.
     pub workflow_update: Option<Workflow>,
 }
 
@@ -70,11 +64,8 @@ pub struct Transition {
 pub struct Reflection {
     /// Whether the target of the step is achieved; nothing when it was not said.
     pub target_achieved: Option<bool>,
-    /// Why.
     pub reason: String,
-    /// Where the session goes on, when the judgement says so.
     pub transition: Transition,
-    /// What changes in the context.
     pub context_update: ContextUpdate,
     /// As of [`Response::notes`].
     pub notes: Vec<String>,
@@ -118,9 +109,7 @@ fn rubbish(message: &str) -> Rubbish {
 
 /// Reads a response in any form: that of 001, a list of actions alone, `{"actions": […]}` or `{"steps": […]}`, one action alone,
 /// and any of it with older names.
-///
-/// # Errors
-/// When it is no object or list, reports an error, holds nothing that a response has, or its actions are no list.
+/// Errors: When it is no object or list, reports an error, holds nothing that a response has, or its actions are no list.
 pub fn response(value: &Value) -> Result<Response, Rubbish> {
     let mut notes = Vec::new();
     let whole = match value {
@@ -152,9 +141,7 @@ pub fn response(value: &Value) -> Result<Response, Rubbish> {
 
 /// Reads a judgement in any form: that of 001, `{"targetAchieved": …}` as older servers say it, a whole response, or `true` and
 /// `false` alone.
-///
-/// # Errors
-/// As [`response`]. One that says nothing of the target is no error: the transition decides then.
+/// Errors: As [`response`]. One that says nothing of the target is no error: the transition decides then.
 pub fn reflection(value: &Value) -> Result<Reflection, Rubbish> {
     let mut notes = Vec::new();
     let whole = match value {

@@ -54,19 +54,13 @@ const MOST_NAMES: usize = 200;
 
 /// Everything that a plan is made from. It owns all of it: a model is asked beside the session.
 pub struct OrchestrationContext {
-    /// The program, for its templates.
     pub program: Arc<Program>,
-    /// The models and the clock.
     pub services: Services,
     /// What the template can name, without what comes from the analysis and the actions.
     pub names: Names,
-    /// The topic.
     pub topic_id: String,
-    /// The action that the analysis is about.
     pub action_id: String,
-    /// The instance path of the visit.
     pub path: String,
-    /// Its round.
     pub round: u32,
     /// Whether the topic's strategy says `orchestration: on`.
     pub allowed: bool,
@@ -84,34 +78,23 @@ pub struct OrchestrationContext {
 
 /// The parts of an [`OrchestrationContext`] that a session lends.
 pub struct Planning<'a> {
-    /// The program as this visit has it.
     pub program: &'a Arc<Program>,
-    /// The models and the clock.
     pub services: &'a Services,
-    /// The phase of the topic.
     pub phase: &'a Phase,
-    /// The topic.
     pub topic: &'a Topic,
     /// Where the action stands that the analysis is about.
     pub place: &'a Place,
-    /// The newest messages.
     pub recent: &'a Recent,
-    /// The variables of the topic.
     pub scopes: Scopes,
     /// The topic's actions as this visit has them.
     pub actions: Vec<Value>,
-    /// How far the visit has come.
     pub cursor: Cursor,
-    /// The plans of this visit.
     pub plans: &'a Plans,
-    /// The last sequence number.
     pub last_seq: u64,
-    /// See [`OrchestrationContext::call_id`].
     pub call_id: String,
 }
 
 impl OrchestrationContext {
-    /// Takes what is needed out of the session, as it is now.
     pub fn new(planning: Planning<'_>) -> Self {
         let Planning { program, services, phase, topic, place, recent, scopes, actions, cursor, plans, .. } = planning;
         let known: Vec<&str> = scopes.names().into_iter().take(MOST_NAMES).collect();
@@ -155,7 +138,6 @@ impl OrchestrationContext {
     }
 }
 
-/// Every name of the prompt.
 pub(crate) fn names(analysis: &Value, context: &OrchestrationContext) -> Names {
     let mut names = context.names.clone();
     let cursor = context.revision.cursor;
@@ -166,10 +148,6 @@ pub(crate) fn names(analysis: &Value, context: &OrchestrationContext) -> Names {
     names
 }
 
-/// What a reply must look like.
-///
-/// # Errors
-/// When the schema of the binary is none, which its tests rule out.
 pub(crate) fn shape() -> Result<ReplyShape, ShapeError> {
     let text = embedded::reply(ORCHESTRATOR).unwrap_or_default();
     let schema = serde_json::from_str(text).map_err(|error| ShapeError::Unreadable { why: error.to_string() })?;

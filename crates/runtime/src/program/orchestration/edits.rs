@@ -25,7 +25,6 @@ const LEADING: [&str; 3] = ["condition", "on_exit", "on_interrupted"];
 /// What a plan may change of the action that is being talked about.
 const OF_THE_CURRENT: [&str; 2] = ["content", "exit"];
 
-/// The id of an action.
 pub fn id_of(action: &Value) -> &str {
     action.get("action_id").and_then(Value::as_str).unwrap_or_default()
 }
@@ -41,7 +40,6 @@ pub fn is_skipped(action: &Value) -> bool {
 
 /// The list that a plan is executed on, with where the visit stands and where it stood when the plan was asked for.
 pub struct Edit<'a> {
-    /// The actions as they are now.
     pub actions: &'a [Value],
     /// Where the visit stands now.
     pub now: Cursor,
@@ -299,7 +297,6 @@ fn brings(name: &str) -> Refused {
 }
 
 impl Change {
-    /// The list after this change.
     pub(crate) fn apply(self, edit: &Edit<'_>, plan: &OrchestrationPlan) -> Result<Vec<Value>, Refused> {
         match self {
             Self::Insert => edit.insert(plan),

@@ -31,7 +31,6 @@ impl Change {
         }
     }
 
-    /// The change of this name.
     pub fn parse(name: &str) -> Option<Self> {
         [Self::Insert, Self::Modify, Self::Skip, Self::Reorder].into_iter().find(|change| change.name() == name)
     }
@@ -77,7 +76,6 @@ pub struct Revision {
 /// what was asked for.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct OrchestrationPlan {
-    /// What to do.
     pub action: Change,
     /// Where. `insert` without one means `after_current`, `modify` without one the current action.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -137,7 +135,6 @@ pub struct Refused {
 }
 
 impl Refused {
-    /// Refused with this slug, for this reason.
     pub fn new(code: &str, why: impl Into<String>) -> Self {
         Self { code: code.to_owned(), why: why.into() }
     }

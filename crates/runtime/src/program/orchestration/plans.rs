@@ -24,14 +24,12 @@ pub struct Plans {
     pub applied: Vec<Applied>,
     /// How often a model was asked for one. Whoever asks counts it, before it asks.
     pub asked: u32,
-    /// How many plans were refused.
     pub refused: u32,
 }
 
 /// A plan that counts.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Applied {
-    /// The plan.
     pub plan: OrchestrationPlan,
     /// How far the visit had come when it was applied.
     pub at: Cursor,
@@ -41,7 +39,6 @@ pub struct Applied {
 pub struct Accepted {
     /// The session's program from here on, until the topic is left.
     pub program: Program,
-    /// The topic's actions.
     pub actions: Vec<Value>,
 }
 
@@ -57,9 +54,7 @@ impl Plans {
     }
 
     /// The actions of this visit, from those of the script ([`Recheck::actions`]).
-    ///
-    /// # Errors
-    /// When a kept plan cannot be executed: what is stored is of another script or another release.
+    /// Errors: When a kept plan cannot be executed: what is stored is of another script or another release.
     pub fn replay(&self, original: Vec<Value>) -> Result<Vec<Value>, Refused> {
         let mut actions = original;
         for (plans, Applied { plan, at }) in (0..).zip(&self.applied) {
@@ -70,9 +65,7 @@ impl Plans {
 
     /// The program of this visit, from the script: for a session that is taken up again. `None` when no plan counts, and the
     /// program is that of the script.
-    ///
-    /// # Errors
-    /// As [`Plans::replay`], and when the check does not let pass what it let pass before.
+    /// Errors: As [`Plans::replay`], and when the check does not let pass what it let pass before.
     pub fn program(&self, topic: &str, recheck: &dyn Recheck) -> Result<Option<Accepted>, Refused> {
         if self.applied.is_empty() {
             return Ok(None);
@@ -83,9 +76,7 @@ impl Plans {
     }
 
     /// Executes a plan that arrived, has the result checked, and keeps it. Gives the program that the session runs from here on.
-    ///
-    /// # Errors
-    /// [`Refused`] with what [`execute_orchestration`] or the check says (`does-not-check`). It is counted; nothing else
+    /// Errors: [`Refused`] with what [`execute_orchestration`] or the check says (`does-not-check`). It is counted; nothing else
     /// changes.
     pub fn apply(
         &mut self,

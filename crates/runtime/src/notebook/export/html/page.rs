@@ -21,7 +21,6 @@ const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src dat
 /// The most headings of a table of contents.
 const MOST_HEADINGS: usize = 2_000;
 
-/// The writer of one page.
 #[derive(Debug, Default)]
 pub struct HtmlPage {
     cells: u64,
@@ -36,7 +35,6 @@ struct Heading {
 }
 
 impl HtmlPage {
-    /// What stands before the cells.
     pub fn head(&self, brief: &Brief) -> String {
         let lang = if brief.language == Language::Chinese { "zh" } else { "en" };
         let mut page = format!("<!DOCTYPE html>\n<html lang=\"{lang}\">\n<head>\n<meta charset=\"utf-8\">\n");
@@ -57,7 +55,6 @@ impl HtmlPage {
         page
     }
 
-    /// The next cell.
     pub fn cell(&mut self, cell: &Cell, brief: &Brief) -> String {
         self.cells += 1;
         let metadata = &cell.metadata;
@@ -81,7 +78,6 @@ impl HtmlPage {
         }
     }
 
-    /// What stands after the cells.
     pub fn tail(&self, brief: &Brief) -> String {
         let told = counted(self.cells, brief.language);
         let about = [brief.script.as_str(), brief.session.as_str(), &told].map(|part| escaped(&one_line(part)));

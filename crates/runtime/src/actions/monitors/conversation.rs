@@ -1,0 +1,72 @@
+//! The monitors of `ai_ask`, which sees what keeps the information from coming and advises how to ask, and of `ai_say`, which sees
+//! where the person does not follow and advises easier words (004, "AiAskMonitorHandler设计", "AiSayMonitorHandler设计").
+
+use async_trait::async_trait;
+use serde_json::{Map, Value};
+
+use crate::actions::monitors::analysis::{analyse, feedback, known_metrics};
+use crate::program::analysis::{Analysed, MonitorAnalysis, Watched};
+use crate::program::monitor::{MONITOR_NAMES, Monitor, MonitorContext};
+use crate::program::outcome::Outcome;
+use crate::program::prompt::PromptOf;
+use bcc_lang::template::front::FeedbackWords;
+
+/// What tells the two from each other.
+pub struct ConversationMonitor {
+    name: &'static str,
+    /// What its template gets beyond [`MONITOR_NAMES`].
+    names: &'static [&'static str],
+    /// Heading, heading of the details, closing line.
+    words: [&'static str; 3],
+    /// What a turn of its kind says about its state.
+    metrics: &'static [&'static str],
+    details: fn(&MonitorAnalysis) -> &Option<String>,
+}
+
+pub static AI_ASK: ConversationMonitor = ConversationMonitor {
+    name: "ai_ask_monitor",
+    names: &[],
+    words: ["【Topic层策略建议】", "【建议调整方式】", "请根据以上建议调整你的提问方式。"],
+    metrics: &["information_completeness", "user_engagement", "emotional_intensity", "reply_relevance"],
+    details: |analysis| &analysis.modified_approach,
+};
+
+pub static AI_SAY: ConversationMonitor = ConversationMonitor {
+    name: "ai_say_monitor",
+    names: &["user_feedback_history"],
+    words: ["【表达优化建议】", "【具体例子】", "请调整你的表达方式，确保用户能够理解。"],
+    metrics: &["user_engagement", "emotional_intensity", "understanding_level"],
+    details: |analysis| &analysis.example_suggestion,
+};
+
+#[async_trait]
+impl Monitor for ConversationMonitor {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn prompt(&self) -> PromptOf {
+        PromptOf { common: &MONITOR_NAMES, names: self.names, outputs: false }
+    }
+
+    fn words(&self) -> FeedbackWords {
+        let [heading, details, closing] = self.words.map(str::to_owned);
+        FeedbackWords { heading, details, closing }
+    }
+
+    fn parse_metrics(&self, outcome: &Outcome) -> Option<Map<String, Value>> {
+        known_metrics(outcome, self.metrics)
+    }
+
+    async fn analyze_with_llm(&self, watched: &Watched, context: &MonitorContext) -> Analysed {
+        analyse(self, watched, context).await
+    }
+
+    fn build_feedback_prompt(&self, analysis: &MonitorAnalysis, words: &FeedbackWords) -> Option<String> {
+        feedback(words, analysis.feedback_for_action.as_deref(), (self.details)(analysis).as_deref())
+    }
+
+    fn should_trigger_orchestration(&self, analysis: &MonitorAnalysis) -> bool {
+        analysis.orchestration_needed
+    }
+}

@@ -1,0 +1,142 @@
+//! The notebook kinds of 000 that differ only in their names and fields, as a table; each has its schema and its page.
+
+use crate::actions::notebook::kind::{Notebook, described};
+use crate::actions::notebook::written::Reading;
+use crate::program::action::Action;
+use crate::program::kind::{About, Checking, Kind};
+use bcc_lang::script::fields::Fields;
+
+pub struct Plain {
+    name: &'static str,
+    schema: &'static str,
+    page: &'static str,
+    /// What its config may hold, in the order in which it is read.
+    fields: &'static [Field],
+}
+
+enum Field {
+    Text(&'static str),
+    Required(&'static str),
+    Texts(&'static str),
+    /// `shot_type`. That of code has the other fields read as those of a code cell.
+    ShotType,
+    /// `content`, which is no text for people when it is code.
+    Content,
+    /// `metadata`, which may have code run.
+    Metadata,
+    Plan(&'static str),
+    Steps(&'static str),
+}
+
+/// Adds a cell to the notebook (000, ADD_ACTION).
+pub static ADD: Plain = Plain {
+    name: "add",
+    schema: include_str!("../../../../../schemas/actions/add.json"),
+    page: include_str!("../../../../../docs/actions/add.md"),
+    fields: &[Field::ShotType, Field::Content, Field::Text("store_id"), Field::Metadata],
+};
+
+/// An agent begins to think, in a cell of its own (000, IS_THINKING).
+pub static IS_THINKING: Plain = Plain {
+    name: "is_thinking",
+    schema: include_str!("../../../../../schemas/actions/is_thinking.json"),
+    page: include_str!("../../../../../docs/actions/is_thinking.md"),
+    fields: &[
+        Field::Text("thinking_text"),
+        Field::Text("agent_name"),
+        Field::Text("custom_text"),
+        Field::Texts("text_array"),
+    ],
+};
+
+/// The thinking that is under way comes to its end (000, FINISH_THINKING).
+pub static FINISH_THINKING: Plain = Plain {
+    name: "finish_thinking",
+    schema: include_str!("../../../../../schemas/actions/finish_thinking.json"),
+    page: include_str!("../../../../../docs/actions/finish_thinking.md"),
+    fields: &[],
+};
+
+/// Begins a chapter of the notebook (000, NEW_CHAPTER).
+pub static NEW_CHAPTER: Plain = Plain {
+    name: "new_chapter",
+    schema: include_str!("../../../../../schemas/actions/new_chapter.json"),
+    page: include_str!("../../../../../docs/actions/new_chapter.md"),
+    fields: &[Field::Content, Field::Metadata],
+};
+
+/// Begins a section of the notebook (000, NEW_SECTION).
+pub static NEW_SECTION: Plain = Plain {
+    name: "new_section",
+    schema: include_str!("../../../../../schemas/actions/new_section.json"),
+    page: include_str!("../../../../../docs/actions/new_section.md"),
+    fields: &[Field::Content, Field::Metadata],
+};
+
+/// Gives the notebook a title (000, UPDATE_TITLE).
+pub static UPDATE_TITLE: Plain = Plain {
+    name: "update_title",
+    schema: include_str!("../../../../../schemas/actions/update_title.json"),
+    page: include_str!("../../../../../docs/actions/update_title.md"),
+    fields: &[Field::Required("title")],
+};
+
+/// Gives the session another plan (000, UPDATE_WORKFLOW).
+pub static UPDATE_WORKFLOW: Plain = Plain {
+    name: "update_workflow",
+    schema: include_str!("../../../../../schemas/actions/update_workflow.json"),
+    page: include_str!("../../../../../docs/actions/update_workflow.md"),
+    fields: &[Field::Plan("updated_workflow")],
+};
+
+/// Gives a stage of the plan other steps (000, UPDATE_STEP_LIST).
+pub static UPDATE_STAGE_STEPS: Plain = Plain {
+    name: "update_stage_steps",
+    schema: include_str!("../../../../../schemas/actions/update_stage_steps.json"),
+    page: include_str!("../../../../../docs/actions/update_stage_steps.md"),
+    fields: &[Field::Required("stage_id"), Field::Steps("updated_steps")],
+};
+
+/// A step of the plan is completed (000, COMPLETE_STEP).
+pub static END_PHASE: Plain = Plain {
+    name: "end_phase",
+    schema: include_str!("../../../../../schemas/actions/end_phase.json"),
+    page: include_str!("../../../../../docs/actions/end_phase.md"),
+    fields: &[Field::Text("step_id")],
+};
+
+/// Moves the machine of the notebook by an event of the author's own (000, NEXT_EVENT).
+pub static NEXT_EVENT: Plain = Plain {
+    name: "next_event",
+    schema: include_str!("../../../../../schemas/actions/next_event.json"),
+    page: include_str!("../../../../../docs/actions/next_event.md"),
+    fields: &[Field::Required("event_type")],
+};
+
+impl Kind for Plain {
+    fn about(&self) -> About {
+        About { name: self.name, schema: self.schema, page: self.page, exits: &["exit_criteria_met"] }
+    }
+
+    fn check(&self, fields: &Fields<'_>, checking: &mut dyn Checking) -> Option<Box<dyn Action>> {
+        let mut reading = Reading::new(fields, checking);
+        let (mut code, mut runs) = (false, false);
+        for field in self.fields {
+            match field {
+                Field::Text(name) => reading.text(name),
+                Field::Required(name) => reading.required_text(name),
+                Field::Texts(name) => reading.texts(name),
+                Field::ShotType => {
+                    code = reading.choice("shot_type", &["dialogue", "observation", "action"]) == Some("action")
+                }
+                Field::Content => reading.required_content("content", code),
+                Field::Metadata => runs = reading.metadata(code),
+                Field::Plan(name) => reading.plan(name),
+                Field::Steps(name) => reading.steps(name),
+            }
+        }
+        reading.checking.describe(described(runs));
+        let written = reading.finish(self.name)?;
+        Some(Box::new(Notebook { written, timeout: None, fails: false }))
+    }
+}

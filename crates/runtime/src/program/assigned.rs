@@ -1,0 +1,19 @@
+//! Variables with what they are set to, as a program has them.
+
+use serde_json::Value;
+
+use bcc_lang::expr::parse::Expr;
+use bcc_lang::template::text::Text;
+
+pub struct Assignment {
+    pub name: String,
+    pub value: Assigned,
+}
+
+pub enum Assigned {
+    /// A string that is exactly one `{{ expression }}`: the value of the expression, with its type.
+    Expression(Expr),
+    /// Another string with placeholders.
+    Text(Text),
+    Literal(Value),
+}
