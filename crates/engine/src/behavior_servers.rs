@@ -18,14 +18,12 @@ use bcc_runtime::program::outside::BehaviorServers;
 /// The largest file that holds a token, in bytes.
 const MOST_TOKEN_BYTES: u64 = 64 * 1024;
 
-/// The servers of one project.
 pub struct ConfiguredServers {
     project: Project,
     environment: Environment,
     made: Mutex<BTreeMap<String, Arc<dyn BehaviorServer>>>,
 }
 
-/// A refusal with what to do.
 fn refused(code: &'static str, message: String, help: String) -> ServerError {
     ServerError { code, message, help: Some(help) }
 }

@@ -41,21 +41,15 @@ const MOST_IDS: u32 = 8;
 /// What `run` was asked for.
 #[derive(Clone, Debug, Default)]
 pub struct RunRequest {
-    /// The script.
     pub file: PathBuf,
     /// `--session`: the id to begin under, or to go on with.
     pub session: Option<String>,
-    /// `--user`; without one, `default`.
+    /// Without one, `default`.
     pub user: Option<String>,
-    /// `--var NAME=VALUE`, each.
     pub variables: Vec<String>,
-    /// `--vars FILE`.
     pub variables_file: Option<PathBuf>,
-    /// `--scheme`.
     pub scheme: Option<String>,
-    /// `--model`.
     pub model: Option<String>,
-    /// `--seed`.
     pub seed: Option<u64>,
     /// `--clock`, RFC 3339.
     pub clock: Option<String>,
@@ -70,15 +64,12 @@ pub struct RunRequest {
 pub struct ResumeRequest {
     /// `--model`: another model than the session was started with.
     pub model: Option<String>,
-    /// `--record`.
     pub record: Option<PathBuf>,
-    /// `--replay` and `--replay-by`.
     pub replay: Option<Replayed>,
 }
 
 /// A session that is ready to be driven, with what its driver should tell.
 pub struct Opened {
-    /// The session.
     pub session: Session,
     /// What the check of the script found; no errors among it.
     pub diagnostics: Vec<Diagnostic>,
@@ -88,7 +79,6 @@ pub struct Opened {
     pub resumed: bool,
 }
 
-/// A project with its store.
 pub struct Engine {
     project: Project,
     environment: Environment,
@@ -99,7 +89,6 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// An engine that keeps its sessions in `archive`.
     pub fn new(project: Project, environment: Environment, archive: Arc<dyn Archive>) -> Self {
         Self { project, environment, archive, clock: None, budget: Budget::default(), shared: Arc::default() }
     }
@@ -118,21 +107,16 @@ impl Engine {
     }
 
     /// An engine over the SQLite store at `store`, or at the project's own place.
-    ///
-    /// # Errors
-    /// When the store cannot be opened; see [`ArchiveError`].
     pub fn with_store(project: Project, environment: Environment, store: Option<&Path>) -> Result<Self, EngineError> {
         let path = store_path(&project, &environment, store);
         let archive = open(&path)?;
         Ok(Self::new(project, environment, Arc::new(archive)))
     }
 
-    /// The store.
     pub fn archive(&self) -> &Arc<dyn Archive> {
         &self.archive
     }
 
-    /// The project.
     pub fn project(&self) -> &Project {
         &self.project
     }
@@ -147,9 +131,6 @@ impl Engine {
 
     /// [`Engine::run`] with a script that was loaded before: whoever opens a store for it can check it first, so that a
     /// broken script leaves no store behind.
-    ///
-    /// # Errors
-    /// As [`Engine::run`].
     pub async fn run_loaded(
         &self,
         loaded: Loaded,

@@ -12,9 +12,7 @@ pub enum EngineError {
     /// It was asked for something that cannot be: exit code 2.
     #[error("{message}")]
     Usage {
-        /// What is wrong.
         message: String,
-        /// What to do.
         help: Option<String>,
     },
     /// The script is not sound: exit code 2.
@@ -23,25 +21,20 @@ pub enum EngineError {
     /// It went wrong: exit code 1.
     #[error("{message}")]
     Failed {
-        /// What is wrong.
         message: String,
-        /// What to do.
         help: Option<String>,
     },
 }
 
 impl EngineError {
-    /// Something that cannot be asked for.
     pub fn usage(message: impl Into<String>) -> Self {
         Self::Usage { message: message.into(), help: None }
     }
 
-    /// Something that went wrong.
     pub fn failed(message: impl Into<String>) -> Self {
         Self::Failed { message: message.into(), help: None }
     }
 
-    /// The same with a remedy.
     #[must_use]
     pub fn with_help(self, text: impl Into<String>) -> Self {
         match self {
@@ -51,7 +44,6 @@ impl EngineError {
         }
     }
 
-    /// The remedy, when there is one.
     pub fn help(&self) -> Option<&str> {
         match self {
             Self::Usage { help, .. } | Self::Failed { help, .. } => help.as_deref(),

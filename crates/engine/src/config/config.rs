@@ -13,14 +13,11 @@ use crate::config::server_table::ServerTable;
 use crate::error::EngineError;
 use bcc_lang::source::near::near_miss;
 
-/// The whole file.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// `[project]`
     #[serde(default)]
     pub project: ProjectTable,
-    /// `[models.<name>]`
     #[serde(default)]
     pub models: BTreeMap<String, ModelTable>,
     /// `[rules]`: what `validate` treats otherwise than it does by itself.
@@ -34,21 +31,15 @@ pub struct Config {
     pub behavior_servers: BTreeMap<String, ServerTable>,
 }
 
-/// `[project]`
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ProjectTable {
-    /// The default template scheme.
     pub scheme: Option<String>,
     /// What scripts of the project may do outside the conversation: `exec`, `command`.
     #[serde(default)]
     pub allow: Vec<String>,
 }
 
-/// Reads the text of a `bcc-script.toml`.
-///
-/// # Errors
-/// As [`parse`], with the place as bytes of the text.
 pub fn read(text: &str) -> Result<Config, toml::de::Error> {
     toml::from_str(text)
 }

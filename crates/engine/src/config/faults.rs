@@ -26,9 +26,7 @@ const OWN_HEADERS: [&str; 5] = ["connection", "content-length", "content-type", 
 pub struct Fault {
     /// The names that lead to it; a number in a list.
     pub at: Vec<String>,
-    /// What is wrong.
     pub message: String,
-    /// What to do.
     pub help: String,
 }
 

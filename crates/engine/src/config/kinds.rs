@@ -21,26 +21,20 @@ const LONGEST_NAME: usize = 64;
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct KindTable {
-    /// What it is for.
     pub description: Option<String>,
-    /// The skill that it runs.
     pub skill: Option<String>,
     /// The program that it runs, with its arguments.
     pub command: Option<Vec<String>>,
-    /// What is done before it.
     pub before: Option<HookTable>,
-    /// What is done after it.
     pub after: Option<HookTable>,
     /// How long each of its commands may take.
     #[serde(default, deserialize_with = "duration")]
     pub timeout: Option<Duration>,
 }
 
-/// `before` and `after`
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HookTable {
-    /// The skill that it runs.
     pub skill: Option<String>,
     /// The program that it runs, with its arguments.
     pub command: Option<Vec<String>>,

@@ -15,16 +15,12 @@ use bcc_runtime::effects::behavior_server::settings::{Endpoint, Form, Paths, Set
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ServerTable {
-    /// Where the server listens.
     pub url: String,
-    /// The environment variable that holds its token.
     pub token_env: Option<String>,
     /// The file that holds its token, relative to the project.
     pub token_file: Option<String>,
-    /// The form of what it is sent.
     #[serde(default, deserialize_with = "form")]
     pub form: Form,
-    /// The names of its endpoints.
     #[serde(default, deserialize_with = "paths")]
     pub paths: Paths,
     /// For a whole answer.

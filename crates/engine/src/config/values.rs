@@ -19,9 +19,6 @@ pub enum Given {
 }
 
 /// A length of time, as in `"60s"`: more than nothing, and at most a day.
-///
-/// # Errors
-/// When it is none.
 pub fn duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
     let text = String::deserialize(deserializer)?;
     let duration = humantime::parse_duration(&text).map_err(|error| {
@@ -55,9 +52,6 @@ impl<T: TryFrom<u64>, const LOW: u64, const HIGH: u64> Visitor<'_> for Whole<T, 
 }
 
 /// A whole number from `LOW` to `HIGH`.
-///
-/// # Errors
-/// When it is none.
 pub fn whole<'de, D, T, const LOW: u64, const HIGH: u64>(deserializer: D) -> Result<Option<T>, D::Error>
 where
     D: Deserializer<'de>,
@@ -67,9 +61,6 @@ where
 }
 
 /// A number from 0 up.
-///
-/// # Errors
-/// When it is none.
 pub fn amount<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
     let number = f64::deserialize(deserializer)?;
     if number.is_finite() && number >= 0.0 {
@@ -79,9 +70,6 @@ pub fn amount<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Erro
 }
 
 /// The same where it may be left out.
-///
-/// # Errors
-/// When it is none.
 pub fn some_amount<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<f64>, D::Error> {
     amount(deserializer).map(Some)
 }
@@ -109,17 +97,11 @@ impl Visitor<'_> for Switch {
 }
 
 /// On or off.
-///
-/// # Errors
-/// When it is neither.
 pub fn switch<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<bool>, D::Error> {
     deserializer.deserialize_any(Switch).map(Some)
 }
 
 /// One of the names of `all`. The message has the form that advice looks for the nearest name in.
-///
-/// # Errors
-/// When it is another text.
 pub fn named<T: Copy, E: Error>(what: &str, all: &[T], name: fn(T) -> &'static str, text: &str) -> Result<T, E> {
     all.iter().copied().find(|one| name(*one) == text).ok_or_else(|| {
         let known: Vec<String> = all.iter().map(|one| format!("`{}`", name(*one))).collect();
@@ -170,18 +152,12 @@ impl<'de> Deserialize<'de> for Given {
 
 impl Given {
     /// The same where it may be left out.
-    ///
-    /// # Errors
-    /// When it is neither a text nor the name of a variable.
     pub fn some<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Self>, D::Error> {
         Self::deserialize(deserializer).map(Some)
     }
 }
 
 /// A table that can be sent as JSON.
-///
-/// # Errors
-/// When something in it has no form in JSON: a date, or a number that is none.
 pub fn body<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Map<String, Value>, D::Error> {
     let table = toml::Table::deserialize(deserializer)?;
     fields(table).map_err(D::Error::custom)

@@ -25,13 +25,10 @@ use bcc_llm::providers::http::config::ServerConfig;
 use bcc_llm::providers::offline::Offline;
 use bcc_llm::providers::replay::Replay;
 
-/// The largest file of written replies, in bytes.
 const MOST_REPLAY_BYTES: u64 = 64 * 1024 * 1024;
 
-/// The largest file that holds a key, in bytes.
 const MOST_KEY_BYTES: u64 = 64 * 1024;
 
-/// Makes models.
 pub struct Maker<'a> {
     /// Whose configuration counts.
     pub project: &'a Project,
@@ -77,7 +74,6 @@ impl Maker<'_> {
         }
     }
 
-    /// That there is no model of this name.
     pub fn unknown(&self, name: &str) -> EngineError {
         let known = self.project.config.models.keys().map(String::as_str).chain([OFFLINE]);
         let help = match near_miss(name, known.clone()) {
@@ -209,10 +205,6 @@ impl Maker<'_> {
     }
 }
 
-/// The replies that were written into a file.
-///
-/// # Errors
-/// When they cannot be read.
 pub fn replay(path: &Path) -> Result<Replay, EngineError> {
     let shown = path.display().to_string();
     let bytes = read_bounded(path, MOST_REPLAY_BYTES)
