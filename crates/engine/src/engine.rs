@@ -1,7 +1,7 @@
 //! The engine: begins and resumes sessions of a project. What embeds the library starts here.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::clock::{FixedClock, SystemClock, now};
 use crate::config::kinds::kinds;
@@ -79,6 +79,7 @@ pub struct Opened {
     pub resumed: bool,
 }
 
+#[derive(Clone)]
 pub struct Engine {
     project: Project,
     environment: Environment,
@@ -86,11 +87,14 @@ pub struct Engine {
     clock: Option<Arc<dyn Clock>>,
     budget: Budget,
     shared: Arc<Shared>,
+    /// The program that was checked last, by its manifest, which has the hashes of everything that it was made of.
+    last: Arc<Mutex<Option<(String, Arc<Program>)>>>,
 }
 
 impl Engine {
     pub fn new(project: Project, environment: Environment, archive: Arc<dyn Archive>) -> Self {
-        Self { project, environment, archive, clock: None, budget: Budget::default(), shared: Arc::default() }
+        let (shared, last) = Default::default();
+        Self { project, environment, archive, clock: None, budget: Budget::default(), shared, last }
     }
 
     /// The same with another clock than the machine's, for sessions that are not begun with `--clock`.
@@ -242,8 +246,7 @@ impl Engine {
             .map_err(|error| EngineError::failed(format!("the settings of session `{id}` cannot be read: {error}")))?;
         let lock = self.archive.lock(id, &holder()).await?;
         let pinned = Pinned::load(self.archive.as_ref(), &row.manifest).await?;
-        let (program, diagnostics) = pinned.check(parse(&pinned.script))?;
-        let program = Arc::new(program.ok_or(EngineError::Invalid(diagnostics))?);
+        let program = self.checked(&row.manifest, &pinned)?;
         let project = self.project_of(&settings)?;
         let mut outside = outside(&project, &self.environment);
         if !settings.commands && pinned.kinds != kinds(&project.config) {
@@ -283,6 +286,18 @@ impl Engine {
         };
         let session = Session::resume(parts).await?;
         Ok(Opened { session, diagnostics: vec![], notices, resumed: true })
+    }
+
+    /// The program of a stored session; the one that was checked last is kept for whoever resumes another session of it.
+    fn checked(&self, manifest: &str, pinned: &Pinned) -> Result<Arc<Program>, EngineError> {
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, program)) = last.as_ref().filter(|(of, _)| of == manifest) {
+            return Ok(Arc::clone(program));
+        }
+        let (program, diagnostics) = pinned.check(parse(&pinned.script))?;
+        let program = Arc::new(program.ok_or(EngineError::Invalid(diagnostics))?);
+        *last = Some((manifest.to_owned(), Arc::clone(&program)));
+        Ok(program)
     }
 
     /// The clock of a session: one that starts where it is told, this engine's own, or the machine's.

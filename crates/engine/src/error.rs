@@ -11,19 +11,13 @@ use bcc_store::error::ArchiveError;
 pub enum EngineError {
     /// It was asked for something that cannot be: exit code 2.
     #[error("{message}")]
-    Usage {
-        message: String,
-        help: Option<String>,
-    },
+    Usage { message: String, help: Option<String> },
     /// The script is not sound: exit code 2.
     #[error("the script has errors")]
     Invalid(Vec<Diagnostic>),
     /// It went wrong: exit code 1.
     #[error("{message}")]
-    Failed {
-        message: String,
-        help: Option<String>,
-    },
+    Failed { message: String, help: Option<String> },
 }
 
 impl EngineError {

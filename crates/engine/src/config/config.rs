@@ -92,12 +92,6 @@ pub fn advice(message: &str) -> String {
     "docs/configuration.md lists what it may hold".to_owned()
 }
 
-/// How the table of a model is written: names of other letters than ASCII stand in quotes.
-pub fn table_of(model: &str) -> String {
-    let bare = !model.is_empty() && model.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'));
-    if bare { format!("[models.{model}]") } else { format!("[models.\"{model}\"]") }
-}
-
 /// Reads the text of a `bcc-script.toml`; `name` is what messages call the file.
 ///
 /// # Errors

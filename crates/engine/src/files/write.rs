@@ -45,7 +45,11 @@ pub struct Replacing {
 enum Into {
     Itself(File),
     /// A file beside the one that it will be, and what that is already.
-    Place { beside: Beside, real: PathBuf, like: Option<Box<Metadata>> },
+    Place {
+        beside: Beside,
+        real: PathBuf,
+        like: Option<Box<Metadata>>,
+    },
 }
 
 impl Replacing {
