@@ -14,7 +14,6 @@ use bcc_runtime::effects::behaviors::{Arriving, BehaviorServer, Piece, ServerErr
 use bcc_runtime::notebook::cell::Ended;
 use bcc_runtime::notebook::kernel::contract::{Execution, Kernel, KernelError, KernelSettings};
 use bcc_runtime::program::outside::{BehaviorServers, Outside};
-use bcc_runtime::program::services::Models;
 use serde_json::{Map, Value, json};
 
 #[derive(Clone, Debug)]

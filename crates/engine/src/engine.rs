@@ -79,6 +79,9 @@ pub struct Opened {
     pub resumed: bool,
 }
 
+/// A program, by the manifest that it was made of.
+type Checked = (String, Arc<Program>);
+
 #[derive(Clone)]
 pub struct Engine {
     project: Project,
@@ -87,8 +90,8 @@ pub struct Engine {
     clock: Option<Arc<dyn Clock>>,
     budget: Budget,
     shared: Arc<Shared>,
-    /// The program that was checked last, by its manifest, which has the hashes of everything that it was made of.
-    last: Arc<Mutex<Option<(String, Arc<Program>)>>>,
+    /// What was checked last; a manifest has the hashes of everything that its program was made of.
+    last: Arc<Mutex<Option<Checked>>>,
 }
 
 impl Engine {
