@@ -37,7 +37,6 @@ mod support;
 /// Tokens of a reply: a turn of an `ai_ask` has about so many.
 const TOKENS: usize = 120;
 
-/// How many calls there are at a time.
 const WIDTHS: [usize; 2] = [1, 64];
 
 #[derive(Clone, Copy, PartialEq)]

@@ -20,7 +20,6 @@ use crate::support::{Bench, ROUNDS};
 
 mod support;
 
-/// Questions of the script.
 const ACTIONS: usize = 40;
 
 /// The replies to every question, each with metrics of its own: the same ones would not be analysed again. With `watched`, a

@@ -18,7 +18,6 @@ use bcc_authoring::test_runner::request::TrialRequest;
 use bcc_authoring::test_runner::run::run;
 use bcc_engine::environment::Environment;
 
-/// Turns of one conversation.
 const TURNS: usize = 10;
 
 fn main() {

@@ -117,13 +117,11 @@ impl Bare {
         transaction.commit()
     }
 
-    /// How many bytes of events and messages the store holds.
     pub(crate) fn bytes(&self) -> i64 {
         bytes(&self.connection)
     }
 }
 
-/// How many bytes of events and messages a store holds.
 pub(crate) fn bytes(connection: &Connection) -> i64 {
     let sql = "SELECT (SELECT sum(length(CAST(body AS BLOB))) FROM journal)
                + (SELECT sum(length(CAST(text AS BLOB))) FROM message)";

@@ -31,7 +31,6 @@ pub(crate) const ROUNDS: usize = 50;
 /// followed by another one.
 const ANSWER: &str = "最近晚上总是睡得不太好，白天也提不起精神，不过今天比前些天好些了。";
 
-/// Hears everything and does nothing with it.
 struct Deaf;
 
 impl Observer for Deaf {
@@ -90,7 +89,6 @@ pub(crate) struct Bench {
 }
 
 impl Bench {
-    /// A script of `actions` questions in a directory of its own.
     pub(crate) fn new(actions: usize) -> Self {
         let directory = directory();
         let file = directory.path().join("bench.yaml");
@@ -99,7 +97,6 @@ impl Bench {
         Self { runtime, directory, file }
     }
 
-    /// A path in the directory.
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.directory.path().join(name)
     }
@@ -135,7 +132,6 @@ impl Bench {
     }
 }
 
-/// The middle one.
 pub(crate) fn median(times: &mut [f64]) -> f64 {
     times.sort_by(f64::total_cmp);
     times.get(times.len() / 2).copied().unwrap_or_default()

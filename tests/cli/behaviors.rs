@@ -16,7 +16,7 @@ use bcc_runtime::program::models::Models;
 use bcc_runtime::program::program::Program;
 use bcc_runtime::run::session::Pause;
 use bcc_store::contract::Archive;
-use behaving::{Answer, Log, Only, Said, Shared, World};
+use behaving::{Answer, Log, Said, Shared, World};
 use mortal::{Death, MortalArchive};
 use serde_json::{Value, json};
 
@@ -60,7 +60,7 @@ fn nobody() -> Arc<dyn Models> {
 
 fn said(replies: &[(&str, &str)]) -> Arc<dyn Models> {
     let replies = replies.iter().map(|(key, text)| ((*key).to_owned(), (*text).to_owned())).collect();
-    Arc::new(Only(Arc::new(Said(replies, Mutex::default()))))
+    stage::Only::without_monitors(Some(Arc::new(Said(replies, Mutex::default()))))
 }
 
 /// What a session came to.
@@ -76,7 +76,7 @@ struct Ran {
 async fn run(program: &Arc<Program>, world: &Arc<World>, models: &Arc<dyn Models>, death: Death) -> Ran {
     let archive = MortalArchive::new(death);
     let stored = || Arc::clone(&archive) as Arc<dyn Archive>;
-    let mut session = stage::begin_in(program, stored(), Arc::clone(models), world.outside()).await;
+    let mut session = stage::begin_in(program, stored(), Arc::clone(models), None, world.outside()).await;
     let mut lives = 1;
     let pause = loop {
         match archive.mortal(session.advance()).await {
@@ -92,7 +92,7 @@ async fn run(program: &Arc<Program>, world: &Arc<World>, models: &Arc<dyn Models
                     "failed" => break Pause::Failed,
                     _ => {}
                 }
-                session = stage::resume_in(program, stored(), Arc::clone(models), world.outside()).await;
+                session = stage::resume_in(program, stored(), Arc::clone(models), None, world.outside()).await;
             }
         }
     };

@@ -8,10 +8,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use fastrand::Rng;
 use serde_json::{Map, Value, json};
 
-use crate::conversation::{Case, Record, Refused, converse};
+use crate::conversation::{Case, run};
 use crate::mortal::Death;
 
-/// What comes of these conversations is not known beforehand.
 /// How many scripts are made.
 const SCRIPTS: u64 = 32;
 
@@ -206,12 +205,6 @@ impl Chance {
     }
 }
 
-fn run(case: &Value, death: Death) -> Result<Record, Refused> {
-    let case: Case = serde_json::from_value(case.clone()).unwrap();
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
-    runtime.block_on(converse(&case, death))
-}
-
 /// Gives how the session ended; nothing for a script that is refused.
 fn comes_to_an_end(seed: u64) -> Option<String> {
     let mut chance = Chance { rng: Rng::with_seed(seed), ids: 0, topics: vec![] };
@@ -220,6 +213,7 @@ fn comes_to_an_end(seed: u64) -> Option<String> {
     let answers: Vec<&str> = (0..MOST_ANSWERS).map(|_| chance.one_of(&["好", "不", "危"])).collect();
     let case =
         json!({ "session": session, "replies": replies, "answers": answers, "spare_answers": true, "expect": null });
+    let case: Case = serde_json::from_value(case).unwrap();
     let looked = catch_unwind(AssertUnwindSafe(|| {
         let record = run(&case, Death::Never).ok()?;
         assert!(["completed", "failed", "waiting_input"].contains(&record.status.as_str()), "{}", record.status);
@@ -230,11 +224,7 @@ fn comes_to_an_end(seed: u64) -> Option<String> {
         if record.events.len() < MOST_EVENTS {
             let death = if seed.is_multiple_of(2) { Death::Before } else { Death::After };
             let again = run(&case, death).unwrap_or_else(|refused| panic!("{}", refused.0));
-            assert_eq!(again.said, record.said, "{death:?}");
-            assert_eq!(again.events, record.events, "{death:?}");
-            assert_eq!(again.variables, record.variables, "{death:?}");
-            assert_eq!(again.outcomes, record.outcomes, "{death:?}");
-            assert_eq!(again.status, record.status, "{death:?}");
+            record.is_that_of(&again, &format!("{death:?}"));
         }
         Some(record.status)
     }));

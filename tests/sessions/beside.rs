@@ -11,7 +11,6 @@ use bcc_llm::model::error::ModelError;
 use bcc_llm::model::provider::{Live, Provider};
 use bcc_llm::model::reply::ModelReply;
 use bcc_llm::model::request::{ModelRequest, Purpose};
-use bcc_runtime::program::models::Models;
 use bcc_runtime::run::session::{Pause, Taken};
 use bcc_store::contract::Archive;
 use bcc_store::memory::MemoryArchive;
@@ -61,23 +60,12 @@ impl Provider for Paced {
     }
 }
 
-struct Only(Arc<Paced>);
-
-impl Models for Only {
-    fn provider(&self, _name: Option<&str>) -> Result<Arc<dyn Provider>, ModelError> {
-        Ok(self.0.clone())
-    }
-
-    fn monitor(&self, _action_id: &str) -> Option<Arc<dyn Provider>> {
-        self.0.thinks.map(|_| self.0.clone() as Arc<dyn Provider>)
-    }
-}
-
 /// How long each turn took, from the answer to the next question, and all that happened.
 async fn talk(monitors: Option<Duration>, person: Duration) -> (Vec<Duration>, Vec<Value>) {
     let program = stage::program(SCRIPT);
     let archive: Arc<dyn Archive> = Arc::new(MemoryArchive::default());
-    let models = Arc::new(Only(Arc::new(Paced { thinks: monitors, turns: AtomicU32::default() })));
+    let model = Arc::new(Paced { thinks: monitors, turns: AtomicU32::default() });
+    let models = if monitors.is_some() { stage::Only::of(model) } else { stage::Only::without_monitors(Some(model)) };
     let mut session = stage::begin(&program, Arc::clone(&archive), models).await;
     let mut turns = Vec::new();
     let mut began = Instant::now();

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::conversation::{Case, Record, Refused, converse};
+use crate::conversation::{Case, Record, Refused, run};
 use crate::mortal::Death;
 
 /// What must come of a case. What is not listed must not have happened, except where a field is left out altogether.
@@ -19,13 +19,10 @@ pub(crate) struct Expect {
     refused: Option<Vec<String>>,
     /// How many errors that report has, if it matters.
     faults: Option<usize>,
-    /// Status of the session.
     #[serde(default)]
     status: String,
-    /// Everything said.
     #[serde(default)]
     said: Vec<String>,
-    /// The number of model calls.
     #[serde(default)]
     calls: usize,
     /// Every outcome: `at: action/round`, and parts of it by dotted path.
@@ -34,7 +31,6 @@ pub(crate) struct Expect {
     metrics: Option<Vec<Map<String, Value>>>,
     /// Every variable that has a value: as it is, or `{ is, by, round }`.
     variables: Option<BTreeMap<String, Value>>,
-    /// The types of all events, in order.
     events: Option<Vec<String>>,
     /// Every decision that was not simply to go on: `action reason → route (why)`.
     routes: Option<Vec<String>>,
@@ -89,17 +85,8 @@ fn every_conversation_is_the_same_when_the_process_dies_after_each_commit() {
 fn is_the_same(name: &str, case: &Case<Expect>, death: Death) {
     let Ok(once) = run(case, Death::Never) else { return };
     let Ok(again) = run(case, death) else { panic!("{name}: refused when run again") };
-    assert_eq!(once.said, again.said, "{name}: transcript");
-    assert_eq!(once.variables, again.variables, "{name}: variables");
-    assert_eq!(once.outcomes, again.outcomes, "{name}: outcomes");
-    assert_eq!(once.events, again.events, "{name}: events");
-    assert_eq!(once.status, again.status, "{name}: status");
+    once.is_that_of(&again, name);
     check_hidden(name, &case.expect, &again);
-}
-
-fn run(case: &Case<Expect>, death: Death) -> Result<Record, Refused> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
-    runtime.block_on(converse(case, death))
 }
 
 /// Does something with every case (those whose names have `$CONVERSATION` in them); a failed one does not hide the others.

@@ -17,7 +17,6 @@ use bcc_llm::model::request::{ModelRequest, Purpose};
 use bcc_llm::reply::read::read;
 use bcc_llm::reply::shape::ReplyShape;
 use bcc_runtime::program::messages::log_unreadable;
-use bcc_runtime::program::models::Models;
 use bcc_store::contract::Archive;
 use bcc_store::memory::MemoryArchive;
 use tracing::Level;
@@ -135,18 +134,6 @@ impl Provider for Refused {
     }
 }
 
-struct Only;
-
-impl Models for Only {
-    fn provider(&self, _name: Option<&str>) -> Result<Arc<dyn Provider>, ModelError> {
-        Ok(Arc::new(Refused))
-    }
-
-    fn monitor(&self, _action_id: &str) -> Option<Arc<dyn Provider>> {
-        Some(Arc::new(Refused))
-    }
-}
-
 #[test]
 fn of_a_monitor_that_gets_no_reply_the_kind_of_the_fault_is_logged_and_not_what_the_server_said() {
     let program = stage::program(
@@ -156,7 +143,7 @@ fn of_a_monitor_that_gets_no_reply_the_kind_of_the_fault_is_logged_and_not_what_
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
         runtime.block_on(async {
             let archive: Arc<dyn Archive> = Arc::new(MemoryArchive::default());
-            let mut session = stage::begin(&program, archive, Arc::new(Only)).await;
+            let mut session = stage::begin(&program, archive, stage::Only::of(Arc::new(Refused))).await;
             session.advance().await.unwrap();
             session.answer("嗯", None).await.unwrap();
             session.advance().await.unwrap();

@@ -38,7 +38,6 @@ mod stage;
 #[path = "../support/watching.rs"]
 mod watching;
 
-/// The root of the repository.
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
 /// Files of the repository are named from its root, wherever a runner starts this binary.

@@ -70,7 +70,6 @@ fn request() -> ModelRequest {
     }
 }
 
-/// What was heard since the last restart.
 #[derive(Default)]
 struct Heard(String);
 
@@ -85,7 +84,6 @@ impl Live for Heard {
     }
 }
 
-/// The text or the kind of the error, and the attempts.
 type Outcome = (Result<String, &'static str>, u32);
 
 async fn ask(provider: &Arc<dyn Provider>, server: &Faulty, answers: Vec<Answer>) -> Outcome {
@@ -271,18 +269,6 @@ session:
             - { action_type: ai_say, action_id: second, config: { content: 二, max_rounds: 1, monitor: 'off' } }
 ";
 
-struct Only(Arc<dyn Provider>);
-
-impl Models for Only {
-    fn provider(&self, _name: Option<&str>) -> Result<Arc<dyn Provider>, ModelError> {
-        Ok(Arc::clone(&self.0))
-    }
-
-    fn monitor(&self, _action_id: &str) -> Option<Arc<dyn Provider>> {
-        None
-    }
-}
-
 fn said(journal: &[Value], role: &str) -> Vec<String> {
     let messages = journal.iter().filter(|event| event["type"] == "message" && event["role"] == role);
     messages.map(|event| event["text"].as_str().unwrap().to_owned()).collect()
@@ -303,7 +289,7 @@ async fn no_fault_loses_a_session() {
     let program = stage::program(SCRIPT);
     for protocol in PROTOCOLS {
         let server = Faulty::start().await;
-        let models: Arc<dyn Models> = Arc::new(Only(provider(protocol, &server, SHORT * 4, 2)));
+        let models: Arc<dyn Models> = stage::Only::without_monitors(Some(provider(protocol, &server, SHORT * 4, 2)));
         let ends = stage::reply("ai_ask", "好", true, "continue_needed");
         let goes_on = stage::reply("ai_ask", "好", false, "continue_needed");
         let good = |text: &str| streamed(protocol, text);
@@ -396,7 +382,7 @@ session:
           actions: [{ action_type: ai_ask, action_id: ask, config: { content: 问, output: [{ get: phone }] } }]
 ";
     let archive: Arc<dyn Archive> = Arc::new(MemoryArchive::default());
-    let models = Arc::new(Only(Arc::new(Told(Mutex::new(came.into())))));
+    let models = stage::Only::without_monitors(Some(Arc::new(Told(Mutex::new(came.into())))));
     let mut session = stage::begin(&stage::program(script), Arc::clone(&archive), models).await;
     let pause = talk(&mut session).await;
     drop(session);

@@ -2,6 +2,7 @@
 //! concern what happens between a turn and the prompt of the next.
 
 use crate::checking;
+use crate::stage;
 use crate::watching;
 use std::path::Path;
 use std::sync::Arc;
@@ -20,7 +21,7 @@ use bcc_runtime::program::shelf::EmptyShelf;
 use bcc_runtime::program::turn::{Lent, Turn};
 use serde_json::{Map, Value, json};
 
-use watching::{BLOCKED, NEXT, Nobody, OneModel, SCRIPT, Seeded, Still, context, monitor_of, program, put, watched};
+use watching::{BLOCKED, NEXT, SCRIPT, Seeded, Still, context, monitor_of, program, put, watched};
 
 async fn analysed(kind: &str, id: &str, action: usize, scheme: Option<&str>, reply: &str) -> (Analysed, Arc<Seeded>) {
     let project = tempfile::tempdir().unwrap();
@@ -271,12 +272,12 @@ const ADVICE: &str = "【Topic层策略建议】\n别问得太直接";
 async fn advised(project: &Path, action: usize, advice: Option<&str>) -> (String, bool) {
     let program = program(project, None);
     let provider = Seeded::new(r#"{"content": "好", "EXIT": "NO"}"#, 0);
-    let (models, clock) = (Arc::new(OneModel(provider.clone())), Arc::new(Still));
+    let (models, clock) = (stage::Only::of(provider.clone()), Arc::new(Still));
     let services = Services {
         models,
         clock,
-        observer: Arc::new(Nobody),
-        recheck: Arc::new(Nobody),
+        observer: Arc::new(stage::Nobody),
+        recheck: Arc::new(stage::Nobody),
         recorder: None,
         outside: Default::default(),
     };

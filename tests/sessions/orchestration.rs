@@ -23,9 +23,8 @@ use bcc_llm::model::request::ModelRequest;
 use bcc_llm::providers::replay::Replay;
 use bcc_llm::reply::read::read;
 use bcc_llm::reply::shape::ReplyShape;
+use bcc_runtime::program::event::Event;
 use bcc_runtime::program::analysis::{InterventionReason, MonitorAnalysis};
-use bcc_runtime::program::event::{Delta, Event, Observer};
-use bcc_runtime::program::models::Models;
 use bcc_runtime::program::orchestration::asking::{OrchestrationContext, Planning};
 use bcc_runtime::program::orchestration::edits::{id_of, is_skipped};
 use bcc_runtime::program::orchestration::plan::{Cursor, OrchestrationPlan, Refused, Revision};
@@ -37,6 +36,8 @@ use bcc_runtime::program::recent::{Recent, Said};
 use bcc_runtime::program::recheck::Recheck;
 use bcc_runtime::program::services::Services;
 use serde_json::{Value, json};
+
+use crate::stage;
 
 const FAMILY: &str = "family";
 
@@ -270,7 +271,6 @@ fn a_visit_is_put_together_again_on_resume_and_refused_when_the_script_is_anothe
     assert_eq!(plans.program(FAMILY, &pinned(&other).1).err().unwrap().code, "unknown-action");
 }
 
-/// An analysis that asks for a plan.
 fn needed() -> Value {
     let analysis = MonitorAnalysis {
         intervention_reason: InterventionReason::Blocked,
@@ -281,20 +281,6 @@ fn needed() -> Value {
     serde_json::to_value(analysis).unwrap()
 }
 
-/// One model for everything, which keeps what it was asked.
-struct One(Option<Arc<dyn Provider>>);
-
-impl Models for One {
-    fn provider(&self, _name: Option<&str>) -> Result<Arc<dyn Provider>, ModelError> {
-        self.0.clone().ok_or_else(|| ModelError::Config { message: "there is no such model".into() })
-    }
-
-    fn monitor(&self, _action_id: &str) -> Option<Arc<dyn Provider>> {
-        None
-    }
-}
-
-/// A model that never answers.
 struct Hangs;
 
 #[async_trait::async_trait]
@@ -308,21 +294,15 @@ impl Provider for Hangs {
     }
 }
 
-struct Nobody;
-
-impl Observer for Nobody {
-    fn delta(&self, _delta: &Delta<'_>) {}
-}
-
 /// The topic `family` in the second round of `ask_father`.
 fn context(script: &str, model: Option<Arc<dyn Provider>>, plans: &Plans, cursor: Cursor) -> OrchestrationContext {
     let (program, recheck) = pinned(script);
     let program = Arc::new(program);
     let actions = plans.replay(recheck.actions(FAMILY).unwrap()).unwrap();
     let services = Services {
-        models: Arc::new(One(model)),
+        models: stage::Only::without_monitors(model),
         clock: Arc::new(FixedClock::new("2026-11-22T20:00:00Z".parse().unwrap())),
-        observer: Arc::new(Nobody),
+        observer: Arc::new(stage::Nobody),
         recheck: Arc::new(recheck),
         recorder: None,
         outside: Default::default(),

@@ -15,6 +15,7 @@ use bcc_llm::model::reply::ModelReply;
 use bcc_llm::model::request::{ModelRequest, Purpose};
 use bcc_runtime::program::models::Models;
 use bcc_runtime::program::orchestration::MOST_ASKED;
+use bcc_runtime::program::outside::Outside;
 use bcc_runtime::program::program::Program;
 use bcc_runtime::program::recheck::Recheck;
 use bcc_runtime::run::session::{Pause, Session, Taken};
@@ -79,18 +80,6 @@ impl Provider for Model {
     }
 }
 
-struct Only(Arc<Model>);
-
-impl Models for Only {
-    fn provider(&self, _name: Option<&str>) -> Result<Arc<dyn Provider>, ModelError> {
-        Ok(self.0.clone())
-    }
-
-    fn monitor(&self, _action_id: &str) -> Option<Arc<dyn Provider>> {
-        Some(self.0.clone())
-    }
-}
-
 /// The script, which counts how often it is read, and may become another one.
 struct Script {
     pinned: PinnedScript,
@@ -118,7 +107,7 @@ struct World {
 
 impl World {
     fn new(script: &str, monitor: Duration, plan: Duration) -> Self {
-        let (program, pinned) = stage::pinned(script, Path::new("tests/plans"));
+        let (program, pinned) = stage::pinned(script, Path::new("tests/plans"), None);
         Self {
             program,
             script: Arc::new(Script { pinned, read: AtomicUsize::default(), is_another: AtomicBool::default() }),
@@ -133,21 +122,33 @@ impl World {
     }
 
     fn models(&self) -> Arc<dyn Models> {
-        Arc::new(Only(Arc::clone(&self.model)))
+        stage::Only::of(self.model.clone())
     }
 
     async fn begin(&self) -> Session {
-        let mut session =
-            stage::begin_with(&self.program, Arc::clone(&self.archive), self.models(), self.script.clone()).await;
+        let mut session = stage::begin_in(
+            &self.program,
+            self.archive.clone(),
+            self.models(),
+            Some(self.script.clone()),
+            Outside::default(),
+        )
+        .await;
         assert_eq!(session.advance().await.unwrap(), Pause::Waiting);
         session
     }
 
     async fn resume(&self) -> Session {
-        stage::resume_with(&self.program, Arc::clone(&self.archive), self.models(), self.script.clone()).await
+        stage::resume_in(
+            &self.program,
+            self.archive.clone(),
+            self.models(),
+            Some(self.script.clone()),
+            Outside::default(),
+        )
+        .await
     }
 
-    /// The messages of all warnings about plans.
     async fn warnings(&self) -> Vec<String> {
         let journal = stage::journal(self.archive.as_ref()).await;
         let plans = journal.iter().filter(|event| event["code"] == "plan-failed");

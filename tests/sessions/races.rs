@@ -80,7 +80,6 @@ impl World {
     }
 }
 
-/// The models of one process.
 struct Process {
     world: Arc<World>,
     /// The actions, by their paths, whose monitors are under way, and those that had one in this process.
@@ -167,19 +166,6 @@ impl Provider for Process {
     }
 }
 
-struct Only(Arc<Process>);
-
-impl Models for Only {
-    fn provider(&self, _name: Option<&str>) -> Result<Arc<dyn Provider>, ModelError> {
-        Ok(self.0.clone())
-    }
-
-    fn monitor(&self, _action_id: &str) -> Option<Arc<dyn Provider>> {
-        Some(self.0.clone())
-    }
-}
-
-/// One schedule under way.
 struct Schedule {
     world: Arc<World>,
     program: Arc<Program>,
@@ -187,7 +173,7 @@ struct Schedule {
 
 impl Schedule {
     fn models(&self) -> Arc<dyn Models> {
-        Arc::new(Only(Arc::new(Process { world: Arc::clone(&self.world), watched: Arc::default() })))
+        stage::Only::of(Arc::new(Process { world: Arc::clone(&self.world), watched: Arc::default() }))
     }
 
     fn archive(&self) -> Arc<dyn Archive> {

@@ -2,17 +2,15 @@
 
 use serde_json::{Value, json};
 
-use crate::conversation::{Case, Record, converse};
+use crate::conversation::{self, Case, Record};
 use crate::mortal::Death;
 
-/// These conversations say themselves what must come of them.
 /// From the widest to the nearest.
 const LEVELS: [&str; 4] = ["session", "phase", "topic", "action"];
 
 fn run(case: &Value, death: Death) -> Record {
     let case: Case = serde_json::from_value(case.clone()).unwrap();
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
-    runtime.block_on(converse(&case, death)).unwrap_or_else(|refused| panic!("refused\n{}", refused.0))
+    conversation::run(&case, death).unwrap_or_else(|refused| panic!("refused\n{}", refused.0))
 }
 
 fn say(id: &str, content: &str) -> Value {
@@ -88,10 +86,7 @@ fn every_word_of_a_route_does_the_same_on_the_action_the_topic_the_phase_and_the
             assert!(decision["why"].as_str().unwrap().contains(&format!("of the {name} ")), "{decision}");
             for death in [Death::Before, Death::After] {
                 let again = run(&case, death);
-                assert_eq!(again.said, record.said, "{what}, {death:?}");
-                assert_eq!(again.events, record.events, "{what}, {death:?}");
-                assert_eq!(again.variables, record.variables, "{what}, {death:?}");
-                assert_eq!(again.status, record.status, "{what}, {death:?}");
+                record.is_that_of(&again, &format!("{what}, {death:?}"));
             }
         }
     }

@@ -10,17 +10,11 @@ use bcc_engine::error::EngineError;
 use bcc_engine::loaded::Loaded;
 use bcc_engine::project::Project;
 use bcc_lang::source::render::human::human;
-use bcc_runtime::program::event::{Delta, Observer};
 use bcc_store::contract::Archive;
 use bcc_store::memory::MemoryArchive;
 
-struct Nobody;
+use crate::stage;
 
-impl Observer for Nobody {
-    fn delta(&self, _delta: &Delta<'_>) {}
-}
-
-/// A script whose only action calls `comfort`.
 const SCRIPT: &str = "session:
   session_id: s
   phases:
@@ -38,7 +32,6 @@ fn skill(id: &str, content: &str) -> String {
     )
 }
 
-/// A project with these files.
 fn project(files: &[(&str, &str)]) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     // What marks it as a project.
@@ -127,11 +120,11 @@ async fn a_session_keeps_the_skills_that_it_began_with() {
     let engine = Engine::new(opened(folder.path()), Environment::default(), Arc::clone(&archive));
     let id = "begun";
     let request = RunRequest { session: Some(id.into()), ..request(folder.path()) };
-    drop(engine.run(&request, Arc::new(Nobody)).await.unwrap());
+    drop(engine.run(&request, Arc::new(stage::Nobody)).await.unwrap());
     let row = archive.session(id).await.unwrap().unwrap();
     assert!(row.manifest.contains("a.yaml") && !row.manifest.contains("b.yaml"), "{}", row.manifest);
     fs::remove_dir_all(folder.path().join("skills")).unwrap();
-    assert!(engine.resume(id, None, Arc::new(Nobody)).await.is_ok());
+    assert!(engine.resume(id, None, Arc::new(stage::Nobody)).await.is_ok());
     assert!(refused(folder.path()).contains("unknown-skill"), "a new session finds none");
 }
 

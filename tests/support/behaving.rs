@@ -17,14 +17,11 @@ use bcc_runtime::program::models::Models;
 use bcc_runtime::program::outside::{BehaviorServers, Outside};
 use serde_json::{Map, Value, json};
 
-/// What a server answers to one observation.
 #[derive(Clone, Debug)]
 pub(crate) enum Answer {
-    /// One document.
     Whole(Value),
     /// Pieces, one after the other; an error breaks the stream.
     Stream(Vec<Result<Piece, &'static str>>),
-    /// Nothing, for this reason.
     Nothing(&'static str),
 }
 
@@ -35,7 +32,6 @@ pub(crate) struct Log {
     pub(crate) asked: Vec<Value>,
     /// Those that were sent for judgements.
     pub(crate) judged: Vec<Value>,
-    /// The code that ran.
     pub(crate) ran: Vec<String>,
 }
 
@@ -164,18 +160,5 @@ impl Provider for Said {
         };
         live.text(text);
         Ok(ModelReply { text: text.clone(), model: "said".to_owned(), attempts: 1, ..ModelReply::default() })
-    }
-}
-
-/// Only this model.
-pub(crate) struct Only(pub(crate) Arc<Said>);
-
-impl Models for Only {
-    fn provider(&self, _: Option<&str>) -> Result<Arc<dyn Provider>, ModelError> {
-        Ok(Arc::clone(&self.0) as Arc<dyn Provider>)
-    }
-
-    fn monitor(&self, _: &str) -> Option<Arc<dyn Provider>> {
-        None
     }
 }

@@ -3,10 +3,8 @@
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 
-/// A running server.
 pub(crate) struct Process {
     child: Child,
-    /// Where it listens.
     pub(crate) url: String,
 }
 

@@ -23,7 +23,6 @@ pub(crate) fn findings(project: &Path, text: &str, skills: &[Arc<SourceFile>]) -
     found
 }
 
-/// The findings in words, one a line.
 pub(crate) fn told(found: &[Diagnostic]) -> String {
     let line =
         |found: &Diagnostic| format!("[{}] {} ({})", found.rule, found.message, found.help.as_deref().unwrap_or("-"));

@@ -9,14 +9,11 @@ use serde_json::{Value, json};
 
 use crate::process::{Home, Next, PATIENCE, Running};
 
-/// The id of the session.
 pub const SESSION: &str = "talk";
 
-/// When a process is killed.
 #[derive(Clone, Debug)]
 pub enum Plan {
     Undisturbed,
-    /// This long after its start.
     After(Duration),
     /// This long after this many of its lines were read.
     AfterLines(usize, Duration),
@@ -28,7 +25,6 @@ pub enum Plan {
     Unread(Duration),
 }
 
-/// How the life of a process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
     Killed,

@@ -43,7 +43,6 @@ const STAMPS: [&str; 4] = ["seq", "at", "timestamp", "session_id"];
 /// Events that only an interrupted session has.
 const OF_RESUMING: [&str; 2] = ["session_resumed", "message_discarded"];
 
-/// What goes in.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Case<E = Value> {
@@ -56,7 +55,6 @@ pub(crate) struct Case<E = Value> {
     session: Option<Map<String, Value>>,
     /// Or (and) the actions of its only topic.
     actions: Option<Vec<Value>>,
-    /// Files of the project, by path.
     #[serde(default)]
     files: BTreeMap<String, String>,
     /// What the model writes, as a file for `--model replay:` has it under `replies`.
@@ -69,7 +67,6 @@ pub(crate) struct Case<E = Value> {
     variables: Vec<String>,
     /// The answers of an earlier session of the same user.
     earlier: Option<Vec<String>>,
-    /// What the person answers.
     #[serde(default)]
     answers: Vec<String>,
     /// Whether the person answers at once, whatever monitors are still thinking about.
@@ -83,27 +80,39 @@ pub(crate) struct Case<E = Value> {
     /// Whether there may be more answers than are waited for.
     #[serde(default)]
     spare_answers: bool,
-    /// What must come of it.
     pub(crate) expect: E,
 }
 
-/// What came of it.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Record {
-    /// Status of the session.
     pub(crate) status: String,
     /// `ai: …` and `user: …`, in order.
     pub(crate) said: Vec<String>,
     /// `session.x`, `topic.topic_a.x` with value, source and round.
     pub(crate) variables: BTreeMap<String, Value>,
-    /// Outcomes, without stamps.
     pub(crate) outcomes: Vec<Value>,
     /// The export's history of metrics, without stamps.
     pub(crate) metrics: Vec<Value>,
-    /// Every event, without stamps.
     pub(crate) events: Vec<Value>,
     /// Everything that is shown, exported or recorded about the session, but not the conversation itself.
     pub(crate) about: String,
+}
+
+impl Record {
+    /// Fails unless another run of the same case came to the same.
+    pub(crate) fn is_that_of(&self, again: &Self, what: &str) {
+        assert_eq!(self.said, again.said, "{what}: transcript");
+        assert_eq!(self.variables, again.variables, "{what}: variables");
+        assert_eq!(self.outcomes, again.outcomes, "{what}: outcomes");
+        assert_eq!(self.events, again.events, "{what}: events");
+        assert_eq!(self.status, again.status, "{what}: status");
+    }
+}
+
+/// Runs a case in virtual time.
+pub(crate) fn run<E>(case: &Case<E>, death: Death) -> Result<Record, Refused> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
+    runtime.block_on(converse(case, death))
 }
 
 /// Why there is no record: the report that the person sees.
@@ -142,7 +151,7 @@ impl Watcher {
 }
 
 /// Runs the case in a project of its own.
-pub(crate) async fn converse<E>(case: &Case<E>, death: Death) -> Result<Record, Refused> {
+async fn converse<E>(case: &Case<E>, death: Death) -> Result<Record, Refused> {
     let directory = tempfile::tempdir().unwrap();
     let file = prepare(case, directory.path());
     let archive = MortalArchive::new(death);
@@ -158,13 +167,14 @@ pub(crate) async fn converse<E>(case: &Case<E>, death: Death) -> Result<Record, 
     };
     let clock = case.minutes.is_some().then(Arc::<PatientClock>::default);
     let spare_answers = case.spare_answers;
-    let driver = Driver {
-        at_once: case.at_once,
-        directory: directory.path(),
-        archive: Arc::clone(&archive),
-        spare_answers,
-        clock,
+    let environment = Environment::default();
+    let project = Project::in_directory(directory.path().to_path_buf(), false, &environment).unwrap();
+    let engine = Engine::new(project, environment, Arc::<MortalArchive>::clone(&archive));
+    let engine = match &clock {
+        Some(clock) => engine.with_clock(Arc::<PatientClock>::clone(clock)),
+        None => engine,
     };
+    let driver = Driver { at_once: case.at_once, engine, archive: Arc::clone(&archive), spare_answers, clock };
     if let Some(answers) = &case.earlier {
         driver.drive(&request("earlier"), answers, &[], &[]).await?;
     }
@@ -200,9 +210,10 @@ fn prepare<E>(case: &Case<E>, directory: &Path) -> std::path::PathBuf {
     file
 }
 
-struct Driver<'a> {
+struct Driver {
     at_once: bool,
-    directory: &'a Path,
+    /// Keeps nothing of a session that dies but its program, which it checks anew when it resumes the session first.
+    engine: Engine,
     archive: Arc<MortalArchive>,
     spare_answers: bool,
     clock: Option<Arc<PatientClock>>,
@@ -234,7 +245,7 @@ impl Clock for PatientClock {
     }
 }
 
-impl Driver<'_> {
+impl Driver {
     /// Drives a session to where its answers lead, through every death on the way.
     async fn drive(
         &self,
@@ -299,7 +310,7 @@ impl Driver<'_> {
         let id = request.session.as_deref().unwrap();
         loop {
             let observer: Arc<dyn Observer> = Arc::<Watcher>::clone(watcher);
-            let begun = self.archive.mortal(self.engine().run(request, observer)).await;
+            let begun = self.archive.mortal(self.engine.run(request, observer)).await;
             match begun {
                 Some(Ok(Opened { session, .. })) => return Ok(Some(session)),
                 Some(Err(error)) => return Err(Refused(shown(&error))),
@@ -354,13 +365,13 @@ impl Driver<'_> {
         self.archive.session(id).await.unwrap().unwrap().status
     }
 
-    /// The session again, in a new engine; none when it came to its end before the process died.
+    /// The session again, as a new process finds it; none when it came to its end before the process died.
     async fn resume(&self, id: &str, watcher: &Arc<Watcher>) -> Option<Session> {
         if ["completed", "failed", "stopped"].contains(&self.status(id).await.as_str()) {
             return None;
         }
         let observer: Arc<dyn Observer> = Arc::<Watcher>::clone(watcher);
-        Some(self.engine().resume(id, None, observer).await.unwrap_or_else(|error| panic!("{}", shown(&error))).session)
+        Some(self.engine.resume(id, None, observer).await.unwrap_or_else(|error| panic!("{}", shown(&error))).session)
     }
 
     /// The session that stopped, with this for `--budget`, however often the process dies meanwhile.
@@ -368,24 +379,13 @@ impl Driver<'_> {
         while self.status(id).await == "stopped" {
             let observer: Arc<dyn Observer> = Arc::<Watcher>::clone(watcher);
             let budget = Budget::parse(Some(budget).filter(|budget| !budget.is_empty())).unwrap();
-            let engine = self.engine().with_budget(budget);
+            let engine = self.engine.clone().with_budget(budget);
             if let Some(opened) = self.archive.mortal(engine.resume(id, None, observer)).await {
                 return Some(opened.unwrap_or_else(|error| panic!("{}", shown(&error))).session);
             }
         }
         // It died when the resume was committed.
         self.resume(id, watcher).await
-    }
-
-    fn engine(&self) -> Engine {
-        let environment = Environment::default();
-        let project = Project::in_directory(self.directory.to_path_buf(), false, &environment).unwrap();
-        let archive: Arc<dyn Archive> = Arc::<MortalArchive>::clone(&self.archive);
-        let engine = Engine::new(project, environment, archive);
-        match &self.clock {
-            Some(clock) => engine.with_clock(Arc::<PatientClock>::clone(clock)),
-            None => engine,
-        }
     }
 }
 

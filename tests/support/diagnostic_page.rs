@@ -11,9 +11,7 @@
 /// The headings, in their order.
 const SECTIONS: [&str; 4] = ["Why", "Wrong", "Right", "How to mend"];
 
-/// A page.
 pub(crate) struct Parts {
-    /// Its title.
     pub(crate) slug: String,
     /// The sentence below the title, on one line.
     pub(crate) summary: String,
@@ -30,7 +28,6 @@ pub(crate) struct Example {
 }
 
 impl Example {
-    /// The path of the script.
     pub(crate) const SCRIPT: &'static str = "script.yaml";
 }
 

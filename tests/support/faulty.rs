@@ -9,7 +9,6 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 
-/// What the server does with one request.
 #[derive(Clone, Debug)]
 pub(crate) enum Answer {
     /// Sends these bytes and closes the connection.
@@ -24,7 +23,6 @@ pub(crate) enum Answer {
 
 /// A running server; it ends with the value.
 pub(crate) struct Faulty {
-    /// Host and port.
     pub(crate) host: String,
     plan: Arc<Mutex<Plan>>,
     task: JoinHandle<()>,
@@ -115,7 +113,6 @@ async fn read_request(stream: &mut TcpStream) -> Option<()> {
     }
 }
 
-/// A protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Protocol {
     Chat,
@@ -189,7 +186,6 @@ pub(crate) fn whole(protocol: Protocol, text: &str) -> Good {
     Good { known: body + 2, finished: raw.len(), raw, body, streamed: false }
 }
 
-/// An answer with a length.
 pub(crate) fn http(status: u16, headers: &str, body: &str) -> Vec<u8> {
     let length = body.len();
     format!("HTTP/1.1 {status} X\r\n{headers}content-length: {length}\r\nconnection: close\r\n\r\n{body}").into_bytes()

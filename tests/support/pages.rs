@@ -3,7 +3,6 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A fenced block of code.
 #[derive(Clone, Debug)]
 pub(crate) struct Block {
     /// What stands behind the fence.
@@ -13,10 +12,8 @@ pub(crate) struct Block {
     pub(crate) line: usize,
 }
 
-/// A markdown file of the repository.
 #[derive(Clone, Debug)]
 pub(crate) struct Page {
-    /// Its path in the repository.
     pub(crate) path: String,
     pub(crate) text: String,
     pub(crate) blocks: Vec<Block>,

@@ -27,7 +27,6 @@ pub struct Home {
     directory: TempDir,
 }
 
-/// What a process that ended left behind.
 #[derive(Debug)]
 pub struct Finished {
     pub code: Option<i32>,
@@ -48,12 +47,10 @@ impl Home {
         self.directory.path()
     }
 
-    /// The store of the sessions that are run from here.
     pub fn store(&self) -> PathBuf {
         self.path().join(".bcc/sessions.db")
     }
 
-    /// Puts a file here and gives its path.
     pub fn file(&self, name: &str, text: &str) -> PathBuf {
         let path = self.path().join(name);
         std::fs::write(&path, text).unwrap();
@@ -81,7 +78,6 @@ impl Home {
         command
     }
 
-    /// Starts the program.
     pub fn start(&self, arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Running {
         Running::start(self.command(arguments))
     }
@@ -102,13 +98,11 @@ impl Home {
 }
 
 impl Finished {
-    /// Standard output as JSON lines.
     pub fn events(&self) -> Vec<Value> {
         self.out.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|_| panic!("no JSON: {line}"))).collect()
     }
 }
 
-/// What [`Running::line_until`] came to.
 pub enum Next {
     Line(String),
     /// The moment came first.
@@ -117,7 +111,6 @@ pub enum Next {
     End,
 }
 
-/// A process that is being talked to.
 pub struct Running {
     child: Child,
     input: Option<ChildStdin>,
@@ -165,7 +158,6 @@ impl Running {
         }
     }
 
-    /// The next event; none when there are no more.
     pub fn event(&self) -> Option<Value> {
         match self.line_until(Instant::now() + PATIENCE) {
             Next::Line(line) => Some(serde_json::from_str(&line).unwrap_or_else(|_| panic!("no JSON: {line}"))),

@@ -22,7 +22,6 @@ pub const HOME: &str = "\u{1b}[H";
 /// How long the last words of a program that has ended may take to be read, on a busy machine.
 const LAST_WORDS: Duration = Duration::from_secs(5);
 
-/// A terminal with the program in it.
 pub struct Terminal {
     pty: Arc<Pty>,
     /// The program's end. Held open, so that the kernel does not reset the terminal when the program lets go of it.
@@ -107,7 +106,6 @@ impl Terminal {
         }
     }
 
-    /// Everything that was shown so far.
     pub fn everything(&self) -> String {
         String::from_utf8_lossy(&self.shown.lock().unwrap()).into_owned()
     }

@@ -4,7 +4,6 @@ use std::ops::Range;
 
 use crate::rust_source::{block_comment, is_character, quoted, raw_string, test_items, without_comments_and_literals};
 
-/// A literal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Literal {
     pub(crate) line: usize,

@@ -16,7 +16,6 @@ pub(crate) struct Named {
     pub(crate) re_export: bool,
 }
 
-/// One `.rs` file.
 pub(crate) struct RustSource {
     code: String,
     tests: Vec<Range<usize>>,

@@ -4,7 +4,6 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 
-/// What the server does with one request.
 #[derive(Clone, Debug)]
 pub enum Behaviour {
     /// Streams this text as a model would, a few characters at a time.
@@ -15,16 +14,12 @@ pub enum Behaviour {
     Hangs,
     /// Streams this text and closes the connection in the middle of it.
     CutsOff(String),
-    /// Streams without end.
     Floods,
 }
 
-/// A request as it arrived.
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// The headers, as one text.
     pub headers: String,
-    /// The body.
     pub body: String,
 }
 
@@ -53,7 +48,6 @@ impl Server {
         Self { base_url, requests }
     }
 
-    /// The requests so far.
     pub fn requests(&self) -> Vec<Request> {
         self.requests.lock().unwrap().clone()
     }

@@ -11,6 +11,8 @@ use bcc_engine::recheck::PinnedScript;
 use bcc_lang::source::compose::parse;
 use bcc_lang::source::text::SourceFile;
 use bcc_lang::template::layers::collect;
+use bcc_llm::model::error::ModelError;
+use bcc_llm::model::provider::Provider;
 use bcc_runtime::program::event::{Delta, Observer};
 use bcc_runtime::program::models::Models;
 use bcc_runtime::program::outside::Outside;
@@ -22,7 +24,6 @@ use bcc_runtime::run::start::{Birth, Parts};
 use bcc_store::contract::Archive;
 use serde_json::Value;
 
-/// The session.
 pub(crate) const SESSION: &str = "s";
 
 /// A template of a kind, as short as can be: what it is given, then the fields that it asks for.
@@ -59,13 +60,13 @@ pub(crate) fn program(script: &str) -> Arc<Program> {
 
 /// The script, checked, with the templates of a project.
 pub(crate) fn checked(script: &str, project: &Path) -> Arc<Program> {
-    pinned(script, project).0
+    pinned(script, project, None).0
 }
 
-/// The same, with what checks it again with a topic that a plan has changed.
-pub(crate) fn pinned(script: &str, project: &Path) -> (Arc<Program>, PinnedScript) {
+/// The same with those of a scheme, and what checks it again with a topic that a plan has changed.
+pub(crate) fn pinned(script: &str, project: &Path, scheme: Option<&str>) -> (Arc<Program>, PinnedScript) {
     let file = Arc::new(SourceFile::new("s.yaml", script));
-    let templates = collect(&TemplateFolders::of(project), None).unwrap();
+    let templates = collect(&TemplateFolders::of(project), scheme).unwrap();
     let pinned = Pinned::new(Arc::clone(&file), templates, BTreeMap::new());
     let (program, found) = pinned.check(parse(&file)).unwrap();
     let program = program.unwrap_or_else(|| {
@@ -74,16 +75,14 @@ pub(crate) fn pinned(script: &str, project: &Path) -> (Arc<Program>, PinnedScrip
     (Arc::new(program), PinnedScript::new(Arc::new(pinned)))
 }
 
-struct Nobody;
+/// Hears nothing; and no topic of these scripts is planned anew.
+pub(crate) struct Nobody;
 
 impl Observer for Nobody {
     fn delta(&self, _delta: &Delta<'_>) {}
 }
 
-/// No topic of these scripts is planned anew.
-struct NoPlans;
-
-impl Recheck for NoPlans {
+impl Recheck for Nobody {
     fn actions(&self, _topic: &str) -> Option<Vec<Value>> {
         None
     }
@@ -93,11 +92,37 @@ impl Recheck for NoPlans {
     }
 }
 
+/// One model for what a session says, and one for its monitors.
+pub(crate) struct Only {
+    speaks: Option<Arc<dyn Provider>>,
+    watches: Option<Arc<dyn Provider>>,
+}
+
+impl Only {
+    pub(crate) fn of(model: Arc<dyn Provider>) -> Arc<Self> {
+        Arc::new(Self { speaks: Some(Arc::clone(&model)), watches: Some(model) })
+    }
+
+    pub(crate) fn without_monitors(model: Option<Arc<dyn Provider>>) -> Arc<Self> {
+        Arc::new(Self { speaks: model, watches: None })
+    }
+}
+
+impl Models for Only {
+    fn provider(&self, _name: Option<&str>) -> Result<Arc<dyn Provider>, ModelError> {
+        self.speaks.clone().ok_or_else(|| ModelError::Config { message: "there is no such model".into() })
+    }
+
+    fn monitor(&self, _action_id: &str) -> Option<Arc<dyn Provider>> {
+        self.watches.clone()
+    }
+}
+
 async fn parts(
     program: &Arc<Program>,
     archive: Arc<dyn Archive>,
     models: Arc<dyn Models>,
-    recheck: Arc<dyn Recheck>,
+    recheck: Option<Arc<dyn Recheck>>,
     outside: Outside,
 ) -> Parts {
     let clock = FixedClock::new("2026-11-21T20:00:00Z".parse().unwrap());
@@ -108,7 +133,7 @@ async fn parts(
             models,
             clock: Arc::new(clock),
             observer: Arc::new(Nobody),
-            recheck,
+            recheck: recheck.unwrap_or_else(|| Arc::new(Nobody)),
             recorder: None,
             outside,
         },
@@ -120,32 +145,18 @@ async fn parts(
     }
 }
 
-/// A new session.
 pub(crate) async fn begin(program: &Arc<Program>, archive: Arc<dyn Archive>, models: Arc<dyn Models>) -> Session {
-    begin_with(program, archive, models, Arc::new(NoPlans)).await
+    begin_in(program, archive, models, None, Outside::default()).await
 }
 
-/// A new session whose topics plans may change.
-pub(crate) async fn begin_with(
-    program: &Arc<Program>,
-    archive: Arc<dyn Archive>,
-    models: Arc<dyn Models>,
-    recheck: Arc<dyn Recheck>,
-) -> Session {
-    born(parts(program, archive, models, recheck, Outside::default()).await).await
-}
-
-/// A new session that may touch this outside world.
+/// A new session whose topics plans may change, as far as `recheck` lets them, and that may touch this outside world.
 pub(crate) async fn begin_in(
     program: &Arc<Program>,
     archive: Arc<dyn Archive>,
     models: Arc<dyn Models>,
+    recheck: Option<Arc<dyn Recheck>>,
     outside: Outside,
 ) -> Session {
-    born(parts(program, archive, models, Arc::new(NoPlans), outside).await).await
-}
-
-async fn born(parts: Parts) -> Session {
     let birth = Birth {
         user: "default".to_owned(),
         script_sha256: String::new(),
@@ -154,35 +165,25 @@ async fn born(parts: Parts) -> Session {
         documents: Vec::new(),
         given: Vec::new(),
     };
-    Session::start(parts, birth).await.unwrap()
+    Session::start(parts(program, archive, models, recheck, outside).await, birth).await.unwrap()
 }
 
 /// The session again, in a new process, so to speak.
 pub(crate) async fn resume(program: &Arc<Program>, archive: Arc<dyn Archive>, models: Arc<dyn Models>) -> Session {
-    resume_with(program, archive, models, Arc::new(NoPlans)).await
+    resume_in(program, archive, models, None, Outside::default()).await
 }
 
-/// The same, where plans may change topics.
-pub(crate) async fn resume_with(
-    program: &Arc<Program>,
-    archive: Arc<dyn Archive>,
-    models: Arc<dyn Models>,
-    recheck: Arc<dyn Recheck>,
-) -> Session {
-    Session::resume(parts(program, archive, models, recheck, Outside::default()).await).await.unwrap()
-}
-
-/// The session again, in a new process with this outside world.
+/// The same with what [`begin_in`] takes.
 pub(crate) async fn resume_in(
     program: &Arc<Program>,
     archive: Arc<dyn Archive>,
     models: Arc<dyn Models>,
+    recheck: Option<Arc<dyn Recheck>>,
     outside: Outside,
 ) -> Session {
-    Session::resume(parts(program, archive, models, Arc::new(NoPlans), outside).await).await.unwrap()
+    Session::resume(parts(program, archive, models, recheck, outside).await).await.unwrap()
 }
 
-/// Everything that happened.
 pub(crate) async fn journal(archive: &dyn Archive) -> Vec<Value> {
     let rows = archive.journal(SESSION, 0, usize::MAX).await.unwrap();
     rows.iter().map(|row| serde_json::from_str(&row.body).unwrap()).collect()

@@ -11,7 +11,6 @@ use bcc_runtime::run::session::Pause;
 use bcc_store::memory::MemoryArchive;
 use serde_json::Value;
 
-/// What came of a conversation.
 pub(crate) struct Talk {
     /// Why the session came back last.
     pub(crate) pause: Pause,
@@ -21,7 +20,6 @@ pub(crate) struct Talk {
 }
 
 impl Talk {
-    /// What the AI said.
     pub(crate) fn said(&self) -> Vec<String> {
         let ai = self.events.iter().filter(|event| event["type"] == "message" && event["role"] == "ai");
         ai.map(|event| event["text"].as_str().unwrap().to_owned()).collect()

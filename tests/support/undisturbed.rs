@@ -10,7 +10,6 @@ use serde_json::Value;
 use crate::client::SESSION;
 use crate::process::Home;
 
-/// The journal and the export of a session.
 pub struct Told {
     pub journal: Vec<Value>,
     pub export: Value,

@@ -1,16 +1,10 @@
 //! A script with monitors, a model that answers after a while of virtual time, and what an analysis needs.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use bcc_engine::files::TemplateFolders;
-use bcc_engine::pin::Pinned;
-use bcc_lang::source::compose::parse;
-use bcc_lang::source::text::SourceFile;
-use bcc_lang::template::layers::collect;
 use bcc_lang::value::scopes::Scopes;
 use bcc_llm::model::error::ModelError;
 use bcc_llm::model::message::Role;
@@ -20,12 +14,9 @@ use bcc_llm::model::request::ModelRequest;
 use bcc_runtime::actions::KINDS;
 use bcc_runtime::program::analysis::Watched;
 use bcc_runtime::program::clock::Clock;
-use bcc_runtime::program::event::{Delta, Observer};
-use bcc_runtime::program::models::Models;
 use bcc_runtime::program::monitor::{Monitor, MonitorContext, USUAL_LIMIT, monitor_names};
 use bcc_runtime::program::program::Program;
 use bcc_runtime::program::recent::Recent;
-use bcc_runtime::program::recheck::Recheck;
 use serde_json::{Map, Value, json};
 use tokio::time::sleep;
 
@@ -43,18 +34,12 @@ session:
             - { action_type: ai_ask, action_id: quiet, config: { content: 还有吗？, monitor: off } }
 ";
 
-/// The script, with the templates of a project and of a scheme.
 pub(crate) fn program(project: &Path, scheme: Option<&str>) -> Arc<Program> {
     let text = match scheme {
         Some(scheme) => SCRIPT.replace("SCHEME", scheme),
         None => SCRIPT.replace("  template_scheme: SCHEME\n", ""),
     };
-    let file = Arc::new(SourceFile::new("s.yaml", text));
-    let templates = collect(&TemplateFolders::of(project), scheme).unwrap();
-    let (program, found) = Pinned::new(Arc::clone(&file), templates, BTreeMap::new()).check(parse(&file)).unwrap();
-    Arc::new(program.unwrap_or_else(|| {
-        panic!("{}", found.iter().map(|found| found.message.as_str()).collect::<Vec<_>>().join("\n"))
-    }))
+    crate::stage::pinned(&text, project, scheme).0
 }
 
 pub(crate) fn put(project: &Path, path: &str, text: &str) {
@@ -126,18 +111,6 @@ impl Provider for Seeded {
     }
 }
 
-pub(crate) struct OneModel(pub(crate) Arc<Seeded>);
-
-impl Models for OneModel {
-    fn provider(&self, _name: Option<&str>) -> Result<Arc<dyn Provider>, ModelError> {
-        Ok(self.0.clone())
-    }
-
-    fn monitor(&self, _action_id: &str) -> Option<Arc<dyn Provider>> {
-        Some(self.0.clone())
-    }
-}
-
 pub(crate) struct Still;
 
 impl Clock for Still {
@@ -154,22 +127,6 @@ impl Clock for Still {
     }
 }
 
-pub(crate) struct Nobody;
-
-impl Recheck for Nobody {
-    fn actions(&self, _topic: &str) -> Option<Vec<Value>> {
-        None
-    }
-
-    fn recheck(&self, _topic: &str, _actions: &[Value]) -> Result<Program, Vec<String>> {
-        Err(vec!["nothing is changed here".into()])
-    }
-}
-
-impl Observer for Nobody {
-    fn delta(&self, _delta: &Delta<'_>) {}
-}
-
 pub(crate) fn monitor_of(kind: &str) -> &'static dyn Monitor {
     KINDS.iter().find(|of| of.name() == kind).unwrap().monitor().unwrap()
 }
@@ -182,7 +139,7 @@ pub(crate) fn context(program: &Arc<Program>, action: usize, provider: &Arc<Seed
         names: monitor_names(program, phase, topic, &recent, Scopes::default(), "now".into()),
         shape: topic.steps[action].action.watched().unwrap().shape.clone(),
         provider: provider.clone(),
-        models: Arc::new(OneModel(provider.clone())),
+        models: crate::stage::Only::of(provider.clone()),
         clock: Arc::new(Still),
         seq,
         limit: USUAL_LIMIT,

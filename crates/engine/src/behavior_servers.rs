@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use secrecy::SecretString;
 
-use crate::config::server_table::{ServerTable, table_of};
+use crate::config::places::table_of;
+use crate::config::server_table::ServerTable;
 use crate::environment::Environment;
 use crate::files::read_bounded;
 use crate::project::{CONFIG_FILE, Project};
@@ -18,14 +19,12 @@ use bcc_runtime::program::outside::BehaviorServers;
 /// The largest file that holds a token, in bytes.
 const MOST_TOKEN_BYTES: u64 = 64 * 1024;
 
-/// The servers of one project.
 pub struct ConfiguredServers {
     project: Project,
     environment: Environment,
     made: Mutex<BTreeMap<String, Arc<dyn BehaviorServer>>>,
 }
 
-/// A refusal with what to do.
 fn refused(code: &'static str, message: String, help: String) -> ServerError {
     ServerError { code, message, help: Some(help) }
 }
@@ -40,13 +39,13 @@ impl ConfiguredServers {
         let known: Vec<&str> = self.project.config.behavior_servers.keys().map(String::as_str).collect();
         let help = match near_miss(name, known.iter().copied()) {
             Some(near) => format!("did you mean `{near}`?"),
-            None => format!("write {} with its `url` into {CONFIG_FILE}", table_of(name)),
+            None => format!("write {} with its `url` into {CONFIG_FILE}", table_of("behavior_servers", name)),
         };
         refused("server-unknown", format!("there is no behavior server `{name}`"), help)
     }
 
     fn untrusted(&self, name: &str) -> ServerError {
-        let (place, directory) = (table_of(name), self.project.directory.display());
+        let (place, directory) = (table_of("behavior_servers", name), self.project.directory.display());
         refused(
             "server-unknown",
             format!("{place} in {CONFIG_FILE} would send the session to a server, and {directory} is not trusted"),
@@ -59,7 +58,7 @@ impl ConfiguredServers {
 
     /// The token of a server. No message holds it.
     fn token(&self, name: &str, table: &ServerTable) -> Result<Option<SecretString>, ServerError> {
-        let place = table_of(name);
+        let place = table_of("behavior_servers", name);
         let missing = |message: String| {
             refused("server-unknown", message, "set it to the token, or remove it if the server needs none".to_owned())
         };

@@ -9,10 +9,8 @@ use unicode_width::UnicodeWidthStr;
 use bcc_lang::message::language::Language;
 use bcc_llm::reply::strategies::Strategy;
 
-/// What some calls cost together.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Usage {
-    /// How many there were.
     pub calls: u64,
     /// How many of them asked again because of what came before.
     pub reasks: u64,
@@ -22,7 +20,6 @@ pub struct Usage {
     pub tokens_in: u64,
     /// Tokens of their replies, likewise.
     pub tokens_out: u64,
-    /// How long they took together, in milliseconds.
     pub ms: u64,
     /// What they cost, by currency, as far as prices are configured.
     pub cost: BTreeMap<String, f64>,
@@ -73,7 +70,6 @@ pub fn usage(calls: &[Value]) -> Value {
     json!({ "session": whole(calls).as_value(), "actions": actions })
 }
 
-/// What all of these cost.
 pub fn whole(calls: &[Value]) -> Usage {
     let mut usage = Usage::default();
     calls.iter().for_each(|call| usage.add(call));

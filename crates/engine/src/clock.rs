@@ -7,14 +7,12 @@ use jiff::{SignedDuration, Timestamp};
 
 use bcc_runtime::program::clock::Clock;
 
-/// The machine's clock.
 #[derive(Debug)]
 pub struct SystemClock {
     began: std::time::Instant,
 }
 
 impl SystemClock {
-    /// The clock of this machine.
     pub fn new() -> Self {
         Self { began: std::time::Instant::now() }
     }
@@ -54,7 +52,6 @@ pub struct FixedClock {
 }
 
 impl FixedClock {
-    /// A clock that starts at `start`.
     pub fn new(start: Timestamp) -> Self {
         Self { start }
     }

@@ -1,7 +1,7 @@
 //! The engine: begins and resumes sessions of a project. What embeds the library starts here.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::clock::{FixedClock, SystemClock, now};
 use crate::config::kinds::kinds;
@@ -42,21 +42,15 @@ const MOST_IDS: u32 = 8;
 /// What `run` was asked for.
 #[derive(Clone, Debug, Default)]
 pub struct RunRequest {
-    /// The script.
     pub file: PathBuf,
     /// `--session`: the id to begin under, or to go on with.
     pub session: Option<String>,
-    /// `--user`; without one, `default`.
+    /// Without one, `default`.
     pub user: Option<String>,
-    /// `--var NAME=VALUE`, each.
     pub variables: Vec<String>,
-    /// `--vars FILE`.
     pub variables_file: Option<PathBuf>,
-    /// `--scheme`.
     pub scheme: Option<String>,
-    /// `--model`.
     pub model: Option<String>,
-    /// `--seed`.
     pub seed: Option<u64>,
     /// `--clock`, RFC 3339.
     pub clock: Option<String>,
@@ -71,15 +65,12 @@ pub struct RunRequest {
 pub struct ResumeRequest {
     /// `--model`: another model than the session was started with.
     pub model: Option<String>,
-    /// `--record`.
     pub record: Option<PathBuf>,
-    /// `--replay` and `--replay-by`.
     pub replay: Option<Replayed>,
 }
 
 /// A session that is ready to be driven, with what its driver should tell.
 pub struct Opened {
-    /// The session.
     pub session: Session,
     /// What the check of the script found; no errors among it.
     pub diagnostics: Vec<Diagnostic>,
@@ -89,7 +80,10 @@ pub struct Opened {
     pub resumed: bool,
 }
 
-/// A project with its store.
+/// A program, by the manifest that it was made of.
+type Checked = (String, Arc<Program>);
+
+#[derive(Clone)]
 pub struct Engine {
     project: Project,
     environment: Environment,
@@ -97,12 +91,14 @@ pub struct Engine {
     clock: Option<Arc<dyn Clock>>,
     budget: Budget,
     shared: Arc<Shared>,
+    /// What was checked last; a manifest has the hashes of everything that its program was made of.
+    last: Arc<Mutex<Option<Checked>>>,
 }
 
 impl Engine {
-    /// An engine that keeps its sessions in `archive`.
     pub fn new(project: Project, environment: Environment, archive: Arc<dyn Archive>) -> Self {
-        Self { project, environment, archive, clock: None, budget: Budget::default(), shared: Arc::default() }
+        let (shared, last) = Default::default();
+        Self { project, environment, archive, clock: None, budget: Budget::default(), shared, last }
     }
 
     /// The same with another clock than the machine's, for sessions that are not begun with `--clock`.
@@ -119,21 +115,16 @@ impl Engine {
     }
 
     /// An engine over the SQLite store at `store`, or at the project's own place.
-    ///
-    /// # Errors
-    /// When the store cannot be opened; see [`ArchiveError`].
     pub fn with_store(project: Project, environment: Environment, store: Option<&Path>) -> Result<Self, EngineError> {
         let path = store_path(&project, &environment, store);
         let archive = open(&path)?;
         Ok(Self::new(project, environment, Arc::new(archive)))
     }
 
-    /// The store.
     pub fn archive(&self) -> &Arc<dyn Archive> {
         &self.archive
     }
 
-    /// The project.
     pub fn project(&self) -> &Project {
         &self.project
     }
@@ -148,9 +139,6 @@ impl Engine {
 
     /// [`Engine::run`] with a script that was loaded before: whoever opens a store for it can check it first, so that a
     /// broken script leaves no store behind.
-    ///
-    /// # Errors
-    /// As [`Engine::run`].
     pub async fn run_loaded(
         &self,
         loaded: Loaded,
@@ -262,8 +250,7 @@ impl Engine {
             .map_err(|error| EngineError::failed(format!("the settings of session `{id}` cannot be read: {error}")))?;
         let lock = self.archive.lock(id, &holder()).await?;
         let pinned = Pinned::load(self.archive.as_ref(), &row.manifest).await?;
-        let (program, diagnostics) = pinned.check(parse(&pinned.script))?;
-        let program = Arc::new(program.ok_or(EngineError::Invalid(diagnostics))?);
+        let program = self.checked(&row.manifest, &pinned)?;
         let project = self.project_of(&settings)?;
         let mut outside = outside(&project, &self.environment);
         if !settings.commands && pinned.kinds != kinds(&project.config) {
@@ -303,6 +290,18 @@ impl Engine {
         };
         let session = Session::resume(parts).await?;
         Ok(Opened { session, diagnostics: vec![], notices, resumed: true })
+    }
+
+    /// The program of a stored session; the one that was checked last is kept for whoever resumes another session of it.
+    fn checked(&self, manifest: &str, pinned: &Pinned) -> Result<Arc<Program>, EngineError> {
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, program)) = last.as_ref().filter(|(of, _)| of == manifest) {
+            return Ok(Arc::clone(program));
+        }
+        let (program, diagnostics) = pinned.check(parse(&pinned.script))?;
+        let program = Arc::new(program.ok_or(EngineError::Invalid(diagnostics))?);
+        *last = Some((manifest.to_owned(), Arc::clone(&program)));
+        Ok(program)
     }
 
     /// The clock of a session: one that starts where it is told, this engine's own, or the machine's.

@@ -11,37 +11,24 @@ use bcc_store::error::ArchiveError;
 pub enum EngineError {
     /// It was asked for something that cannot be: exit code 2.
     #[error("{message}")]
-    Usage {
-        /// What is wrong.
-        message: String,
-        /// What to do.
-        help: Option<String>,
-    },
+    Usage { message: String, help: Option<String> },
     /// The script is not sound: exit code 2.
     #[error("the script has errors")]
     Invalid(Vec<Diagnostic>),
     /// It went wrong: exit code 1.
     #[error("{message}")]
-    Failed {
-        /// What is wrong.
-        message: String,
-        /// What to do.
-        help: Option<String>,
-    },
+    Failed { message: String, help: Option<String> },
 }
 
 impl EngineError {
-    /// Something that cannot be asked for.
     pub fn usage(message: impl Into<String>) -> Self {
         Self::Usage { message: message.into(), help: None }
     }
 
-    /// Something that went wrong.
     pub fn failed(message: impl Into<String>) -> Self {
         Self::Failed { message: message.into(), help: None }
     }
 
-    /// The same with a remedy.
     #[must_use]
     pub fn with_help(self, text: impl Into<String>) -> Self {
         match self {
@@ -51,7 +38,6 @@ impl EngineError {
         }
     }
 
-    /// The remedy, when there is one.
     pub fn help(&self) -> Option<&str> {
         match self {
             Self::Usage { help, .. } | Self::Failed { help, .. } => help.as_deref(),

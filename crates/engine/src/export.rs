@@ -21,10 +21,6 @@ const PAGE: usize = 64;
 /// Fields that hold prompts or raw replies, wherever they stand in an outcome.
 const CALL_FIELDS: [&str; 3] = ["llm_prompt", "llm_response", "raw_response"];
 
-/// Everything about one session as one value.
-///
-/// # Errors
-/// When there is no such session, or its rows cannot be read.
 pub async fn export(archive: &dyn Archive, id: &str, calls: bool) -> Result<Value, EngineError> {
     let row = kept(archive, id).await?;
     let variables = archive.variables(id).await?;
@@ -69,10 +65,6 @@ pub async fn export(archive: &dyn Archive, id: &str, calls: bool) -> Result<Valu
     Ok(export)
 }
 
-/// The row of a session.
-///
-/// # Errors
-/// When there is none of this id, or the store cannot be read.
 pub async fn kept(archive: &dyn Archive, id: &str) -> Result<SessionRow, EngineError> {
     archive.session(id).await?.ok_or_else(|| {
         EngineError::usage(format!("there is no session `{id}` in this store"))
@@ -81,9 +73,6 @@ pub async fn kept(archive: &dyn Archive, id: &str) -> Result<SessionRow, EngineE
 }
 
 /// All events of one kind, as values.
-///
-/// # Errors
-/// When a row cannot be read.
 pub async fn events_of(archive: &dyn Archive, id: &str, kind: &str) -> Result<Vec<Value>, EngineError> {
     let mut events = Vec::new();
     let mut after = 0;
@@ -149,9 +138,6 @@ fn scopes(rows: &[VariableRow], user_rows: &[VariableRow]) -> Result<Value, Engi
 }
 
 /// What takes the sensitive values among these variables out of whatever is shown.
-///
-/// # Errors
-/// When one of them cannot be read.
 pub fn masker(rows: &[VariableRow], user_rows: &[VariableRow]) -> Result<Masker, EngineError> {
     let mut values = Vec::new();
     for row in rows.iter().chain(user_rows).filter(|row| row.sensitive) {
@@ -184,9 +170,6 @@ fn without_calls(mut event: Value) -> Value {
 }
 
 /// A stored text as a value. `what` says what it is.
-///
-/// # Errors
-/// When it is no JSON.
 pub fn parse(text: &str, what: &str) -> Result<Value, EngineError> {
     serde_json::from_str(text).map_err(|error| EngineError::failed(format!("a stored {what} cannot be read: {error}")))
 }

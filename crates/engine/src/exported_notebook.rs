@@ -15,9 +15,6 @@ use bcc_store::rows::VariableRow;
 const PAGE: usize = 64;
 
 /// The notebook of a session whose variables these are; none when it has none.
-///
-/// # Errors
-/// When a row cannot be read.
 pub async fn notebook(archive: &dyn Archive, id: &str, rows: &[VariableRow]) -> Result<Option<Value>, EngineError> {
     let Some(row) = rows.iter().find(|row| row.scope == NOTEBOOK) else { return Ok(None) };
     let state: State = serde_json::from_value(parse(&row.value, "notebook")?)
@@ -56,9 +53,6 @@ pub fn mask_notebook(notebook: &mut Value, masker: &Masker) {
 }
 
 /// The outside effects that are open: they were announced, and nobody saw them come to their end.
-///
-/// # Errors
-/// When a row cannot be read.
 pub async fn open_effects(archive: &dyn Archive, id: &str) -> Result<Vec<Value>, EngineError> {
     let mut open = Vec::new();
     for row in archive.frames(id).await? {

@@ -11,7 +11,6 @@ use bcc_lang::value::declared::DeclaredType;
 use bcc_lang::value::scopes::Declaration;
 use bcc_runtime::program::program::Program;
 
-/// The largest `--vars` file, in bytes.
 const MOST_BYTES: u64 = 8 * 1024 * 1024;
 
 /// The values for the variables of `program`: those of the file, then those given one by one, which win.
@@ -34,10 +33,6 @@ pub fn given(program: &Program, file: Option<&Path>, pairs: &[String]) -> Result
     Ok(values)
 }
 
-/// The two sides of `--var NAME=VALUE`.
-///
-/// # Errors
-/// When there is no `=`.
 pub fn pair_of(pair: &str) -> Result<(&str, &str), EngineError> {
     let (name, text) = pair.split_once('=').ok_or_else(|| {
         EngineError::usage(format!("`--var {pair}` has no `=`")).with_help("write `--var NAME=VALUE`")
@@ -46,17 +41,11 @@ pub fn pair_of(pair: &str) -> Result<(&str, &str), EngineError> {
 }
 
 /// A value for a variable of `program`, as its declaration wants it.
-///
-/// # Errors
-/// As [`given`].
 pub fn given_value(program: &Program, name: &str, value: Value) -> Result<Value, EngineError> {
     fitting(declaration(program, name)?, value, false)
 }
 
 /// What stands in a `--vars` file: a mapping of names to values, as JSON or YAML.
-///
-/// # Errors
-/// When it cannot be read, is too large, or is none.
 pub fn from_file(path: &Path) -> Result<serde_json::Map<String, Value>, EngineError> {
     let shown = path.display();
     let bytes = read_bounded(path, MOST_BYTES)
@@ -83,9 +72,6 @@ fn declaration<'p>(program: &'p Program, name: &str) -> Result<&'p Declaration, 
 }
 
 /// `value` as its declaration wants it. What was typed is text; a list or an object is then read as JSON.
-///
-/// # Errors
-/// When the value does not fit the declared type, or is none of the declared choices.
 pub fn fitting(declaration: &Declaration, value: Value, typed: bool) -> Result<Value, EngineError> {
     let name = &declaration.name;
     let mut value = value;

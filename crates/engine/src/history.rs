@@ -40,7 +40,6 @@ pub fn feedback(events: &[Value]) -> Vec<Value> {
     arrivals.map(row).collect()
 }
 
-/// A row of `plans`.
 pub fn plan(event: &Value) -> Value {
     let mut row = stamp(event, ["accepted", "reason", "plan", "original", "now", "why"]);
     row.insert("action_id".into(), event.get("from").cloned().unwrap_or_default());

@@ -49,9 +49,6 @@ impl Loaded {
     }
 
     /// [`Loaded::of`], to be looked at: what prompts and texts lack is noted in `marks` and fails nothing.
-    ///
-    /// # Errors
-    /// As [`Loaded::of`].
     pub fn noting(project: &Project, request: &RunRequest, marks: Option<&Arc<Marks>>) -> Result<Self, EngineError> {
         let file = script(&request.file)?;
         // The scheme must be known before the templates are, and the templates before the check.
@@ -95,7 +92,6 @@ impl Loaded {
         }
     }
 
-    /// What was read and checked: the texts, and the program that was made of them.
     pub fn into_parts(self) -> (Pinned, Program) {
         (self.pinned, self.program)
     }

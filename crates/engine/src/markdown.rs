@@ -106,7 +106,6 @@ fn notebook(document: &mut String, export: &Value, language: Language) {
     let _ = writeln!(document, "{}", language.filled(told, &values));
 }
 
-/// What monitors advised.
 fn advice(document: &mut String, export: &Value, language: Language) {
     let advice = |row: &&Value| row.pointer("/analysis/feedback_for_action").is_some_and(Value::is_string);
     for (number, row) in list(export, "monitor_feedback").filter(advice).enumerate() {
@@ -123,7 +122,6 @@ fn advice(document: &mut String, export: &Value, language: Language) {
     }
 }
 
-/// What plans changed.
 fn plans(document: &mut String, export: &Value, language: Language) {
     for (number, row) in list(export, "plans").enumerate() {
         if number == 0 {

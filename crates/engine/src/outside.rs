@@ -16,9 +16,6 @@ use bcc_runtime::notebook::kernel::place::Place;
 use bcc_runtime::program::outside::Outside;
 use bcc_runtime::program::program::Program;
 
-/// What `allow` of bcc-script.toml may name.
-pub const ALLOWABLE: [&str; 2] = ["exec", "command"];
-
 /// What the scripts of a project may do, as far as the person trusts it.
 pub fn permits(project: &Project, environment: &Environment) -> Permits {
     let named: BTreeSet<String> = project.config.project.allow.iter().cloned().collect();

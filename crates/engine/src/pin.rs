@@ -40,15 +40,12 @@ pub fn own_schemas() -> impl Iterator<Item = (&'static str, &'static str)> {
 /// Everything that a session is made of, as texts.
 #[derive(Clone, Debug)]
 pub struct Pinned {
-    /// The script, under the name that messages use.
     pub script: Arc<SourceFile>,
     /// The files of the skills that it reaches.
     pub skills: Vec<Arc<SourceFile>>,
     /// The templates of its scheme, in look-up order.
     pub templates: Vec<TemplateFile>,
-    /// The schemas of replies, by kind.
     pub schemas: BTreeMap<String, String>,
-    /// The kinds of the project, by name.
     pub kinds: BTreeMap<String, CustomKind>,
 }
 
@@ -101,9 +98,6 @@ impl Pinned {
     }
 
     /// The manifest as JSON, and the documents that it names.
-    ///
-    /// # Errors
-    /// When it cannot be written as JSON.
     pub fn documents(&self) -> Result<(String, Vec<DocumentRow>), EngineError> {
         let mut documents = Vec::new();
         let mut keep = |text: &str| {
@@ -131,9 +125,6 @@ impl Pinned {
     }
 
     /// The documents that a stored manifest names.
-    ///
-    /// # Errors
-    /// When the manifest cannot be read or a document is not there.
     pub async fn load(archive: &dyn Archive, manifest: &str) -> Result<Self, EngineError> {
         let damaged = |what: String| {
             EngineError::failed(format!("the documents of the session cannot be read from the store: {what}"))
@@ -161,17 +152,11 @@ impl Pinned {
 
     /// Checks the script, which was `parsed` before, against the rest. Gives the program when there is no error, and all
     /// that was found.
-    ///
-    /// # Errors
-    /// When a template or a schema cannot be read at all.
     pub fn check(&self, parsed: Parsed) -> Result<(Option<Program>, Vec<Diagnostic>), EngineError> {
         self.check_with(parsed, &Library::of_files(&self.skills))
     }
 
     /// [`Pinned::check`] with the skills that a project has now, before it is known which of them the script reaches.
-    ///
-    /// # Errors
-    /// As [`Pinned::check`].
     pub fn check_with(
         &self,
         parsed: Parsed,
@@ -181,9 +166,6 @@ impl Pinned {
     }
 
     /// The templates, ready to be rendered.
-    ///
-    /// # Errors
-    /// When one of them can be none.
     pub fn compiled(&self) -> Result<Templates, EngineError> {
         // Nobody can write a line that is taken for a role marker without knowing this.
         let mark = uuid::Uuid::now_v7().simple().to_string();
@@ -191,9 +173,6 @@ impl Pinned {
     }
 
     /// [`Pinned::check_with`] against templates that were compiled before.
-    ///
-    /// # Errors
-    /// When a schema cannot be read at all.
     pub fn check_against(
         &self,
         templates: Templates,

@@ -8,13 +8,10 @@ use crate::error::EngineError;
 use crate::files::read_bounded;
 use crate::trust::is_trusted;
 
-/// The name of the configuration file.
 pub const CONFIG_FILE: &str = "bcc-script.toml";
 
-/// The largest configuration file, in bytes.
 const MOST_CONFIG_BYTES: u64 = 1024 * 1024;
 
-/// A project directory with what its configuration says.
 #[derive(Clone, Debug)]
 pub struct Project {
     /// The directory, absolute.
@@ -25,16 +22,12 @@ pub struct Project {
     pub trusted: bool,
     /// Whether every configuration is trusted in this run.
     pub trust_all: bool,
-    /// Whether there is a configuration file at all.
     pub has_config: bool,
 }
 
 impl Project {
     /// The project of a script: the nearest directory above it that has a `bcc-script.toml`, a `_system/` or a `.bcc/`,
     /// else the script's own directory. `given` (`--project`, then `BCC_PROJECT`) wins.
-    ///
-    /// # Errors
-    /// When a given directory does not exist, or the configuration cannot be read.
     pub fn of(
         start: &Path,
         given: Option<&Path>,
@@ -49,9 +42,6 @@ impl Project {
     }
 
     /// The project in exactly this directory.
-    ///
-    /// # Errors
-    /// When its configuration cannot be read.
     pub fn in_directory(directory: PathBuf, trust_all: bool, environment: &Environment) -> Result<Self, EngineError> {
         let trust_all = trust_all || environment.is_on("BCC_TRUST");
         let Some(bytes) = config_bytes(&directory)? else {
@@ -71,9 +61,6 @@ impl Project {
 }
 
 /// The project directory that was asked for: `given` (`--project`), else `BCC_PROJECT`.
-///
-/// # Errors
-/// When there is no such directory.
 pub fn given_directory(given: Option<&Path>, environment: &Environment) -> Result<Option<PathBuf>, EngineError> {
     let given = given.map(Path::to_path_buf).or_else(|| environment.get("BCC_PROJECT").map(PathBuf::from));
     match given {
@@ -86,9 +73,6 @@ pub fn given_directory(given: Option<&Path>, environment: &Environment) -> Resul
 }
 
 /// The bytes of the configuration file of a directory; none when it has none.
-///
-/// # Errors
-/// When it is there and cannot be read.
 pub fn config_bytes(directory: &Path) -> Result<Option<Vec<u8>>, EngineError> {
     let path = directory.join(CONFIG_FILE);
     match read_bounded(&path, MOST_CONFIG_BYTES) {

@@ -20,7 +20,6 @@ use bcc_runtime::program::recheck::Recheck;
 pub struct PinnedScript(Arc<Pinned>);
 
 impl PinnedScript {
-    /// The script of `pinned`.
     pub fn new(pinned: Arc<Pinned>) -> Self {
         Self(pinned)
     }
@@ -90,7 +89,6 @@ fn told(found: &Diagnostic) -> String {
 
 /// A topic in the tree of its script. A way is the index of the child to follow, from the root on.
 struct Found<'n> {
-    /// Its actions.
     actions: &'n [Arc<Node>],
     /// The way to the list of them.
     to_actions: Vec<usize>,
@@ -158,9 +156,7 @@ struct Written<'a> {
 /// What is written at the end of a way.
 #[derive(Clone, Copy)]
 enum Instead {
-    /// The new actions.
     Actions,
-    /// `off`.
     Off,
 }
 

@@ -32,7 +32,6 @@ const READ_FIELDS: [&str; 7] =
 /// How many rows of a journal are read at a time.
 const PAGE: usize = 64;
 
-/// A recording in a file.
 #[derive(Debug)]
 pub struct FileRecorder {
     path: PathBuf,
@@ -47,18 +46,12 @@ struct State {
     before: u64,
 }
 
-/// What a recording tells of its session in its first line.
 #[derive(Clone, Debug)]
 pub struct Header<'a> {
-    /// The session.
     pub session_id: &'a str,
-    /// Its script.
     pub script: &'a str,
-    /// The content hash of the script.
     pub script_sha256: &'a str,
-    /// The template scheme.
     pub scheme: Option<&'a str>,
-    /// The name of the model.
     pub model: &'a str,
 }
 
@@ -88,9 +81,6 @@ impl FileRecorder {
     }
 
     /// Writes the first line of a new recording.
-    ///
-    /// # Errors
-    /// When it cannot be written.
     pub fn begin(&self, header: &Header<'_>) -> Result<(), EngineError> {
         std::fs::write(&self.path, header.line()).map_err(|error| unwritable(&self.path, &error))
     }
@@ -322,9 +312,6 @@ fn unused_mark<'t>(texts: impl Iterator<Item = &'t str> + Clone) -> String {
 }
 
 /// A recording as text.
-///
-/// # Errors
-/// When it cannot be read, is too large, or is no text.
 pub fn read(path: &Path) -> Result<String, EngineError> {
     let shown = path.display();
     let bytes = read_bounded(path, MOST_RECORDING_BYTES)

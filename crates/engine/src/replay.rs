@@ -14,12 +14,9 @@ use bcc_llm::providers::replay::recording::{By, Recording};
 use bcc_runtime::program::models::Models;
 use bcc_store::contract::Archive;
 
-/// What is replayed, and how.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Replayed {
-    /// The recording.
     pub file: PathBuf,
-    /// How it answers.
     pub by: By,
 }
 
@@ -29,10 +26,6 @@ impl Replayed {
         Self { file: absolute(file), by }
     }
 
-    /// Reads the recording.
-    ///
-    /// # Errors
-    /// When it cannot be read or is none.
     pub fn open(&self) -> Result<Repeated, EngineError> {
         let shown = self.file.display().to_string();
         Ok(Repeated(Arc::new(Recording::parse(&shown, &read(&self.file)?, self.by)?)))
@@ -50,9 +43,6 @@ impl Repeated {
     }
 
     /// Goes on behind the calls that the session made before.
-    ///
-    /// # Errors
-    /// When its journal cannot be read.
     pub async fn go_on(&self, archive: &dyn Archive, id: &str) -> Result<(), EngineError> {
         for call in events_of(archive, id, "model_call").await? {
             let text = |pointer: &str| call.pointer(pointer).and_then(serde_json::Value::as_str);

@@ -7,19 +7,14 @@ use bcc_llm::providers::replay::recording::By;
 /// The options of `run` that outlive it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Settings {
-    /// The project directory.
     pub project: Option<String>,
     /// The model that was asked for on the command line or in the environment.
     pub model: Option<String>,
-    /// The recording that stands for every model (`--replay`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replay: Option<String>,
-    /// How it answers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replay_by: Option<By>,
-    /// The template scheme.
     pub scheme: Option<String>,
-    /// The seed of everything random.
     pub seed: Option<u64>,
     /// Where the clock started, when it was told to (RFC 3339).
     pub clock: Option<String>,

@@ -42,9 +42,6 @@ fn load(path: &Path) -> Result<Trusted, EngineError> {
 }
 
 /// Whether the person trusts the configuration `text` of the project `directory`.
-///
-/// # Errors
-/// When the list of trusted directories exists and cannot be read.
 pub fn is_trusted(environment: &Environment, directory: &Path, text: &[u8]) -> Result<bool, EngineError> {
     let Ok(path) = file(environment) else { return Ok(false) };
     let trusted = load(&path)?;
@@ -52,9 +49,6 @@ pub fn is_trusted(environment: &Environment, directory: &Path, text: &[u8]) -> R
 }
 
 /// Trusts the configuration `text` of the project `directory` from now on.
-///
-/// # Errors
-/// When the list cannot be read or written.
 pub fn trust(environment: &Environment, directory: &Path, text: &[u8]) -> Result<(), EngineError> {
     let path = file(environment)?;
     let mut trusted = load(&path)?;

@@ -13,17 +13,14 @@ use bcc_runtime::program::models::Models;
 /// Which model was asked for: a recording before any other.
 #[derive(Clone, Copy)]
 pub struct Asked<'a> {
-    /// `--model`.
     pub model: Option<&'a str>,
     /// What a stored session was started with.
     pub stored: Option<&'a str>,
-    /// `--replay`.
     pub replay: Option<&'a Replayed>,
 }
 
 /// What speaks in a session.
 pub struct Voices {
-    /// The models.
     pub models: Arc<dyn Models>,
     /// The name of the session's model, as events show it.
     pub name: String,
@@ -31,14 +28,10 @@ pub struct Voices {
     pub asked: Option<String>,
     /// What a person should know about them.
     pub notices: Vec<String>,
-    /// The recording, when one stands for all models.
     pub repeated: Option<Repeated>,
 }
 
 /// The models of a session of a script that names the model `script`.
-///
-/// # Errors
-/// When the model, or the recording, is not there or cannot be used.
 pub fn voices(
     project: &Project,
     environment: &Environment,

@@ -3,29 +3,16 @@
 use std::sync::Arc;
 
 use bcc_runtime::run::session::Pause;
-use bcc_store::contract::Archive;
-use bcc_store::memory::MemoryArchive;
 use serde_json::{Value, json};
 
-use crate::effects::button::{begin, button, of_actions, press, program, resume, told};
+use crate::effects::button::{begin, begun, button, drop_in_the_middle, of_actions, press, pressing, resume, told};
 use crate::stage::{SESSION, journal};
-
-fn archive() -> Arc<dyn Archive> {
-    Arc::new(MemoryArchive::default())
-}
 
 #[tokio::test]
 async fn it_is_announced_in_a_commit_of_its_own_and_closed_after() {
     let name = "announced";
-    let (archive, program) = (archive(), program(&of_actions(&json!([press(name, &json!({}))]))));
-    let mut session = begin(&program, Arc::clone(&archive)).await;
-    button(name).stuck.store(1, std::sync::atomic::Ordering::SeqCst);
-    let stuck = button(name);
-    tokio::select! {
-        biased;
-        () = stuck.press.notified() => {}
-        _ = session.advance() => panic!("the button is stuck"),
-    }
+    let (archive, _program, mut session) = pressing(name, &json!({})).await;
+    drop_in_the_middle(name, &mut session).await;
     // While it runs, the announcement is at rest, and so is the frame that remembers it.
     assert_eq!(told(archive.as_ref()).await, ["started e5"]);
     let frames = archive.frames(SESSION).await.unwrap();
@@ -40,8 +27,7 @@ async fn it_is_announced_in_a_commit_of_its_own_and_closed_after() {
 #[tokio::test]
 async fn an_undisturbed_effect_happens_once_and_leaves_nothing_open() {
     let name = "undisturbed";
-    let (archive, program) = (archive(), program(&of_actions(&json!([press(name, &json!({}))]))));
-    let mut session = begin(&program, Arc::clone(&archive)).await;
+    let (archive, _program, mut session) = pressing(name, &json!({})).await;
     assert_eq!(session.advance().await.unwrap(), Pause::Completed);
     assert_eq!(button(name).presses(), 1);
     assert_eq!(told(archive.as_ref()).await, ["started e5", "finished e5: pressed", "session_completed"]);
@@ -57,8 +43,7 @@ async fn an_effect_that_its_action_leaves_open_is_closed_with_it() {
         ("broken", &["finished e5: the action failed", "error button-broken", "session_failed"]),
     ] {
         let name = format!("open-{fault}");
-        let (archive, program) = (archive(), program(&of_actions(&json!([press(&name, &json!({ "fault": fault }))]))));
-        let mut session = begin(&program, Arc::clone(&archive)).await;
+        let (archive, _program, mut session) = pressing(&name, &json!({ "fault": fault })).await;
         session.advance().await.unwrap();
         let told = told(archive.as_ref()).await;
         assert_eq!(
@@ -72,8 +57,7 @@ async fn an_effect_that_its_action_leaves_open_is_closed_with_it() {
 async fn a_route_that_retries_announces_anew() {
     let name = "retried";
     let failing = press(name, &json!({ "fault": "broken", "on_exit": { "error": "retry" } }));
-    let (archive, program) = (archive(), program(&of_actions(&json!([failing]))));
-    let mut session = begin(&program, Arc::clone(&archive)).await;
+    let (archive, _, mut session) = begun(&of_actions(&json!([failing]))).await;
     session.advance().await.unwrap();
     let told = told(archive.as_ref()).await;
     let count = |what: &str| told.iter().filter(|line| line.starts_with(what)).count();
@@ -84,8 +68,7 @@ async fn a_route_that_retries_announces_anew() {
 #[tokio::test]
 async fn turns_that_go_onward_are_not_counted_against_those_in_a_row() {
     let name = "onward";
-    let (archive, program) = (archive(), program(&of_actions(&json!([press(name, &json!({ "onward": 250 }))]))));
-    let mut session = begin(&program, Arc::clone(&archive)).await;
+    let (_archive, _program, mut session) = pressing(name, &json!({ "onward": 250 })).await;
     assert_eq!(session.advance().await.unwrap(), Pause::Completed);
     assert_eq!(button(name).turns.load(std::sync::atomic::Ordering::SeqCst), 252);
 }
@@ -93,8 +76,7 @@ async fn turns_that_go_onward_are_not_counted_against_those_in_a_row() {
 #[tokio::test]
 async fn a_session_with_an_open_effect_is_deleted_like_any_other() {
     let name = "deleted";
-    let (archive, program) = (archive(), program(&of_actions(&json!([press(name, &json!({ "fault": "model" }))]))));
-    let mut session = begin(&program, Arc::clone(&archive)).await;
+    let (archive, program, mut session) = pressing(name, &json!({ "fault": "model" })).await;
     assert_eq!(session.advance().await.unwrap(), Pause::Stopped);
     drop(session);
     assert!(archive.delete(SESSION).await.unwrap());

@@ -13,7 +13,6 @@ use bcc_lang::script::fields::Fields;
 use bcc_lang::source::compose::parse;
 use bcc_lang::source::text::SourceFile;
 use bcc_llm::model::error::ModelError;
-use bcc_llm::model::provider::Provider;
 use bcc_runtime::actions::KINDS;
 use bcc_runtime::notebook::cell::{Cell, CellKind};
 use bcc_runtime::program::action::Action;
@@ -26,21 +25,19 @@ use bcc_runtime::program::program::Program;
 use bcc_runtime::program::turn::Turn;
 use bcc_runtime::run::session::Session;
 use bcc_store::contract::Archive;
+use bcc_store::memory::MemoryArchive;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
 use crate::stage;
 
-/// What stands outside.
 #[derive(Default)]
 pub(crate) struct Button {
-    /// How often it was pressed.
     pub(crate) pressed: AtomicU32,
     /// How many of the next presses never come back.
     pub(crate) stuck: AtomicU32,
     /// Told at every press.
     pub(crate) press: Notify,
-    /// Turns that the action took.
     pub(crate) turns: AtomicUsize,
 }
 
@@ -57,10 +54,8 @@ pub(crate) fn button(name: &str) -> Arc<Button> {
     Arc::clone(BUTTONS.lock().unwrap().entry(name.to_owned()).or_default())
 }
 
-/// The kind `press`.
 struct Press;
 
-/// One action of it.
 struct PressIt {
     button: String,
     /// What goes wrong while it is pressed.
@@ -196,25 +191,36 @@ pub(crate) fn press(button: &str, more: &Value) -> Value {
     action
 }
 
-/// No model is asked in these sessions.
-struct NoModels;
+/// A new session of these fields in an archive of its own.
+pub(crate) async fn begun(session: &Value) -> (Arc<dyn Archive>, Arc<Program>, Session) {
+    let archive: Arc<dyn Archive> = Arc::new(MemoryArchive::default());
+    let program = program(session);
+    let session = begin(&program, Arc::clone(&archive)).await;
+    (archive, program, session)
+}
 
-impl Models for NoModels {
-    fn provider(&self, _name: Option<&str>) -> Result<Arc<dyn Provider>, ModelError> {
-        Err(ModelError::Unreachable { host: "none".into(), reason: "none".into(), attempts: 1 })
-    }
+/// The same with one action, which presses the button of this name.
+pub(crate) async fn pressing(name: &str, more: &Value) -> (Arc<dyn Archive>, Arc<Program>, Session) {
+    begun(&of_actions(&json!([press(name, more)]))).await
+}
 
-    fn monitor(&self, _action_id: &str) -> Option<Arc<dyn Provider>> {
-        None
+/// Gives the turn up while the button is pressed.
+pub(crate) async fn drop_in_the_middle(name: &str, session: &mut Session) {
+    let stuck = button(name);
+    stuck.stuck.store(1, Ordering::SeqCst);
+    tokio::select! {
+        biased;
+        () = stuck.press.notified() => {}
+        _ = session.advance() => panic!("the button is stuck"),
     }
 }
 
 pub(crate) async fn begin(program: &Arc<Program>, archive: Arc<dyn Archive>) -> Session {
-    stage::begin(program, archive, Arc::new(NoModels)).await
+    stage::begin(program, archive, stage::Only::without_monitors(None)).await
 }
 
 pub(crate) async fn resume(program: &Arc<Program>, archive: Arc<dyn Archive>) -> Session {
-    stage::resume(program, archive, Arc::new(NoModels)).await
+    stage::resume(program, archive, stage::Only::without_monitors(None)).await
 }
 
 /// What happened, as `type` and what tells it apart.

@@ -1,13 +1,9 @@
 //! What steps between the announcement of an effect and its beginning.
 
-use std::sync::Arc;
-
 use bcc_runtime::run::session::Pause;
-use bcc_store::contract::Archive;
-use bcc_store::memory::MemoryArchive;
 use serde_json::{Value, json};
 
-use crate::effects::button::{begin, button, of_actions, press, program, told};
+use crate::effects::button::{begun, button, of_actions, press, told};
 use crate::stage::SESSION;
 
 /// A session in which a trigger fires as soon as the effect of `name` is announced; it inserts a skill with these actions.
@@ -26,8 +22,7 @@ fn note() -> Value {
 #[tokio::test]
 async fn a_trigger_steps_in_and_the_effect_is_still_due() {
     let name = "stepped-in";
-    let archive: Arc<dyn Archive> = Arc::new(MemoryArchive::default());
-    let mut session = begin(&program(&stepped_in(name, &json!([note()]), "resume")), Arc::clone(&archive)).await;
+    let (archive, _, mut session) = begun(&stepped_in(name, &json!([note()]), "resume")).await;
     assert_eq!(session.advance().await.unwrap(), Pause::Completed);
     assert_eq!(button(name).presses(), 1);
     let told = told(archive.as_ref()).await;
@@ -40,8 +35,7 @@ async fn an_effect_inside_of_another_leaves_both_due() {
     let (name, inner) = ("outer", "inner");
     let mut second = press(inner, &json!({}));
     second["action_id"] = json!("second");
-    let archive: Arc<dyn Archive> = Arc::new(MemoryArchive::default());
-    let mut session = begin(&program(&stepped_in(name, &json!([second]), "resume")), Arc::clone(&archive)).await;
+    let (archive, _, mut session) = begun(&stepped_in(name, &json!([second]), "resume")).await;
     assert_eq!(session.advance().await.unwrap(), Pause::Completed);
     assert_eq!((button(name).presses(), button(inner).presses()), (1, 1));
     let told = told(archive.as_ref()).await;
@@ -51,8 +45,7 @@ async fn an_effect_inside_of_another_leaves_both_due() {
 #[tokio::test]
 async fn an_effect_that_never_began_is_closed_before_its_session_ends() {
     let name = "never-began";
-    let archive: Arc<dyn Archive> = Arc::new(MemoryArchive::default());
-    let mut session = begin(&program(&stepped_in(name, &json!([note()]), "end")), Arc::clone(&archive)).await;
+    let (archive, _, mut session) = begun(&stepped_in(name, &json!([note()]), "end")).await;
     assert_eq!(session.advance().await.unwrap(), Pause::Completed);
     assert_eq!(button(name).presses(), 0);
     let told = told(archive.as_ref()).await;
@@ -70,8 +63,7 @@ async fn an_effect_whose_topic_is_left_is_closed() {
     let name = "left";
     let leaves = json!({ "action_type": "set", "action_id": "note", "config": { "values": { "seen": true } },
         "on_exit": { "exit_criteria_met": "skip_topic" } });
-    let archive: Arc<dyn Archive> = Arc::new(MemoryArchive::default());
-    let mut session = begin(&program(&stepped_in(name, &json!([leaves]), "resume")), Arc::clone(&archive)).await;
+    let (archive, _, mut session) = begun(&stepped_in(name, &json!([leaves]), "resume")).await;
     session.advance().await.unwrap();
     let told = told(archive.as_ref()).await;
     assert_eq!(button(name).presses(), 0, "{told:?}");

@@ -1,35 +1,21 @@
 //! What becomes of an effect that nobody saw come to its end.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use bcc_runtime::program::program::Program;
-use bcc_runtime::run::session::{Pause, Session, Taken};
+use bcc_runtime::run::session::{Pause, Taken};
 use bcc_store::contract::Archive;
 use bcc_store::memory::MemoryArchive;
 use serde_json::{Value, json};
 
-use crate::effects::button::{begin, button, of_actions, press, program, resume, told};
+use crate::effects::button::{begin, button, drop_in_the_middle, of_actions, press, pressing, program, resume, told};
 use crate::stage::{SESSION, journal};
 
 /// A session whose first press is under way, dropped with its process.
 async fn interrupted(name: &str, more: &Value) -> (Arc<Program>, Arc<dyn Archive>) {
-    let archive: Arc<dyn Archive> = Arc::new(MemoryArchive::default());
-    let program = program(&of_actions(&json!([press(name, more)])));
-    let mut session = begin(&program, Arc::clone(&archive)).await;
+    let (archive, program, mut session) = pressing(name, more).await;
     drop_in_the_middle(name, &mut session).await;
     (program, archive)
-}
-
-/// Gives the turn up while the button is pressed.
-async fn drop_in_the_middle(name: &str, session: &mut Session) {
-    button(name).stuck.store(1, Ordering::SeqCst);
-    let stuck = button(name);
-    tokio::select! {
-        biased;
-        () = stuck.press.notified() => {}
-        _ = session.advance() => panic!("the button is stuck"),
-    }
 }
 
 async fn waiting(archive: &dyn Archive) -> Value {
@@ -39,9 +25,7 @@ async fn waiting(archive: &dyn Archive) -> Value {
 #[tokio::test]
 async fn a_turn_that_was_dropped_in_the_middle_is_not_taken_again_silently() {
     let name = "dropped";
-    let archive: Arc<dyn Archive> = Arc::new(MemoryArchive::default());
-    let program = program(&of_actions(&json!([press(name, &json!({}))])));
-    let mut session = begin(&program, Arc::clone(&archive)).await;
+    let (archive, _program, mut session) = pressing(name, &json!({})).await;
     drop_in_the_middle(name, &mut session).await;
     // The same process goes on.
     assert_eq!(session.advance().await.unwrap(), Pause::Waiting);
@@ -180,9 +164,7 @@ async fn a_word_about_an_effect_is_no_part_of_the_conversation() {
 #[tokio::test]
 async fn a_model_that_cannot_be_reached_leaves_the_effect_to_be_decided() {
     let name = "no-model";
-    let archive: Arc<dyn Archive> = Arc::new(MemoryArchive::default());
-    let program = program(&of_actions(&json!([press(name, &json!({ "fault": "model" }))])));
-    let mut session = begin(&program, Arc::clone(&archive)).await;
+    let (archive, program, mut session) = pressing(name, &json!({ "fault": "model" })).await;
     assert_eq!(session.advance().await.unwrap(), Pause::Stopped);
     drop(session);
     let mut session = resume(&program, Arc::clone(&archive)).await;

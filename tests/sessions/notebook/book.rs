@@ -10,7 +10,6 @@ use bcc_runtime::notebook::kernel::contract::Execution;
 use bcc_runtime::notebook::state::State;
 use serde_json::{Map, Value, json};
 
-/// The time of everything.
 pub(crate) const AT: &str = "2026-01-02T03:04:05Z";
 
 /// What the kernel is made to answer.
@@ -25,7 +24,6 @@ pub(crate) fn execution(value: &Value) -> Execution {
     }
 }
 
-/// A notebook.
 #[derive(Default)]
 pub(crate) struct Book {
     pub(crate) state: State,
@@ -45,12 +43,10 @@ impl Book {
         Self { state, cells: cells.into_iter().map(|cell| (cell.number, cell)).collect(), ..Self::default() }
     }
 
-    /// Carries out an action of whatever form.
     pub(crate) fn act(&mut self, value: &Value) -> Result<Value, String> {
         self.try_act(value).map_err(|refusal| refusal.to_string())
     }
 
-    /// As [`Book::act`].
     pub(crate) fn try_act(&mut self, value: &Value) -> Result<Value, Refusal> {
         match read(value) {
             Ok(Read::Known(action)) => self.carry_out(&action),
@@ -58,7 +54,6 @@ impl Book {
         }
     }
 
-    /// Carries out an action.
     pub(crate) fn carry_out(&mut self, action: &Action) -> Result<Value, Refusal> {
         let found = target(action, &self.state).and_then(|id| self.cells.values().find(|cell| cell.id == id).cloned());
         let change = apply(&mut self.state, action, found, AT)?;

@@ -196,7 +196,6 @@ const OPERATIONS: [&str; 44] = [
     "|tojson",
 ];
 
-/// One mutant of one of the seeds.
 pub(crate) fn mutant(rng: &mut Rng, seed: &Seed, seeds: &[Seed]) -> Vec<u8> {
     let mut bytes = seed.bytes.clone();
     // Most mutants are near to something sound, for what is far from it is refused early.
@@ -276,7 +275,6 @@ fn splice(rng: &mut Rng, bytes: &mut Vec<u8>, seeds: &[Seed]) {
     insert(rng, bytes, |_| other[from..to].to_vec());
 }
 
-/// Puts another word into the place of one.
 fn words(rng: &mut Rng, bytes: &mut Vec<u8>) {
     let is_word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte >= 0x80;
     let Some(at) = place(rng, bytes) else { return };
@@ -297,7 +295,6 @@ fn words(rng: &mut Rng, bytes: &mut Vec<u8>) {
     bytes.splice(start..end, new);
 }
 
-/// Works on whole lines.
 fn lines(rng: &mut Rng, bytes: &mut Vec<u8>, seeds: &[Seed]) {
     let mut lines: Vec<Vec<u8>> = bytes.split_inclusive(|byte| *byte == b'\n').map(<[u8]>::to_vec).collect();
     if lines.is_empty() {

@@ -67,7 +67,6 @@ fn script(bytes: &[u8], reports: bool) -> Result<String, String> {
     Ok(all)
 }
 
-/// Everything that is found in a script of these bytes.
 fn checked(bytes: &[u8]) -> Vec<Diagnostic> {
     let file = match SourceFile::from_bytes("mutant.yaml", bytes.to_vec()) {
         Ok(file) => Arc::new(file),
@@ -93,7 +92,6 @@ fn checked(bytes: &[u8]) -> Vec<Diagnostic> {
     all
 }
 
-/// The reply schemas of the release.
 static REPLIES: LazyLock<BTreeMap<String, Value>> = LazyLock::new(|| {
     let schema = |kind: &str| Some((kind.to_owned(), serde_json::from_str(embedded::reply(kind)?).unwrap()));
     KINDS.iter().filter_map(|kind| schema(kind.name())).collect()

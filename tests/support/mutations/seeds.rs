@@ -3,22 +3,17 @@
 use std::fs;
 use std::path::Path;
 
-/// What is done with a seed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
     /// A script, skill, test, or what takes itself for one.
     Script,
-    /// A prompt template.
     Template,
     /// A text of an author, with placeholders.
     Text,
-    /// A condition.
     Expression,
-    /// What a model answers.
     Reply,
 }
 
-/// One seed.
 pub(crate) struct Seed {
     pub(crate) form: Form,
     pub(crate) bytes: Vec<u8>,
@@ -39,7 +34,6 @@ const FOLDERS: [(&str, &str, Form); 11] = [
     ("tests/mutations", "yaml", Form::Script),
 ];
 
-/// Conditions as authors write them.
 const EXPRESSIONS: [&str; 14] = [
     "age >= 18 and name is defined",
     "not (a or b) and c in ['x', 'y']",
@@ -57,7 +51,6 @@ const EXPRESSIONS: [&str; 14] = [
     "dict(a=1) | items | list | tojson",
 ];
 
-/// Texts as authors write them.
 const TEXTS: [&str; 8] = [
     "你好，{{ 称呼 | default('朋友') }}！",
     "{% if a > 1 %}一{% elif b %}二{% else %}三{% endif %}",

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use bcc_check::levels::Levels;
 use bcc_engine::config::config::{Config, advice, place, read, said};
-use bcc_engine::config::faults::{Fault, faults};
-use bcc_engine::config::places::Places;
+use bcc_engine::config::faults::faults;
+use bcc_engine::config::places::{Fault, Places};
 use bcc_engine::config::secrets::masked;
 use bcc_engine::discovery::names::Names;
 use bcc_engine::discovery::walk::unreadable;

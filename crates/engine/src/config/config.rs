@@ -13,14 +13,11 @@ use crate::config::server_table::ServerTable;
 use crate::error::EngineError;
 use bcc_lang::source::near::near_miss;
 
-/// The whole file.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// `[project]`
     #[serde(default)]
     pub project: ProjectTable,
-    /// `[models.<name>]`
     #[serde(default)]
     pub models: BTreeMap<String, ModelTable>,
     /// `[rules]`: what `validate` treats otherwise than it does by itself.
@@ -34,21 +31,15 @@ pub struct Config {
     pub behavior_servers: BTreeMap<String, ServerTable>,
 }
 
-/// `[project]`
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ProjectTable {
-    /// The default template scheme.
     pub scheme: Option<String>,
     /// What scripts of the project may do outside the conversation: `exec`, `command`.
     #[serde(default)]
     pub allow: Vec<String>,
 }
 
-/// Reads the text of a `bcc-script.toml`.
-///
-/// # Errors
-/// As [`parse`], with the place as bytes of the text.
 pub fn read(text: &str) -> Result<Config, toml::de::Error> {
     toml::from_str(text)
 }
@@ -99,12 +90,6 @@ pub fn advice(message: &str) -> String {
         return "names with other letters stand in quotes, as in `[models.\"咨询\"]`".to_owned();
     }
     "docs/configuration.md lists what it may hold".to_owned()
-}
-
-/// How the table of a model is written: names of other letters than ASCII stand in quotes.
-pub fn table_of(model: &str) -> String {
-    let bare = !model.is_empty() && model.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'));
-    if bare { format!("[models.{model}]") } else { format!("[models.\"{model}\"]") }
 }
 
 /// Reads the text of a `bcc-script.toml`; `name` is what messages call the file.

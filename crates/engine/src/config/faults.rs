@@ -5,13 +5,13 @@ use std::collections::BTreeSet;
 use reqwest::Url;
 use reqwest::header::{HeaderName, HeaderValue};
 
-use crate::config::config::{Config, table_of};
+use crate::config::config::Config;
 use crate::config::kinds;
 use crate::config::model_table::{ModelTable, ProviderKind};
+use crate::config::places::{Fault, table_of};
 use crate::config::secrets::{is_key, is_secret, is_variable, user_of};
 use crate::config::server_table;
 use crate::config::values::Given;
-use crate::outside::ALLOWABLE;
 use bcc_lang::script::fields::shortened;
 use bcc_lang::source::near::near_miss;
 
@@ -21,16 +21,8 @@ pub const OFFLINE: &str = "offline";
 /// Headers that the provider sends itself.
 const OWN_HEADERS: [&str; 5] = ["connection", "content-length", "content-type", "host", "transfer-encoding"];
 
-/// Something that cannot be, at a place of the file.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fault {
-    /// The names that lead to it; a number in a list.
-    pub at: Vec<String>,
-    /// What is wrong.
-    pub message: String,
-    /// What to do.
-    pub help: String,
-}
+/// What `allow` may name.
+pub const ALLOWABLE: [&str; 2] = ["exec", "command"];
 
 /// Everything that is wrong: with models in the order of their names, then with kinds and servers.
 pub fn faults(config: &Config) -> Vec<Fault> {
@@ -44,19 +36,18 @@ pub fn faults(config: &Config) -> Vec<Fault> {
         model.fallback(config);
     }
     circles(config, &mut found);
-    found.extend(kinds::faults(config));
+    found.extend(kinds::faults(&config.kinds));
     for (number, name) in config.project.allow.iter().enumerate() {
         if !ALLOWABLE.contains(&name.as_str()) {
-            let at = ["project", "allow", &number.to_string()].map(str::to_owned).to_vec();
             let message = format!("`allow` names `{}`, which scripts never ask for", shortened(name));
             let help = match near_miss(name, ALLOWABLE) {
                 Some(near) => format!("did you mean `{near}`?"),
                 None => "it may name `exec` (code in a kernel) and `command` (programs)".to_owned(),
             };
-            found.push(Fault { at, message, help });
+            found.push(Fault::new(&["project", "allow", &number.to_string()], message, help));
         }
     }
-    found.extend(server_table::faults(config));
+    found.extend(server_table::faults(&config.behavior_servers));
     found
 }
 
@@ -68,10 +59,8 @@ struct Model<'a> {
 
 impl Model<'_> {
     fn fault(&mut self, at: &[&str], message: impl Into<String>, help: impl Into<String>) {
-        let begin = ["models", self.name];
-        let at = begin.iter().chain(at).map(|step| (*step).to_owned()).collect();
-        let message = format!("{}: {}", table_of(self.name), message.into());
-        self.found.push(Fault { at, message, help: help.into() });
+        let message = format!("{}: {}", table_of("models", self.name), message.into());
+        self.found.push(Fault::new(&[&["models", self.name], at].concat(), message, help));
     }
 
     /// Whoever asks for `offline` trusts that nothing is sent anywhere.
@@ -100,7 +89,7 @@ impl Model<'_> {
             _ => {}
         }
         if let Some(base_url) = &table.base_url {
-            if let Err(why) = address(base_url, &["http", "https"]) {
+            if let Err(why) = address(base_url) {
                 self.fault(&["base_url"], format!("`base_url` {why}"), "write one like \"http://localhost:11434/v1\"");
             } else if user_of(base_url).is_some() {
                 let help = "put the key into an environment variable, and its name here as `api_key_env`";
@@ -109,7 +98,7 @@ impl Model<'_> {
         }
         match &table.proxy {
             Some(Given::Text(proxy)) if proxy != "none" => {
-                if let Err(why) = address(proxy, &["http", "https"]) {
+                if let Err(why) = address(proxy) {
                     let help = "write one like \"http://proxy.example:8080\", or \"none\" to use no proxy";
                     self.fault(&["proxy"], format!("`proxy` {why}"), help);
                 } else if user_of(proxy).is_some() {
@@ -206,7 +195,7 @@ impl Model<'_> {
                     Some(near) => format!("did you mean `{near}`?"),
                     None => {
                         let listed = known.iter().map(|known| format!("`{known}`")).collect::<Vec<_>>().join(", ");
-                        format!("describe it as {}, or take one that there is: {listed}", table_of(name))
+                        format!("describe it as {}, or take one that there is: {listed}", table_of("models", name))
                     }
                 };
                 self.fault(&at, format!("`fallback` names `{name}`, and there is no such model"), help);
@@ -215,14 +204,11 @@ impl Model<'_> {
     }
 }
 
-/// Why a text is no address with one of these schemes, without repeating it: it may carry a password.
-fn address(text: &str, schemes: &[&str]) -> Result<(), String> {
+/// Why a text is no address of the web, without repeating it: it may carry a password.
+fn address(text: &str) -> Result<(), String> {
     let url = Url::parse(text.trim()).map_err(|error| format!("is no address ({error})"))?;
-    if !schemes.contains(&url.scheme()) || url.host_str().is_none_or(str::is_empty) {
-        return Err(format!(
-            "must begin with {}",
-            schemes.iter().map(|s| format!("{s}://")).collect::<Vec<_>>().join(" or ")
-        ));
+    if !["http", "https"].contains(&url.scheme()) || url.host_str().is_none_or(str::is_empty) {
+        return Err("must begin with http:// or https://".to_owned());
     }
     Ok(())
 }
@@ -246,11 +232,9 @@ fn circles(config: &Config, found: &mut Vec<Fault>) {
             if let Some(began) = path.iter().position(|(name, _)| name == to) {
                 let names = path.iter().skip(began).map(|(name, _)| *name).chain([to.as_str()]);
                 let circle = names.map(|name| format!("`{name}`")).collect::<Vec<_>>().join(" → ");
-                let at = ["models", name, "fallback", &number.to_string()].map(str::to_owned).to_vec();
-                let message = format!("{}: the fallbacks go in a circle: {circle}", table_of(name));
-                let help =
-                    "remove one of them: a model that gave no reply is not asked again for the same call".to_owned();
-                found.push(Fault { at, message, help });
+                let message = format!("{}: the fallbacks go in a circle: {circle}", table_of("models", name));
+                let help = "remove one of them: a model that gave no reply is not asked again for the same call";
+                found.push(Fault::new(&["models", name, "fallback", &number.to_string()], message, help));
             } else {
                 path.push((to, 0));
             }

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use crate::config::config::Config;
-use crate::config::faults::Fault;
+use crate::config::places::Fault;
 use crate::config::values::duration;
 use bcc_check::checker::LATER_KINDS;
 use bcc_runtime::actions::KINDS;
@@ -21,35 +21,23 @@ const LONGEST_NAME: usize = 64;
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct KindTable {
-    /// What it is for.
     pub description: Option<String>,
-    /// The skill that it runs.
     pub skill: Option<String>,
     /// The program that it runs, with its arguments.
     pub command: Option<Vec<String>>,
-    /// What is done before it.
     pub before: Option<HookTable>,
-    /// What is done after it.
     pub after: Option<HookTable>,
     /// How long each of its commands may take.
     #[serde(default, deserialize_with = "duration")]
     pub timeout: Option<Duration>,
 }
 
-/// `before` and `after`
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HookTable {
-    /// The skill that it runs.
     pub skill: Option<String>,
     /// The program that it runs, with its arguments.
     pub command: Option<Vec<String>>,
-}
-
-impl HookTable {
-    fn does(&self) -> Option<Does> {
-        does(self.skill.as_ref(), self.command.as_ref())
-    }
 }
 
 impl KindTable {
@@ -59,8 +47,8 @@ impl KindTable {
             name: name.to_owned(),
             description: self.description.clone(),
             does: does(self.skill.as_ref(), self.command.as_ref())?,
-            before: self.before.as_ref().and_then(HookTable::does),
-            after: self.after.as_ref().and_then(HookTable::does),
+            before: self.before.as_ref().and_then(|hook| does(hook.skill.as_ref(), hook.command.as_ref())),
+            after: self.after.as_ref().and_then(|hook| does(hook.skill.as_ref(), hook.command.as_ref())),
             timeout: self.timeout,
         })
     }
@@ -81,9 +69,9 @@ pub fn kinds(config: &Config) -> BTreeMap<String, CustomKind> {
 }
 
 /// What is wrong with the kinds, by the order of their names.
-pub fn faults(config: &Config) -> Vec<Fault> {
-    let mut found: Vec<Fault> = config.kinds.iter().flat_map(|(name, table)| faults_of(name, table)).collect();
-    if let Some(over) = config.kinds.keys().nth(MOST_KINDS) {
+pub fn faults(kinds: &BTreeMap<String, KindTable>) -> Vec<Fault> {
+    let mut found: Vec<Fault> = kinds.iter().flat_map(|(name, table)| faults_of(name, table)).collect();
+    if let Some(over) = kinds.keys().nth(MOST_KINDS) {
         let message = format!("there are more than {MOST_KINDS} kinds");
         found.push(fault(over, &[], message, "one skill with an input can stand for many kinds that are alike"));
     }
@@ -91,8 +79,7 @@ pub fn faults(config: &Config) -> Vec<Fault> {
 }
 
 fn fault(name: &str, at: &[&str], message: impl Into<String>, help: impl Into<String>) -> Fault {
-    let at = ["kinds", name].iter().chain(at).map(|step| (*step).to_owned()).collect();
-    Fault { at, message: format!("the kind `{name}`: {}", message.into()), help: help.into() }
+    Fault::new(&[&["kinds", name], at].concat(), format!("the kind `{name}`: {}", message.into()), help)
 }
 
 fn faults_of(name: &str, table: &KindTable) -> Vec<Fault> {
@@ -177,7 +164,7 @@ mod tests {
             timeout = "5s"
         "#;
         let config = config::read(text).unwrap();
-        assert_eq!(faults(&config), []);
+        assert_eq!(faults(&config.kinds), []);
         let kinds = kinds(&config);
         assert_eq!(kinds["tidy"].does, Does::Skill("tidying".into()));
         let note = &kinds["记录"];
@@ -214,7 +201,7 @@ mod tests {
         ];
         for (text, message, at) in table {
             let config = config::read(text).unwrap();
-            let found = faults(&config);
+            let found = faults(&config.kinds);
             assert!(found.len() == 1 && found[0].message.contains(message) && found[0].at == at, "{text}: {found:?}");
             assert!(kinds(&config).is_empty(), "{text}");
         }
@@ -224,7 +211,7 @@ mod tests {
     fn there_is_an_end_to_kinds() {
         let text: String = (0..=MOST_KINDS).map(|n| format!("[kinds.k{n}]\nskill = \"s\"\n")).collect();
         let config = config::read(&text).unwrap();
-        assert!(faults(&config)[0].message.contains("more than 200"));
+        assert!(faults(&config.kinds)[0].message.contains("more than 200"));
         assert_eq!(kinds(&config).len(), MOST_KINDS);
     }
 }

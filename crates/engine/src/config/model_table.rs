@@ -15,12 +15,10 @@ use bcc_llm::providers::gate::Limits;
 use bcc_llm::providers::http::config::Structured;
 use bcc_llm::providers::openai::CHAT_COMPLETIONS;
 
-/// What answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProviderKind {
     /// A server with OpenAI's chat completions.
     OpenAi,
-    /// A server with Anthropic's messages.
     Anthropic,
     /// The built-in responder, which is no model.
     Offline,
@@ -32,7 +30,6 @@ impl ProviderKind {
     /// Every kind, in the order in which messages list them.
     pub const ALL: [Self; 4] = [Self::OpenAi, Self::Anthropic, Self::Offline, Self::Replay];
 
-    /// The name in `bcc-script.toml`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::OpenAi => "openai",
@@ -42,7 +39,6 @@ impl ProviderKind {
         }
     }
 
-    /// Whether it sends conversations to a server.
     pub const fn sends(self) -> bool {
         matches!(self, Self::OpenAi | Self::Anthropic)
     }
@@ -87,22 +83,17 @@ impl<'de> De<'de> for ProviderKind {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ModelTable {
-    /// What answers.
     pub provider: ProviderKind,
-    /// Where the server listens.
     pub base_url: Option<String>,
     /// The server's name of the model.
     pub model: Option<String>,
-    /// The environment variable that holds the key.
     pub api_key_env: Option<String>,
     /// The file that holds the key, relative to the project.
     pub api_key_file: Option<String>,
     /// The file of replies, for `replay`, relative to the project.
     pub file: Option<String>,
-    /// Sampling temperature.
     #[serde(default, deserialize_with = "some_amount")]
     pub temperature: Option<f64>,
-    /// The most tokens of one reply.
     #[serde(default, deserialize_with = "whole::<_, _, 1, 10_000_000>")]
     pub max_tokens: Option<u32>,
     /// For a whole attempt.
@@ -114,37 +105,28 @@ pub struct ModelTable {
     /// Between two pieces of a reply.
     #[serde(default, deserialize_with = "duration")]
     pub idle_timeout: Option<Duration>,
-    /// The most requests of one call.
     #[serde(default, deserialize_with = "whole::<_, _, 1, 20>")]
     pub max_attempts: Option<u32>,
-    /// Headers besides the provider's own.
     #[serde(default)]
     pub headers: BTreeMap<String, Given>,
-    /// Fields for the body of each request.
     #[serde(default, deserialize_with = "body")]
     pub extra: Map<String, Value>,
     /// The proxy, or `none`.
     #[serde(default, deserialize_with = "Given::some")]
     pub proxy: Option<Given>,
-    /// How the server is told what a reply must look like.
     #[serde(default, deserialize_with = "structured")]
     pub structured: Option<Structured>,
-    /// Whether near-JSON is mended (LANGUAGE.md section 8).
     #[serde(default, deserialize_with = "switch")]
     pub repair: Option<bool>,
     /// How often the model is asked again with what is wrong with its reply (LANGUAGE.md section 8).
     #[serde(default, deserialize_with = "whole::<_, _, 0, 5>")]
     pub reask: Option<u32>,
-    /// The most calls at a time.
     #[serde(default, deserialize_with = "whole::<_, _, 1, 10_000>")]
     pub concurrency: Option<u32>,
-    /// The most requests in a minute.
     #[serde(default, deserialize_with = "whole::<_, _, 1, 1_000_000>")]
     pub requests_per_minute: Option<u32>,
-    /// The most tokens in a minute.
     #[serde(default, deserialize_with = "whole::<_, _, 1, 1_000_000_000_000>")]
     pub tokens_per_minute: Option<u64>,
-    /// What tokens cost.
     #[serde(default)]
     pub price: Option<PriceTable>,
     /// Models to ask when this one gives no reply, in order.
@@ -165,7 +147,6 @@ pub struct PriceTable {
     /// Of `per` tokens of a prompt that the server had kept.
     #[serde(default, deserialize_with = "some_amount")]
     pub cached: Option<f64>,
-    /// The currency.
     #[serde(default, deserialize_with = "currency")]
     pub currency: Option<String>,
     /// How many tokens a price is for.
@@ -187,7 +168,6 @@ fn currency<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>
 }
 
 impl ModelTable {
-    /// What the model may be asked.
     pub const fn limits(&self) -> Limits {
         Limits {
             concurrency: self.concurrency,
@@ -196,7 +176,6 @@ impl ModelTable {
         }
     }
 
-    /// How its replies are read.
     pub fn manners(&self) -> Manners {
         Manners { repair: self.repair.unwrap_or(false), reask: self.reask.unwrap_or(0) }
     }
@@ -213,7 +192,6 @@ impl ModelTable {
         })
     }
 
-    /// Where it sends to.
     pub fn server(&self) -> Option<&str> {
         self.base_url.as_deref().or(self.provider.usual_server())
     }

@@ -1,9 +1,31 @@
-//! Where in the text of a `bcc-script.toml` something stands.
+//! Where in the text of a `bcc-script.toml` something stands, and what is wrong there.
 
 use std::ops::Range;
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
+
+/// Something that cannot be, at a place of the file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// The names that lead to it; a number in a list.
+    pub at: Vec<String>,
+    pub message: String,
+    pub help: String,
+}
+
+impl Fault {
+    pub fn new(at: &[&str], message: impl Into<String>, help: impl Into<String>) -> Self {
+        let at = at.iter().map(|step| (*step).to_owned()).collect();
+        Self { at, message: message.into(), help: help.into() }
+    }
+}
+
+/// How a table such as `[models.main]` is written: names of other letters than ASCII stand in quotes.
+pub fn table_of(of: &str, name: &str) -> String {
+    let bare = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'));
+    if bare { format!("[{of}.{name}]") } else { format!("[{of}.\"{name}\"]") }
+}
 
 /// A `bcc-script.toml` that is TOML, with its places.
 pub struct Places<'text>(Spanned<DeTable<'text>>);
@@ -17,25 +39,21 @@ impl<'text> Places<'text> {
     /// Where the value at `path` stands, in bytes: names of keys, and numbers in lists. A table is told by its name. What is
     /// not there is told by the innermost part that is.
     pub fn span(&self, path: &[String]) -> Range<usize> {
-        let mut span = 0..0;
-        let mut steps = path.iter();
-        let Some((name, mut value)) = steps.next().and_then(|step| self.0.get_ref().get_key_value(step.as_str()))
-        else {
-            return span;
-        };
-        span = told(name.span(), value);
-        for step in steps {
-            let next = match value.get_ref() {
-                DeValue::Table(table) => table.get_key_value(step.as_str()).map(|(name, value)| (name.span(), value)),
-                DeValue::Array(list) => {
-                    let entry = step.parse().ok().and_then(|number: usize| list.get(number));
-                    entry.map(|entry| (entry.span(), entry))
+        let (mut span, mut within): (_, Option<&DeValue<'_>>) = (0..0, None);
+        for step in path {
+            let entry = match within {
+                None => self.0.get_ref().get_key_value(step.as_str()),
+                Some(DeValue::Table(table)) => table.get_key_value(step.as_str()),
+                Some(DeValue::Array(list)) => {
+                    let Some(entry) = step.parse().ok().and_then(|number: usize| list.get(number)) else { break };
+                    (span, within) = (entry.span(), Some(entry.get_ref()));
+                    continue;
                 }
-                _ => None,
+                Some(_) => None,
             };
-            let Some((name, inner)) = next else { break };
-            span = told(name, inner);
-            value = inner;
+            let Some((name, value)) = entry else { break };
+            span = if value.get_ref().is_table() { name.span() } else { value.span() };
+            within = Some(value.get_ref());
         }
         span
     }
@@ -46,10 +64,6 @@ impl<'text> Places<'text> {
         walk(self.0.get_ref(), &mut Vec::new(), &mut found);
         found
     }
-}
-
-fn told(name: Range<usize>, value: &Spanned<DeValue<'_>>) -> Range<usize> {
-    if value.get_ref().is_table() { name } else { value.span() }
 }
 
 type Text<'a> = (Vec<&'a str>, &'a str, Range<usize>);

@@ -47,7 +47,6 @@ pub fn hidden(text: &str) -> Vec<Range<usize>> {
     hidden
 }
 
-/// Whether the value of this key is the name of an environment variable.
 fn names_variable(key: &str) -> bool {
     matches!(key, "env" | "api_key_env" | "token_env")
 }

@@ -1,12 +1,12 @@
 //! `[behavior_servers.<name>]` of `bcc-script.toml`, as written, and what of it cannot be.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde::Deserialize;
 use serde::de::Deserializer;
 
-use crate::config::config::Config;
-use crate::config::faults::Fault;
+use crate::config::places::{Fault, table_of};
 use crate::config::secrets::{is_key, is_variable};
 use crate::config::values::{duration, named};
 use bcc_runtime::effects::behavior_server::settings::{Endpoint, Form, Paths, Settings};
@@ -15,16 +15,12 @@ use bcc_runtime::effects::behavior_server::settings::{Endpoint, Form, Paths, Set
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ServerTable {
-    /// Where the server listens.
     pub url: String,
-    /// The environment variable that holds its token.
     pub token_env: Option<String>,
     /// The file that holds its token, relative to the project.
     pub token_file: Option<String>,
-    /// The form of what it is sent.
     #[serde(default, deserialize_with = "form")]
     pub form: Form,
-    /// The names of its endpoints.
     #[serde(default, deserialize_with = "paths")]
     pub paths: Paths,
     /// For a whole answer.
@@ -61,19 +57,13 @@ impl ServerTable {
     }
 }
 
-/// How the table of a server is written: names of other letters than ASCII stand in quotes.
-pub fn table_of(server: &str) -> String {
-    let bare = !server.is_empty() && server.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'));
-    if bare { format!("[behavior_servers.{server}]") } else { format!("[behavior_servers.\"{server}\"]") }
-}
-
 /// Everything that is wrong with the servers, in the order of their names.
-pub fn faults(config: &Config) -> Vec<Fault> {
+pub fn faults(servers: &BTreeMap<String, ServerTable>) -> Vec<Fault> {
     let mut found = Vec::new();
-    for (name, table) in &config.behavior_servers {
+    for (name, table) in servers {
         let mut fault = |key: &str, message: &str, help: &str| {
-            let at = ["behavior_servers", name, key].map(str::to_owned).to_vec();
-            found.push(Fault { at, message: format!("{}: {message}", table_of(name)), help: help.to_owned() });
+            let message = format!("{}: {message}", table_of("behavior_servers", name));
+            found.push(Fault::new(&["behavior_servers", name, key], message, help));
         };
         if let Err(why) = table.settings(name).endpoint(Endpoint::Actions) {
             fault("url", &why, "write one like \"http://localhost:8000\"");

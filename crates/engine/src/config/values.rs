@@ -1,10 +1,8 @@
 //! Values of `bcc-script.toml` that TOML itself has no type for, each refused with what may stand there.
 
-use std::fmt;
-use std::marker::PhantomData;
 use std::time::Duration;
 
-use serde::de::{Deserialize, Deserializer, Error, MapAccess, Unexpected, Visitor};
+use serde::de::{Deserialize, Deserializer, Error, Unexpected};
 use serde_json::{Map, Value};
 
 use bcc_llm::providers::http::config::LONGEST_TIMEOUT;
@@ -12,16 +10,30 @@ use bcc_llm::providers::http::config::LONGEST_TIMEOUT;
 /// A text that stands in the file, or in the environment where the file must not hold it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Given {
-    /// The text.
     Text(String),
     /// `{ env = "NAME" }`: the environment variable that holds it.
     Env(String),
 }
 
+#[derive(serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+struct EnvTable {
+    env: String,
+}
+
+/// The error about a value where `expected` belongs; `of_type` when another one of its type may stand there.
+fn refused<E: Error>(value: &toml::Value, of_type: bool, expected: &str) -> E {
+    let found = match value {
+        toml::Value::String(text) => Unexpected::Str(text),
+        toml::Value::Integer(number) => Unexpected::Signed(*number),
+        toml::Value::Float(number) => Unexpected::Float(*number),
+        toml::Value::Boolean(truth) => Unexpected::Bool(*truth),
+        other => Unexpected::Other(other.type_str()),
+    };
+    if of_type { E::invalid_value(found, &expected) } else { E::invalid_type(found, &expected) }
+}
+
 /// A length of time, as in `"60s"`: more than nothing, and at most a day.
-///
-/// # Errors
-/// When it is none.
 pub fn duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
     let text = String::deserialize(deserializer)?;
     let duration = humantime::parse_duration(&text).map_err(|error| {
@@ -33,43 +45,19 @@ pub fn duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Dur
     Ok(Some(duration))
 }
 
-struct Whole<T, const LOW: u64, const HIGH: u64>(PhantomData<T>);
-
-impl<T: TryFrom<u64>, const LOW: u64, const HIGH: u64> Visitor<'_> for Whole<T, LOW, HIGH> {
-    type Value = T;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "a whole number from {LOW} to {HIGH}")
-    }
-
-    fn visit_i64<E: Error>(self, number: i64) -> Result<T, E> {
-        let fits = u64::try_from(number).ok().filter(|number| (LOW..=HIGH).contains(number));
-        fits.and_then(|fits| T::try_from(fits).ok()).ok_or_else(|| E::invalid_value(Unexpected::Signed(number), &self))
-    }
-
-    fn visit_u64<E: Error>(self, number: u64) -> Result<T, E> {
-        let fits = Some(number).filter(|number| (LOW..=HIGH).contains(number));
-        fits.and_then(|fits| T::try_from(fits).ok())
-            .ok_or_else(|| E::invalid_value(Unexpected::Unsigned(number), &self))
-    }
-}
-
 /// A whole number from `LOW` to `HIGH`.
-///
-/// # Errors
-/// When it is none.
 pub fn whole<'de, D, T, const LOW: u64, const HIGH: u64>(deserializer: D) -> Result<Option<T>, D::Error>
 where
     D: Deserializer<'de>,
     T: TryFrom<u64>,
 {
-    deserializer.deserialize_any(Whole::<T, LOW, HIGH>(PhantomData)).map(Some)
+    let value = toml::Value::deserialize(deserializer)?;
+    let number = value.as_integer().and_then(|number| u64::try_from(number).ok());
+    let fits = number.filter(|number| (LOW..=HIGH).contains(number)).and_then(|number| T::try_from(number).ok());
+    fits.map(Some).ok_or_else(|| refused(&value, value.is_integer(), &format!("a whole number from {LOW} to {HIGH}")))
 }
 
 /// A number from 0 up.
-///
-/// # Errors
-/// When it is none.
 pub fn amount<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
     let number = f64::deserialize(deserializer)?;
     if number.is_finite() && number >= 0.0 {
@@ -79,47 +67,22 @@ pub fn amount<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Erro
 }
 
 /// The same where it may be left out.
-///
-/// # Errors
-/// When it is none.
 pub fn some_amount<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<f64>, D::Error> {
     amount(deserializer).map(Some)
 }
 
-struct Switch;
-
-impl Visitor<'_> for Switch {
-    type Value = bool;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("true, false, \"on\" or \"off\"")
-    }
-
-    fn visit_bool<E: Error>(self, on: bool) -> Result<bool, E> {
-        Ok(on)
-    }
-
-    fn visit_str<E: Error>(self, text: &str) -> Result<bool, E> {
-        match text {
-            "on" => Ok(true),
-            "off" => Ok(false),
-            _ => Err(E::invalid_value(Unexpected::Str(text), &self)),
-        }
-    }
-}
-
 /// On or off.
-///
-/// # Errors
-/// When it is neither.
 pub fn switch<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<bool>, D::Error> {
-    deserializer.deserialize_any(Switch).map(Some)
+    let value = toml::Value::deserialize(deserializer)?;
+    match &value {
+        toml::Value::Boolean(on) => Ok(Some(*on)),
+        toml::Value::String(text) if text == "on" => Ok(Some(true)),
+        toml::Value::String(text) if text == "off" => Ok(Some(false)),
+        _ => Err(refused(&value, value.is_str(), "true, false, \"on\" or \"off\"")),
+    }
 }
 
 /// One of the names of `all`. The message has the form that advice looks for the nearest name in.
-///
-/// # Errors
-/// When it is another text.
 pub fn named<T: Copy, E: Error>(what: &str, all: &[T], name: fn(T) -> &'static str, text: &str) -> Result<T, E> {
     all.iter().copied().find(|one| name(*one) == text).ok_or_else(|| {
         let known: Vec<String> = all.iter().map(|one| format!("`{}`", name(*one))).collect();
@@ -129,59 +92,30 @@ pub fn named<T: Copy, E: Error>(what: &str, all: &[T], name: fn(T) -> &'static s
 
 impl<'de> Deserialize<'de> for Given {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Either;
-
-        impl<'de> Visitor<'de> for Either {
-            type Value = Given;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a text, or { env = \"NAME\" } with the environment variable that holds it")
+        match toml::Value::deserialize(deserializer)? {
+            toml::Value::String(text) => Ok(Self::Text(text)),
+            toml::Value::Table(table) => {
+                let table = EnvTable::deserialize(table).map_err(|error| D::Error::custom(error.message()))?;
+                let env = Some(table.env).filter(|name| !name.trim().is_empty());
+                env.map(Self::Env).ok_or_else(|| D::Error::missing_field("env"))
             }
-
-            fn visit_str<E: Error>(self, text: &str) -> Result<Given, E> {
-                Ok(Given::Text(text.to_owned()))
-            }
-
             // What else may stand here is not repeated: it may be a part of a secret.
-            fn visit_i64<E: Error>(self, _: i64) -> Result<Given, E> {
-                Err(E::invalid_type(Unexpected::Other("number"), &self))
-            }
-
-            fn visit_f64<E: Error>(self, _: f64) -> Result<Given, E> {
-                Err(E::invalid_type(Unexpected::Other("number"), &self))
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Given, A::Error> {
-                let mut env = None;
-                while let Some(key) = map.next_key::<String>()? {
-                    if key != "env" || env.is_some() {
-                        return Err(A::Error::unknown_field(&key, &["env"]));
-                    }
-                    env = Some(map.next_value::<String>()?);
-                }
-                let env = env.filter(|name| !name.trim().is_empty());
-                env.map(Given::Env).ok_or_else(|| A::Error::missing_field("env"))
+            other => {
+                let expected = "a text, or { env = \"NAME\" } with the environment variable that holds it";
+                Err(D::Error::invalid_type(Unexpected::Other(other.type_str()), &expected))
             }
         }
-
-        deserializer.deserialize_any(Either)
     }
 }
 
 impl Given {
     /// The same where it may be left out.
-    ///
-    /// # Errors
-    /// When it is neither a text nor the name of a variable.
     pub fn some<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Self>, D::Error> {
         Self::deserialize(deserializer).map(Some)
     }
 }
 
 /// A table that can be sent as JSON.
-///
-/// # Errors
-/// When something in it has no form in JSON: a date, or a number that is none.
 pub fn body<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Map<String, Value>, D::Error> {
     let table = toml::Table::deserialize(deserializer)?;
     fields(table).map_err(D::Error::custom)

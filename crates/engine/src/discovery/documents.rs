@@ -64,7 +64,6 @@ pub fn seems_ours(bytes: &[u8]) -> bool {
 /// A word before a colon.
 struct Key<'b> {
     word: &'b [u8],
-    /// Whether there is space before it.
     indented: bool,
     /// What stands behind its colon.
     value: &'b [u8],

@@ -2,7 +2,6 @@
 
 use std::path::{Component, Path, PathBuf};
 
-/// Names files for people.
 #[derive(Clone, Debug)]
 pub struct Names {
     /// The current directory, absolute.

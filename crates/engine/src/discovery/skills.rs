@@ -19,7 +19,6 @@ use bcc_lang::source::compose::parse;
 use bcc_lang::source::diagnostic::Diagnostic;
 use bcc_lang::source::text::SourceFile;
 
-/// The folder of a project in which its skills lie.
 const FOLDER: &str = "skills";
 
 /// Every skill below the folder of the project. What is wrong with their files is told where these are checked.

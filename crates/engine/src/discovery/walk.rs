@@ -53,16 +53,13 @@ pub struct Found {
     pub shown: String,
     /// Whether it was named itself, and not only a folder above it.
     pub named: bool,
-    /// What it is.
     pub role: Role,
 }
 
 /// What a walk came to.
 #[derive(Debug, Default)]
 pub struct Walk {
-    /// The files, by the names that people are told.
     pub found: Vec<Found>,
-    /// The folders that were looked into.
     pub folders: BTreeSet<PathBuf>,
     /// What could not be looked at.
     pub diagnostics: Vec<Diagnostic>,
@@ -176,10 +173,6 @@ impl Walker<'_> {
     }
 }
 
-/// The current directory.
-///
-/// # Errors
-/// When it was removed.
 pub fn here() -> Result<PathBuf, EngineError> {
     std::env::current_dir().map_err(|error| EngineError::failed(format!("there is no current directory: {error}")))
 }
@@ -206,7 +199,6 @@ pub fn unreadable(shown: &str, message: &str) -> Diagnostic {
         .with_help("check that it is there, that it is a file, and that you may read it")
 }
 
-/// Whether a file's name ends as those of YAML files do.
 pub fn is_yaml(path: &Path) -> bool {
     path.extension().is_some_and(|extension| ["yaml", "yml"].iter().any(|yaml| extension.eq_ignore_ascii_case(yaml)))
 }

@@ -24,9 +24,6 @@ pub fn place(written: &str, real: &Path) -> Result<PathBuf, Refused> {
 }
 
 /// The bytes of the file at `real`.
-///
-/// # Errors
-/// When there is none, or what is there cannot be read as a file.
 pub fn bytes(real: &Path) -> Result<Vec<u8>, Refused> {
     if real.is_dir() {
         return Err(Refused::Folder);

@@ -26,10 +26,8 @@ pub fn create(path: &Path, bytes: &[u8]) -> io::Result<bool> {
     }
 }
 
-/// What [`create_all`] did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Created {
-    /// The names of the files that were written.
     pub written: Vec<String>,
     /// The names that something had already.
     pub kept: Vec<String>,

@@ -43,17 +43,17 @@ pub struct Replacing {
 
 #[derive(Debug)]
 enum Into {
-    /// What is no file gets the bytes as they come.
     Itself(File),
     /// A file beside the one that it will be, and what that is already.
-    Place { beside: Beside, real: PathBuf, like: Option<Box<Metadata>> },
+    Place {
+        beside: Beside,
+        real: PathBuf,
+        like: Option<Box<Metadata>>,
+    },
 }
 
 impl Replacing {
     /// Begins to write what `path` will hold.
-    ///
-    /// # Errors
-    /// As [`replace`].
     pub fn begin(path: &Path) -> io::Result<Self> {
         let into = match fs::metadata(path) {
             Ok(metadata) if metadata.is_dir() => {
@@ -79,9 +79,6 @@ impl Replacing {
     }
 
     /// Everything is written: now it takes its place.
-    ///
-    /// # Errors
-    /// As [`replace`].
     pub fn finish(mut self) -> io::Result<()> {
         self.flush()?;
         match self.into {
@@ -152,7 +149,6 @@ fn leads_to(path: &Path) -> io::Result<PathBuf> {
     Err(io::Error::other("its links go in a circle"))
 }
 
-/// The folder that a path lies in.
 fn folder_of(path: &Path) -> &Path {
     match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
@@ -161,9 +157,6 @@ fn folder_of(path: &Path) -> &Path {
 }
 
 /// A hidden name in the same folder that nobody else has or can foresee.
-///
-/// # Errors
-/// When the path has no name.
 pub fn name_beside(path: &Path) -> io::Result<PathBuf> {
     if path.file_name().is_none() {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "it has no name"));
@@ -188,39 +181,26 @@ impl Beside {
 
     /// Makes an empty file beside `real`, where nothing is yet: with the permissions that new files have. Nothing that is there
     /// is opened, and no link followed.
-    ///
-    /// # Errors
-    /// As the operating system has them.
     pub fn usual(real: &Path) -> io::Result<Self> {
         Self::new(real, USUAL)
     }
 
     /// The same for what takes the place of another file: for nobody else's eyes yet.
-    ///
-    /// # Errors
-    /// As the operating system has them.
     pub fn own(real: &Path) -> io::Result<Self> {
         Self::new(real, OWN)
     }
 
-    /// Where it is.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
     /// Fills it, and waits until the disk has it.
-    ///
-    /// # Errors
-    /// As the operating system has them.
     pub fn write(&self, bytes: &[u8]) -> io::Result<()> {
         (&self.file).write_all(bytes)?;
         self.file.sync_all()
     }
 
     /// Gives it to the owner and the group of another file, where it is not theirs.
-    ///
-    /// # Errors
-    /// When this user may not.
     pub fn belong_like(&self, like: &Metadata) -> io::Result<()> {
         let own = self.file.metadata()?;
         if (own.uid(), own.gid()) == (like.uid(), like.gid()) {
@@ -229,10 +209,6 @@ impl Beside {
         fchown(&self.file, Some(like.uid()), Some(like.gid()))
     }
 
-    /// Gives it the permissions of another file.
-    ///
-    /// # Errors
-    /// As the operating system has them.
     pub fn be_as(&self, like: &Metadata) -> io::Result<()> {
         self.file.set_permissions(Permissions::from_mode(like.mode() & PERMISSIONS))?;
         self.file.sync_all()

@@ -21,7 +21,6 @@ use bcc_llm::model::reply::ModelReply;
 use bcc_llm::model::request::{ModelRequest, Purpose, Task};
 use bcc_llm::providers::http::config::{ServerConfig, Structured};
 
-/// The whole prompt.
 const WORD: &str = "Hello";
 
 /// Enough for a greeting and, of most models that think first, for their thoughts.
@@ -36,19 +35,15 @@ const ATTEMPTS: u32 = 2;
 /// What trying a model showed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Checked {
-    /// Its name in the configuration.
     pub name: String,
     /// Its provider and model, as events show it.
     pub model: String,
-    /// Whether it can be used.
     pub ok: bool,
     /// Whether its server was reached; `None` where there is none.
     pub reachable: Option<bool>,
-    /// Whether it answered.
     pub answers: bool,
     /// Whether its words came piece by piece; `None` where a reply is too short to tell, or there is none.
     pub streams: Option<bool>,
-    /// Whether its server counts tokens.
     pub counts_tokens: Option<bool>,
     /// Whether it takes a JSON Schema for its reply, and keeps to it.
     pub json_schema: Option<bool>,
@@ -56,15 +51,10 @@ pub struct Checked {
     pub json_object: Option<bool>,
     /// Whether it takes the same schema as a tool.
     pub tool: Option<bool>,
-    /// Milliseconds to the first piece of its reply.
     pub first_token_ms: Option<u64>,
-    /// Milliseconds to the end of its reply.
     pub ms: Option<u64>,
-    /// Why it cannot be used.
     pub error: Option<String>,
-    /// What to do about it.
     pub help: Option<String>,
-    /// What else there is to know.
     pub note: Option<String>,
 }
 

@@ -20,7 +20,6 @@ use bcc_runtime::program::models::Models;
 /// The name under which a project configures the model of its monitors (LANGUAGE.md section 9).
 pub const MONITOR: &str = "monitor";
 
-/// The models of a project, for one session.
 pub struct ModelSet {
     project: Project,
     environment: Environment,
@@ -34,24 +33,19 @@ pub struct ModelSet {
 
 /// What a session runs on.
 pub struct Chosen {
-    /// The models.
     pub models: ModelSet,
     /// The name of the session's model, as events show it.
     pub name: String,
-    /// Things to know about the choice.
     pub notices: Vec<String>,
     /// What a resumed session must be told to ask for the same model again.
     pub asked: Option<String>,
 }
 
-/// Who asks for which model.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Wanted<'a> {
-    /// `--model`.
     pub asked: Option<&'a str>,
     /// What a stored session was started with; the environment wins over it.
     pub stored: Option<&'a str>,
-    /// The `model:` of the script.
     pub script: Option<&'a str>,
 }
 
@@ -107,7 +101,6 @@ pub fn choose(
     Ok(Chosen { models: set, name, notices, asked: None })
 }
 
-/// What is said where no model is configured.
 const NOTHING_CONFIGURED: &str = "no model is configured: the built-in offline responder answers (no AI). \
                                   docs/configuration.md tells how to choose a model";
 

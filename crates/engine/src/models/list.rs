@@ -19,26 +19,19 @@ use bcc_llm::providers::http::config::Structured;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum KeyState {
-    /// It needs none, as far as the configuration says.
     None,
-    /// It is where it should be.
     Set,
-    /// It is not.
     Missing,
 }
 
-/// One model.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ListedModel {
-    /// Its name.
     pub name: String,
-    /// What answers.
     pub provider: ProviderKind,
     /// Where the server listens: without what an address may hide behind its path.
     pub server: Option<String>,
     /// The server's name of the model, or the file of replies.
     pub model: Option<String>,
-    /// Whether its key is there.
     pub key: KeyState,
     /// Where the key should be.
     pub key_from: Option<String>,
@@ -46,24 +39,19 @@ pub struct ListedModel {
     pub missing: Vec<String>,
     /// The models that are asked when it gives no reply, in order.
     pub fallback: Vec<String>,
-    /// What it may be asked.
     pub limits: Limits,
-    /// What it costs.
     pub price: Option<Price>,
-    /// How its replies are read.
     pub manners: Manners,
     /// How its server is told what a reply must look like.
     pub structured: Structured,
 }
 
-/// The models of a project.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Listing {
     /// The models, by name; `default` also where only the environment makes it.
     pub models: Vec<ListedModel>,
     /// Which model a script without a `model:` asks.
     pub default: String,
-    /// Why.
     pub why: String,
     /// Whether what needs trust counts.
     pub trusted: bool,
@@ -73,7 +61,7 @@ pub struct Listing {
     pub notices: Vec<String>,
 }
 
-/// Lists the models of a project. Reads no key: only whether it is there.
+/// Reads no key: only whether it is there.
 pub fn list(project: &Project, environment: &Environment) -> Listing {
     let alone = key_alone(&project.config, environment);
     let mut models: Vec<ListedModel> = alone.iter().map(of_key).collect();

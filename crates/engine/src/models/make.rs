@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use secrecy::SecretString;
 
-use crate::config::config::table_of;
 use crate::config::faults::OFFLINE;
 use crate::config::model_table::{ModelTable, ProviderKind};
+use crate::config::places::table_of;
 use crate::config::values::Given;
 use crate::environment::Environment;
 use crate::error::EngineError;
@@ -25,13 +25,10 @@ use bcc_llm::providers::http::config::ServerConfig;
 use bcc_llm::providers::offline::Offline;
 use bcc_llm::providers::replay::Replay;
 
-/// The largest file of written replies, in bytes.
 const MOST_REPLAY_BYTES: u64 = 64 * 1024 * 1024;
 
-/// The largest file that holds a key, in bytes.
 const MOST_KEY_BYTES: u64 = 64 * 1024;
 
-/// Makes models.
 pub struct Maker<'a> {
     /// Whose configuration counts.
     pub project: &'a Project,
@@ -77,7 +74,6 @@ impl Maker<'_> {
         }
     }
 
-    /// That there is no model of this name.
     pub fn unknown(&self, name: &str) -> EngineError {
         let known = self.project.config.models.keys().map(String::as_str).chain([OFFLINE]);
         let help = match near_miss(name, known.clone()) {
@@ -85,14 +81,14 @@ impl Maker<'_> {
             None => format!(
                 "there are {}, and `replay:FILE`; others are defined in {CONFIG_FILE} as {}",
                 known.map(|known| format!("`{known}`")).collect::<Vec<_>>().join(", "),
-                table_of(name)
+                table_of("models", name)
             ),
         };
         EngineError::usage(format!("there is no model `{name}`")).with_help(help)
     }
 
     fn configured(&self, name: &str, table: &ModelTable) -> Result<Arc<dyn Provider>, EngineError> {
-        let place = table_of(name);
+        let place = table_of("models", name);
         let directory = &self.project.directory;
         let provider: Arc<dyn Provider> = match table.provider {
             ProviderKind::Offline => Arc::new(Offline),
@@ -116,7 +112,7 @@ impl Maker<'_> {
     /// # Errors
     /// When they cannot be read, or lie outside a project that is not trusted.
     pub fn replay(&self, name: &str, table: &ModelTable) -> Result<Replay, EngineError> {
-        let place = table_of(name);
+        let place = table_of("models", name);
         let missing = || EngineError::usage(format!("{place} in {CONFIG_FILE} needs `file`"));
         let path = absolute(&self.project.directory.join(table.file.as_deref().ok_or_else(missing)?));
         if !self.project.trusted && !path.starts_with(&self.project.directory) {
@@ -133,7 +129,7 @@ impl Maker<'_> {
     /// # Errors
     /// When the project is not trusted, or a key is not where it should be.
     pub fn server(&self, name: &str, table: &ModelTable) -> Result<ServerConfig, EngineError> {
-        let place = table_of(name);
+        let place = table_of("models", name);
         if !self.project.trusted {
             return Err(self.untrusted(name));
         }
@@ -158,7 +154,7 @@ impl Maker<'_> {
 
     /// That a model must not be used yet.
     pub fn untrusted(&self, name: &str) -> EngineError {
-        let place = table_of(name);
+        let place = table_of("models", name);
         let directory = self.project.directory.display();
         EngineError::usage(format!(
             "{place} in {CONFIG_FILE} would send the conversation to a server, and {directory} is not trusted"
@@ -170,7 +166,7 @@ impl Maker<'_> {
     }
 
     fn given(&self, name: &str, what: &str, given: &Given) -> Result<String, EngineError> {
-        let place = table_of(name);
+        let place = table_of("models", name);
         match given {
             Given::Text(text) => Ok(text.clone()),
             Given::Env(variable) => {
@@ -183,7 +179,7 @@ impl Maker<'_> {
     }
 
     fn key(&self, name: &str, table: &ModelTable) -> Result<Option<SecretString>, EngineError> {
-        let place = table_of(name);
+        let place = table_of("models", name);
         if let Some(variable) = &table.api_key_env {
             return match self.environment.get(variable) {
                 Some(key) => Ok(Some(SecretString::from(key.to_owned()))),
@@ -209,10 +205,6 @@ impl Maker<'_> {
     }
 }
 
-/// The replies that were written into a file.
-///
-/// # Errors
-/// When they cannot be read.
 pub fn replay(path: &Path) -> Result<Replay, EngineError> {
     let shown = path.display().to_string();
     let bytes = read_bounded(path, MOST_REPLAY_BYTES)

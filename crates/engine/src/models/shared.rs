@@ -56,10 +56,6 @@ impl Shared {
         Some(Arc::clone(gate))
     }
 
-    /// The connection to the server of a model.
-    ///
-    /// # Errors
-    /// For settings that cannot work.
     pub fn server(
         &self,
         project: &Path,
@@ -80,9 +76,6 @@ impl Shared {
 }
 
 /// A model behind a server. Nothing is sent yet.
-///
-/// # Errors
-/// For settings that cannot work.
 pub fn connect(kind: ProviderKind, config: ServerConfig) -> Result<Arc<dyn Provider>, ModelError> {
     match kind {
         ProviderKind::OpenAi => Ok(Arc::new(Caller::new(&CHAT_COMPLETIONS, config)?)),

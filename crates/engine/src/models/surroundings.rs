@@ -20,9 +20,7 @@ const KEYS: [(ProviderKind, &str, &str); 2] = [
 pub struct KeyAlone<'a> {
     /// The provider that it belongs to.
     pub kind: ProviderKind,
-    /// The variable that holds it.
     pub variable: &'static str,
-    /// Where the server listens.
     pub base_url: &'a str,
     /// What `BCC_MODEL` names, without the provider that it may begin with.
     pub model: Option<&'a str>,
@@ -51,9 +49,6 @@ pub fn key_alone<'a>(config: &Config, environment: &'a Environment) -> Option<Ke
 
 impl KeyAlone<'_> {
     /// The settings of the model that it makes.
-    ///
-    /// # Errors
-    /// When nothing says which model to ask.
     pub fn server(&self, environment: &Environment) -> Result<ServerConfig, EngineError> {
         let Some(model) = self.model else {
             return Err(EngineError::usage(format!("{} is set, but nothing says which model to ask", self.variable))

@@ -17,9 +17,6 @@ const PAGE: usize = 64;
 const MOST_SHOWN: usize = 200;
 
 /// The outline of a session's notebook as markdown; none when it has no chapters and sections.
-///
-/// # Errors
-/// When there is no such session, or its rows cannot be read.
 pub async fn outline(archive: &dyn Archive, id: &str, language: Language) -> Result<Option<String>, EngineError> {
     let row = kept(archive, id).await?;
     let masker = masker(&archive.variables(id).await?, &archive.user_variables(&row.user).await?)?;

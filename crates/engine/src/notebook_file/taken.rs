@@ -35,9 +35,6 @@ struct Ours {
 }
 
 /// The form of a notebook's file, by its ending.
-///
-/// # Errors
-/// When it ends otherwise.
 pub fn form_of(path: &Path) -> Result<Form, EngineError> {
     Form::of_path(path).ok_or_else(|| {
         EngineError::usage(format!("{path} cannot be a notebook: its ending says no form", path = path.display()))
@@ -46,9 +43,6 @@ pub fn form_of(path: &Path) -> Result<Form, EngineError> {
 }
 
 /// Asks whether `path` may become the notebook of the session `id`; without an id, of a session that is not there yet.
-///
-/// # Errors
-/// When something else is there, or it cannot be read.
 pub fn may_become(path: &Path, form: Form, id: Option<&str>) -> Result<(), EngineError> {
     let shown = path.display();
     let metadata = match std::fs::metadata(path) {

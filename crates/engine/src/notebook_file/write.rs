@@ -22,21 +22,15 @@ use bcc_store::rows::SessionRow;
 /// How many cells are read at a time: one of them may hold outputs of megabytes.
 const PAGE: usize = 16;
 
-/// What of a session is written, and how.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Asked {
-    /// The session.
     pub session: String,
-    /// The form.
     pub form: Form,
     /// The language of the few words that are neither the model's nor the author's.
     pub language: Language,
 }
 
 /// How many cells the notebook of a session has.
-///
-/// # Errors
-/// When there is no such session, or its rows cannot be read.
 pub async fn cell_count(archive: &dyn Archive, id: &str) -> Result<u64, EngineError> {
     kept(archive, id).await?;
     let last = archive.cells_tail(id, 1).await?;
@@ -44,9 +38,6 @@ pub async fn cell_count(archive: &dyn Archive, id: &str) -> Result<u64, EngineEr
 }
 
 /// Writes the notebook of a session to `path`, whole or not at all. Gives how many cells it has.
-///
-/// # Errors
-/// When there is no such session, its rows cannot be read, or the file cannot be written.
 pub async fn write_file(archive: &dyn Archive, asked: &Asked, path: &Path) -> Result<u64, EngineError> {
     let failed = |error: std::io::Error| {
         EngineError::failed(format!("{path} cannot be written: {error}", path = path.display()))
@@ -58,9 +49,6 @@ pub async fn write_file(archive: &dyn Archive, asked: &Asked, path: &Path) -> Re
 }
 
 /// Gives the notebook of a session to `write`, cell by cell. Gives how many cells it has.
-///
-/// # Errors
-/// When there is no such session, its rows cannot be read, or `write` says so.
 pub async fn write_to(
     archive: &dyn Archive,
     asked: &Asked,
@@ -95,9 +83,6 @@ pub async fn write_to(
 }
 
 /// A document of one text, in the form of a page: of a session that has no cells.
-///
-/// # Errors
-/// When there is no such session.
 pub async fn page_of(archive: &dyn Archive, asked: &Asked, markdown: String) -> Result<String, EngineError> {
     let row = kept(archive, &asked.session).await?;
     let brief = Brief { shows_title: true, ..brief(&row, &State::default(), asked.language) };
