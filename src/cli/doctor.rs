@@ -9,8 +9,8 @@ use unicode_width::UnicodeWidthStr;
 
 use crate::cli::exit::Exit;
 use crate::cli::language::{chosen, said};
+use crate::cli::print::{print, print_json};
 use crate::cli::report;
-use crate::cli::sessions::print;
 use crate::cli::table::padded;
 use crate::cli::terminal::plain;
 use bcc_authoring::doctor::doctor::{DoctorRequest, doctor as look};
@@ -58,8 +58,7 @@ pub async fn doctor(options: Doctor, environment: Environment) -> Result<Exit, E
     if options.json {
         let checks: Vec<Value> = found.iter().map(Finding::json).collect();
         let document = json!({ "version": 1, "ok": problems == 0, "checks": checks });
-        let text = serde_json::to_string_pretty(&document).map_err(|error| EngineError::failed(error.to_string()))?;
-        print(&text)?;
+        print_json(&document)?;
     } else {
         print(&plain(&shown(&found)))?;
         report::note(&format!("problems: {problems}, notes: {notes}"));

@@ -1,16 +1,23 @@
 //! `explain`: the page of a diagnostic, or the list of all that there are.
 
-use std::io::{ErrorKind, Write};
+use clap::Args;
 
-use crate::cli::arguments::Explain;
 use crate::cli::exit::Exit;
 use crate::cli::language::{chosen, filled, said};
+use crate::cli::print::write_out;
 use crate::cli::report;
 use crate::cli::table::padded;
 use crate::cli::terminal::color;
 use bcc_check::diagnostics::{DIAGNOSTICS, Page, near, page};
 use bcc_engine::error::EngineError;
 use bcc_lang::message::language::Language;
+
+/// `explain`.
+#[derive(Debug, Args)]
+pub struct Explain {
+    /// Its name, as in `error[unknown-key]` [default: list all]
+    pub name: Option<String>,
+}
 
 /// The most names that are offered for one that does not exist.
 const MOST_OFFERED: usize = 5;
@@ -32,14 +39,8 @@ pub fn explain(options: &Explain) -> Result<Exit, EngineError> {
             if styled { style(page.text) } else { page.text.to_owned() }
         }
     };
-    let mut output = std::io::stdout().lock();
-    match output.write_all(text.as_bytes()).and_then(|()| output.flush()) {
-        // Whoever reads may stop early.
-        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
-            Err(EngineError::failed(format!("standard output cannot be written to: {error}")))
-        }
-        _ => Ok(Exit::Done),
-    }
+    write_out(text.as_bytes())?;
+    Ok(Exit::Done)
 }
 
 /// The name in what was copied from a report: `error[unknown-key]:`, `` `unknown-key` ``, `unknown-key.md`.

@@ -1,12 +1,12 @@
 //! How findings are told: the options that `validate` and `templates check` have in common, and what they do.
 
-use std::io::{self, IsTerminal, Write};
-
 use clap::{Args, ValueEnum};
 
 use crate::cli::exit::Exit;
 use crate::cli::language::said;
+use crate::cli::print::write;
 use crate::cli::report;
+use crate::cli::terminal::color;
 use bcc_authoring::validate::request::ValidateReport;
 use bcc_check::diagnostics::{DIAGNOSTICS, Page};
 use bcc_engine::error::EngineError;
@@ -77,23 +77,13 @@ impl Reporting {
             }
             Findings::Github => github(&report.diagnostics),
         };
-        let mut output = io::stdout().lock();
-        let read = match output.write_all(text.as_bytes()).and_then(|()| output.flush()) {
-            Ok(()) => true,
-            // Nobody reads on, as under `| head`: that is their business.
-            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => false,
-            Err(error) => return Err(EngineError::failed(format!("the findings cannot be written: {error}"))),
-        };
+        let read = write(text.as_bytes())
+            .map_err(|error| EngineError::failed(format!("the findings cannot be written: {error}")))?;
         if self.format == Findings::Human {
             report::note(&summary(report));
         }
         Ok(read)
     }
-}
-
-/// Whether standard output may be coloured.
-fn color() -> bool {
-    io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }
 
 fn summary(report: &ValidateReport) -> String {

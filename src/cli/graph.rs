@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueEnum};
 
 use crate::cli::exit::Exit;
+use crate::cli::print::{keep, print};
 use crate::cli::report;
-use crate::cli::sessions::print;
 use bcc_authoring::graph::choose::{Format, GraphRequest, graph as draw};
 use bcc_authoring::graph::fold::Depth;
 use bcc_engine::environment::Environment;
 use bcc_engine::error::EngineError;
-use bcc_engine::files::write::{is_same_file, replace};
+use bcc_engine::files::write::is_same_file;
 
 /// `graph`.
 #[derive(Debug, Args)]
@@ -74,9 +74,7 @@ pub fn graph(options: &Graph, environment: &Environment) -> Result<Exit, EngineE
     let drawn = draw(&request, environment)?;
     report::warnings(&drawn.diagnostics);
     match &options.output {
-        Some(path) => replace(path, drawn.text.as_bytes()).map_err(|error| {
-            EngineError::failed(format!("{path} cannot be written: {error}", path = path.display()))
-        })?,
+        Some(path) => keep(path, drawn.text.as_bytes())?,
         None => print(drawn.text.trim_end_matches('\n'))?,
     }
     for notice in &drawn.notices {

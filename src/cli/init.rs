@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::Args;
 
 use crate::cli::exit::Exit;
+use crate::cli::print::{print, tell};
 use crate::cli::report;
-use crate::cli::sessions::{print, tell};
 use bcc_authoring::scaffold::init::{Begun, InitRequest, init as begin};
 use bcc_engine::environment::Environment;
 use bcc_engine::error::EngineError;

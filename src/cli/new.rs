@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Subcommand};
 
 use crate::cli::exit::Exit;
+use crate::cli::print::{print, tell};
 use crate::cli::report;
-use crate::cli::sessions::{print, tell};
+use crate::cli::wait::wait_for;
 use bcc_authoring::scaffold::new::{built_in_scheme, language as language_of, project, script, skill};
 use bcc_authoring::scaffold::test::test;
 use bcc_authoring::templates::new::{NewScheme, new_scheme, usual_source};
@@ -35,7 +36,6 @@ pub enum What {
     /// Write tests/NAME.yaml: a test that holds what a script says today, and passes at once
     Test {
         #[command(flatten)]
-        #[allow(missing_docs)]
         named: Named,
         /// The script that it is about [default: scripts/NAME.yaml]
         #[arg(long, value_name = "FILE")]
@@ -44,7 +44,6 @@ pub enum What {
     /// Copy the prompt templates into a scheme of your own: _system/config/custom/NAME/
     Scheme {
         #[command(flatten)]
-        #[allow(missing_docs)]
         named: Named,
         /// The scheme whose templates are copied [default: by `--lang`, else that of
         /// bcc-script.toml, else `english` or `default`, by the language of the project's prompts]
@@ -93,7 +92,7 @@ pub fn new(
         }
         What::Test { script, .. } => {
             let about = test(&project, &named.name, script.as_deref(), language, environment);
-            let written = runtime()?.block_on(about)?;
+            let written = wait_for(about)?;
             let path = shown(&written.path);
             told(&path, &format!("bcc-script test {}", quoted(&path)))
         }
@@ -136,9 +135,4 @@ fn told(path: &str, command: &str) -> Result<Exit, EngineError> {
 fn next(command: &str) -> Result<Exit, EngineError> {
     tell(&format!("Now try: {command}"))?;
     Ok(Exit::Done)
-}
-
-fn runtime() -> Result<tokio::runtime::Runtime, EngineError> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    runtime.map_err(|error| EngineError::failed(format!("the runtime cannot be started: {error}")))
 }

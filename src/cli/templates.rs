@@ -1,15 +1,15 @@
 //! `templates`: list, show, render, compare, copy and check the prompt templates of a project.
 
-use std::io::{self, IsTerminal, Write};
+use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 
 use crate::cli::exit::Exit;
 use crate::cli::findings::Reporting;
+use crate::cli::print::{print, write_out};
 use crate::cli::render::{Render, render};
 use crate::cli::report;
-use crate::cli::sessions::print;
 use crate::cli::templates_diff::{Diff, diff};
 use crate::cli::templates_list::{List, list};
 use crate::cli::terminal::plain;
@@ -121,15 +121,9 @@ fn show(options: &Show, environment: &Environment) -> Result<Exit, EngineError> 
         "" => format!("{}, as the scheme `{scheme}` is served it", served.file.shown()),
         files => format!("{}, as the scheme `{scheme}` is served it; it overrides {files}", served.file.shown()),
     });
-    let mut output = io::stdout().lock();
-    let shown = if output.is_terminal() { plain(text) } else { text.to_owned() };
-    match output.write_all(shown.as_bytes()).and_then(|()| output.flush()) {
-        // Nobody reads on, as under `| head`: that is their business.
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            Err(EngineError::failed(format!("standard output cannot be written: {error}")))
-        }
-        _ => Ok(Exit::Done),
-    }
+    let shown = if std::io::stdout().is_terminal() { plain(text) } else { text.to_owned() };
+    write_out(shown.as_bytes())?;
+    Ok(Exit::Done)
 }
 
 fn new(options: &NewTemplates, environment: &Environment) -> Result<Exit, EngineError> {

@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 
 use crate::cli::exit::Exit;
 use crate::cli::language::said;
+use crate::cli::print::{print, print_json, tell};
 use crate::cli::report;
-use crate::cli::sessions::{print, tell};
 use crate::cli::table::table;
 use crate::cli::terminal::plain;
 use bcc_authoring::templates::list::{Listing, SchemeListed, TemplateListed, list as listing};
@@ -48,9 +48,7 @@ pub fn list(options: &List, environment: &Environment) -> Result<Exit, EngineErr
     };
     let found = listing(&directory, options.scheme.as_deref(), chosen.as_deref())?;
     if options.json {
-        let document = document(&found, chosen.as_deref());
-        let text = serde_json::to_string_pretty(&document).map_err(|error| EngineError::failed(error.to_string()))?;
-        print(&text)?;
+        print_json(&document(&found, chosen.as_deref()))?;
     } else {
         match (found.schemes.as_slice(), options.scheme.is_some()) {
             ([scheme], true) => print(&plain(&one(scheme)))?,

@@ -1,6 +1,9 @@
 //! `trust`: lets the `bcc-script.toml` of a directory name servers and keys.
 
-use crate::cli::arguments::Trust;
+use std::path::PathBuf;
+
+use clap::Args;
+
 use crate::cli::exit::Exit;
 use crate::cli::report;
 use bcc_engine::config::values::Given;
@@ -9,6 +12,13 @@ use bcc_engine::error::EngineError;
 use bcc_engine::models::list::address;
 use bcc_engine::project::{CONFIG_FILE, Project, absolute, config_bytes};
 use bcc_engine::trust::trust as keep;
+
+/// `trust`.
+#[derive(Debug, Args)]
+pub struct Trust {
+    /// The directory [default: the project around this one]
+    pub directory: Option<PathBuf>,
+}
 
 /// Runs the subcommand.
 ///

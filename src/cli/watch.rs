@@ -8,9 +8,8 @@ use std::time::{Duration, Instant};
 
 use notify::{EventKind, RecommendedWatcher, RecursiveMode, Watcher};
 
-use crate::cli::arguments::Validate;
 use crate::cli::exit::Exit;
-use crate::cli::findings::Findings;
+use crate::cli::findings::{Findings, Reporting};
 use crate::cli::language::filled;
 use crate::cli::report;
 use crate::cli::signals::Signals;
@@ -40,7 +39,7 @@ enum News {
 ///
 /// # Errors
 /// Those of the first check, and when files cannot be watched. Later a project may be broken for a while.
-pub fn watch(options: &Validate, request: &ValidateRequest, environment: &Environment) -> Result<Exit, EngineError> {
+pub fn watch(reporting: &Reporting, request: &ValidateRequest, environment: &Environment) -> Result<Exit, EngineError> {
     let (send, news) = channel();
     end_on_signals(send.clone())?;
     let mut watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
@@ -78,9 +77,9 @@ pub fn watch(options: &Validate, request: &ValidateRequest, environment: &Enviro
         match found {
             Ok(found) => {
                 if !first {
-                    separate(options);
+                    separate(reporting);
                 }
-                if !options.reporting.write(&found)? {
+                if !reporting.write(&found)? {
                     return Ok(Exit::Done);
                 }
             }
@@ -145,8 +144,8 @@ fn unwatchable(error: &notify::Error) -> EngineError {
 }
 
 /// A line between two reports for people; a program tells them apart by themselves.
-fn separate(options: &Validate) {
-    if options.reporting.format != Findings::Human {
+fn separate(reporting: &Reporting) {
+    if reporting.format != Findings::Human {
         return;
     }
     let time = jiff::Zoned::new(now(), jiff::tz::TimeZone::system()).strftime("%H:%M:%S").to_string();
