@@ -136,7 +136,7 @@ pub fn test(options: &Test, environment: &Environment) -> Result<Exit, EngineErr
         Results::Json => write(&json(&outcome.ran, &found, &outcome.stale))?,
     }
     if let Some(file) = &options.junit {
-        keep(file, junit(&outcome.ran, &|ran| case(ran, false, Language::English)).as_bytes())?;
+        keep(file, junit(&outcome.ran, &|ran| case(ran, false, Language::English))?.as_bytes())?;
     }
     for file in &outcome.stale {
         report::note(&format!("note: no test keeps the snapshot {file} any more; delete it"));
