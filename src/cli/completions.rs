@@ -17,7 +17,6 @@ pub struct Completions {
     pub shell: Shell,
 }
 
-/// Runs the subcommand.
 ///
 /// # Errors
 /// When standard output cannot be written to.

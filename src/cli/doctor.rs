@@ -39,7 +39,6 @@ pub struct Doctor {
     pub store: Option<PathBuf>,
 }
 
-/// Runs the subcommand.
 ///
 /// # Errors
 /// When standard output cannot be written. Whatever else is wrong is told as a finding.

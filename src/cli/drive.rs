@@ -22,7 +22,6 @@ pub struct ResumeHint {
     pub trust: bool,
     /// Where the session is recorded.
     pub record: Option<PathBuf>,
-    /// The file that is kept as its notebook.
     pub notebook: Option<PathBuf>,
 }
 
@@ -110,7 +109,6 @@ fn interrupted(front: Front, resume: &str) -> Exit {
 }
 
 impl ResumeHint {
-    /// The command that takes the session up again.
     fn command(&self, id: &str) -> String {
         let mut command = format!("bcc-script sessions resume {id}");
         if let Some(store) = &self.store {

@@ -29,10 +29,6 @@ pub enum Format {
     Ipynb,
 }
 
-/// Runs the subcommand.
-///
-/// # Errors
-/// As [`EngineError`] sorts them.
 pub async fn export_as(
     archive: &dyn Archive,
     id: &str,

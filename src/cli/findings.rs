@@ -54,7 +54,6 @@ pub enum Deny {
 }
 
 impl Reporting {
-    /// The exit code for what was found.
     pub fn exit(&self, report: &ValidateReport) -> Exit {
         let counts = |severity| severity == Severity::Error || self.deny.is_some() && severity == Severity::Warning;
         if report.diagnostics.iter().any(|diagnostic| counts(diagnostic.severity)) { Exit::Failed } else { Exit::Done }

@@ -45,10 +45,6 @@ pub enum DrawnAs {
     Dot,
 }
 
-/// Runs the subcommand.
-///
-/// # Errors
-/// As [`EngineError`] sorts them.
 pub fn graph(options: &Graph, environment: &Environment) -> Result<Exit, EngineError> {
     let named = options.output.as_deref().and_then(|path| path.extension()).and_then(|extension| extension.to_str());
     let format = match options.format {

@@ -31,9 +31,6 @@ pub struct Init {
 }
 
 /// Runs the subcommand. What is written is in `language`.
-///
-/// # Errors
-/// As [`begin`].
 pub fn init(options: &Init, language: Language, environment: &Environment) -> Result<Exit, EngineError> {
     let directory = options.directory.clone().unwrap_or_else(|| PathBuf::from("."));
     let request =

@@ -7,7 +7,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use bcc_engine::environment::Environment;
 use bcc_lang::message::language::Language;
 
-/// The option that chooses it.
 const OPTION: &str = "--lang";
 
 /// A process talks to one person.

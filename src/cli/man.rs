@@ -16,7 +16,6 @@ pub struct Man {
     pub directory: Option<PathBuf>,
 }
 
-/// Runs the subcommand.
 ///
 /// # Errors
 /// When a page cannot be written.

@@ -35,10 +35,6 @@ pub struct Migrate {
     pub project: Option<PathBuf>,
 }
 
-/// Runs the subcommand.
-///
-/// # Errors
-/// As [`EngineError`] sorts them.
 pub fn migrate(options: &Migrate, environment: &Environment) -> Result<Exit, EngineError> {
     let check = ValidateRequest {
         paths: options.paths.clone(),
@@ -69,7 +65,6 @@ fn would(file: &MendedFile) -> String {
     }
 }
 
-/// Writes the diffs to standard output.
 fn show(report: &MendReport) -> Result<(), EngineError> {
     let (terminal, color) = (io::stdout().is_terminal(), color());
     let mut output = io::BufWriter::new(io::stdout().lock());

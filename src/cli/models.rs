@@ -51,10 +51,6 @@ pub struct ModelsOf {
 /// Nothing to tell in a cell.
 const NOTHING: &str = "–";
 
-/// Runs the subcommand.
-///
-/// # Errors
-/// As [`EngineError`] sorts them.
 pub async fn models(command: Models, environment: Environment) -> Result<Exit, EngineError> {
     match command {
         Models::List(of) => {

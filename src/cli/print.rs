@@ -37,7 +37,6 @@ pub fn tell(text: &str) -> Result<(), EngineError> {
     print(&said(text))
 }
 
-/// One JSON document.
 pub fn print_json(document: &Value) -> Result<(), EngineError> {
     print(&serde_json::to_string_pretty(document).map_err(|error| EngineError::failed(error.to_string()))?)
 }

@@ -74,15 +74,10 @@ pub struct Render {
     pub json: bool,
 }
 
-/// What the help says about rounds.
 const AFTER: &str = "Rounds: a round is one message of ours and one answer. `--round 1` is the opening, which has no answer yet; \
 `--round 1 --answer TEXT` is the call that judges TEXT as the answer to it, and `--round N` the call that judges the answer of \
 round N. Answers that are not given, and replies of the model, are shown as ⟦answer of round 1⟧ and ⟦reply of round 1⟧.";
 
-/// Runs the subcommand.
-///
-/// # Errors
-/// As [`EngineError`] sorts them.
 pub fn render(options: &Render, environment: &Environment) -> Result<Exit, EngineError> {
     let start = options.script.as_deref().unwrap_or(Path::new("."));
     let project = Project::of(start, options.project.as_deref(), false, environment)?;

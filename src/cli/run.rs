@@ -87,10 +87,6 @@ pub enum ReplayBy {
     Order,
 }
 
-/// Runs the subcommand.
-///
-/// # Errors
-/// As [`EngineError`] sorts them.
 pub async fn run(options: Run, environment: Environment) -> Result<Exit, EngineError> {
     let front = Front::of(options.json);
     front.told(begin(options, environment, front).await)
@@ -143,9 +139,6 @@ pub fn replayed(file: Option<&Path>, by: Option<ReplayBy>) -> Option<Replayed> {
 }
 
 /// What `--budget` asks for.
-///
-/// # Errors
-/// When it cannot be read.
 pub fn asked(budget: &[String]) -> Result<Budget, EngineError> {
     Budget::parse(budget.iter().map(String::as_str)).map_err(EngineError::usage)
 }

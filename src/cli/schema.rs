@@ -29,7 +29,6 @@ pub struct Schema {
     pub project: Option<PathBuf>,
 }
 
-/// Runs the subcommand.
 ///
 /// # Errors
 /// When there is no schema of this name, or it cannot be written.

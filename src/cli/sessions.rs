@@ -132,10 +132,6 @@ pub struct Resume {
 /// How many events are written again at a time: one may hold a prompt and a reply of megabytes.
 const PAGE: usize = 64;
 
-/// Runs the subcommand.
-///
-/// # Errors
-/// As [`EngineError`] sorts them.
 pub async fn sessions(command: Sessions, environment: Environment) -> Result<Exit, EngineError> {
     match command {
         Sessions::List(store) => list(&store, &environment).await,

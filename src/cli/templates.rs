@@ -87,10 +87,6 @@ pub struct Check {
     pub project: Option<PathBuf>,
 }
 
-/// Runs the subcommand.
-///
-/// # Errors
-/// As [`EngineError`] sorts them.
 pub fn templates(options: &Templates, environment: &Environment) -> Result<Exit, EngineError> {
     match options {
         Templates::List(options) => list(options, environment),

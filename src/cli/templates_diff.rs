@@ -38,7 +38,6 @@ pub struct Diff {
     pub project: Option<PathBuf>,
 }
 
-/// Runs the subcommand.
 ///
 /// # Errors
 /// `Usage`, whatever keeps the two from being compared: exit code 2, as that of diff(1).
@@ -109,7 +108,6 @@ fn told(difference: &Difference, scheme: &str, other: &str) {
     }
 }
 
-/// Coloured at a terminal.
 fn write(text: &str) -> Result<(), EngineError> {
     let text = if io::stdout().is_terminal() { colored(text) } else { text.to_owned() };
     write_out(text.as_bytes())

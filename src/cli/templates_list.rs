@@ -37,9 +37,6 @@ pub struct List {
 }
 
 /// Runs the subcommand. The exit code is 1 when something cannot be read; the rest is listed all the same.
-///
-/// # Errors
-/// As [`EngineError`] sorts them.
 pub fn list(options: &List, environment: &Environment) -> Result<Exit, EngineError> {
     let directory = directory(options.project.as_deref(), environment)?;
     let (chosen, broken) = match scheme_of_project(&directory, environment) {
@@ -117,7 +114,6 @@ fn layer(template: &TemplateListed, scheme: &SchemeListed) -> &'static str {
     }
 }
 
-/// The templates of one scheme.
 fn one(scheme: &SchemeListed) -> String {
     let head = ["TEMPLATE", "VERSION", "FILE", "OVERRIDES", "DESCRIPTION"].map(word).to_vec();
     let row = |it: &TemplateListed| {

@@ -93,7 +93,6 @@ pub enum Results {
     Json,
 }
 
-/// Runs the subcommand.
 ///
 /// # Errors
 /// As [`EngineError`] sorts them: that there is nothing to test is `Usage`.

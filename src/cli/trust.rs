@@ -20,7 +20,6 @@ pub struct Trust {
     pub directory: Option<PathBuf>,
 }
 
-/// Runs the subcommand.
 ///
 /// # Errors
 /// When there is nothing to trust, or the trust cannot be kept.

@@ -41,10 +41,6 @@ pub struct Validate {
     pub fix: bool,
 }
 
-/// Runs the subcommand.
-///
-/// # Errors
-/// As [`EngineError`] sorts them.
 pub fn validate(options: &Validate, environment: &Environment) -> Result<Exit, EngineError> {
     let request = ValidateRequest {
         paths: options.paths.clone(),

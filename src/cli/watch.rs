@@ -27,11 +27,9 @@ const QUIET: Duration = Duration::from_millis(10);
 /// No longer is waited for the end, whatever goes on.
 const LONGEST: Duration = Duration::from_millis(50);
 
-/// What wakes the watch.
 enum News {
     /// These paths changed; none when events were lost.
     Changed(Vec<PathBuf>),
-    /// A signal asks for the end.
     End,
 }
 
@@ -154,7 +152,6 @@ fn separate(reporting: &Reporting) {
     let _ = write!(std::io::stdout().lock(), "{clear}{line}\n\n");
 }
 
-/// Waits for signals beside the watch.
 fn end_on_signals(news: Sender<News>) -> Result<(), EngineError> {
     let failed = |error: std::io::Error| EngineError::failed(format!("signals cannot be waited for: {error}"));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;

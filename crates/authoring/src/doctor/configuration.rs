@@ -16,7 +16,6 @@ use bcc_runtime::program::custom::{COMMAND, CustomKind};
 const OTHERS: u32 = 0o077;
 const OTHERS_WRITE: u32 = 0o022;
 
-/// The configuration itself.
 pub fn configuration(project: &Project, environment: &Environment) -> Vec<Finding> {
     if !project.has_config {
         let note = Finding::note("configuration", format!("there is no {CONFIG_FILE}"));

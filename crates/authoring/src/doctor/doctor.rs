@@ -16,7 +16,6 @@ use bcc_engine::project::{CONFIG_FILE, Project, absolute, given_directory, is_ma
 use bcc_lang::message::language::Language;
 use bcc_lang::source::diagnostic::Severity;
 
-/// What is asked for.
 #[derive(Clone, Debug, Default)]
 pub struct DoctorRequest {
     /// Where it is asked.
@@ -27,7 +26,6 @@ pub struct DoctorRequest {
     pub store: Option<PathBuf>,
     /// `--ask`: whether models are asked something.
     pub ask: bool,
-    /// The language that the person reads.
     pub language: Language,
     /// Where the output goes.
     pub terminals: Terminals,

@@ -10,7 +10,6 @@ use bcc_engine::files::read_bounded;
 use bcc_engine::files::write::{Beside, may_be_written};
 use bcc_lang::source::text::MAX_FILE_BYTES;
 
-/// Why a file was kept as it is.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Kept {
     /// It has several names. A new file would take the place of one, and the others would go on with the old text.
@@ -31,7 +30,6 @@ pub enum Kept {
 }
 
 impl Kept {
-    /// What to do about it.
     pub fn help(&self) -> &'static str {
         match self {
             Self::Linked(_) => "mend one of them by hand, or make copies of them",

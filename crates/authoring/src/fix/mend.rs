@@ -26,16 +26,13 @@ use bcc_lang::source::yaml::parse;
 pub struct MendRequest {
     /// Which files, and against what they are checked.
     pub check: ValidateRequest,
-    /// Which findings.
     pub rules: Rules,
     /// Whether the texts are written. If not, files stay as they are.
     pub write: bool,
 }
 
-/// What became of it.
 #[derive(Debug)]
 pub struct MendReport {
-    /// How many files were looked at.
     pub files: usize,
     /// Those whose texts are others now, by their names; with [`MendRequest::write`] they were written, but for what was kept.
     pub mended: Vec<MendedFile>,
@@ -46,12 +43,9 @@ pub struct MendReport {
     pub cut: Vec<String>,
 }
 
-/// A file whose text can be mended.
 #[derive(Debug)]
 pub struct MendedFile {
-    /// The text as it was read.
     pub before: Arc<SourceFile>,
-    /// As it is mended.
     pub after: Arc<SourceFile>,
     /// The rule of each finding that was mended.
     pub made: Vec<&'static str>,
@@ -106,7 +100,6 @@ pub fn mend(request: &MendRequest, environment: &Environment) -> Result<MendRepo
     Ok(report)
 }
 
-/// What became of one file.
 enum One {
     PassedOver,
     /// No document: a template, which is looked at with the others of its project, or a configuration, which has no fixes.

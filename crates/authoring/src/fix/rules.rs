@@ -21,7 +21,6 @@ pub enum Rules {
 }
 
 impl Rules {
-    /// Whether findings of this rule are mended.
     pub fn have(self, rule: &str) -> bool {
         match self {
             Self::All => true,

@@ -14,16 +14,13 @@ use bcc_runtime::program::event::{Delta, Observer};
 use bcc_runtime::program::outside::BehaviorServers;
 use bcc_runtime::program::services::Models;
 
-/// What a model was sent.
 #[derive(Clone, Debug)]
 pub struct Heard {
     /// The name under which the model was asked for; none for the session's own.
     pub model: Option<String>,
-    /// The whole request.
     pub request: ModelRequest,
 }
 
-/// Keeps what is sent to any model.
 #[derive(Clone, Default)]
 pub struct Listening(Arc<Mutex<Vec<Heard>>>);
 

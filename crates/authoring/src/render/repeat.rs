@@ -60,15 +60,11 @@ pub struct Repeated {
     pub now: Result<Heard, String>,
 }
 
-/// Repeats a session.
 pub struct Repeat<'a> {
     /// Where it is kept; only read.
     pub archive: &'a dyn Archive,
-    /// The session.
     pub row: &'a SessionRow,
-    /// What it is pinned to.
     pub pinned: &'a Arc<Pinned>,
-    /// What decided how it went on.
     pub steps: &'a [Step],
     /// Whether its clock was a fixed one, which speaks of UTC.
     pub utc: bool,
@@ -308,7 +304,6 @@ struct Playing {
     played: Played,
 }
 
-/// What came of a turn.
 #[derive(Default)]
 struct Played {
     asked: usize,
@@ -317,7 +312,6 @@ struct Played {
 }
 
 impl Player {
-    /// Gets ready for a turn.
     fn plays(&self, turn: Option<SentTurn>, until: Option<usize>) {
         *self.playing() = Playing { turn, until, played: Played::default() };
     }

@@ -2,7 +2,6 @@
 
 use std::path::PathBuf;
 
-/// A prompt that somebody wants to see.
 #[derive(Clone, Debug, Default)]
 pub struct RenderRequest {
     /// The template, as `ai_ask`, `ai_ask_v2` or `ai_ask_v2.md`; without one, that of the action.
@@ -25,12 +24,9 @@ pub struct RenderRequest {
     pub clock: Option<String>,
 }
 
-/// A call of a kept session.
 #[derive(Clone, Debug, Default)]
 pub struct SentRequest {
-    /// The session.
     pub session: String,
-    /// The action that asked.
     pub action: String,
     /// Its instance path, where only one visit of the action is meant.
     pub path: Option<String>,

@@ -75,9 +75,6 @@ pub fn is_empty_list(program: &Program, found: &Found<'_>, scopes: &Scopes) -> b
 }
 
 /// Only these variables, each as it is given.
-///
-/// # Errors
-/// When the file cannot be read.
 pub fn alone(file: Option<&Path>, pairs: &[String]) -> Result<Scopes, EngineError> {
     let mut layer = Layer::new(Scope::Session, "", Arc::new(Declarations::new()));
     if let Some(path) = file {

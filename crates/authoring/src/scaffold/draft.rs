@@ -8,12 +8,10 @@ use bcc_engine::error::EngineError;
 use bcc_engine::files::create::create;
 use bcc_engine::files::write::name_beside;
 
-/// A file that is to be.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Draft {
     /// Where, from the folder that it is written into, with `/`.
     pub path: String,
-    /// What it holds.
     pub text: String,
 }
 
@@ -26,9 +24,6 @@ impl Draft {
 
 /// What stands in the way of `drafts` below `base`: paths that something has already, and what is no folder, or leads out
 /// of `base`, where a folder is needed. Each once, in the order of the drafts.
-///
-/// # Errors
-/// When something cannot be looked at.
 pub fn in_the_way(base: &Path, drafts: &[Draft]) -> io::Result<Vec<String>> {
     let real = base.canonicalize().unwrap_or_else(|_| base.to_path_buf());
     let mut found: Vec<String> = Vec::new();
@@ -158,7 +153,6 @@ mod tests {
         paths.iter().map(|path| Draft::new(*path, "new")).collect()
     }
 
-    /// Everything below a folder.
     fn tree(root: &Path) -> Vec<String> {
         let mut names = Vec::new();
         let mut open = vec![root.to_path_buf()];

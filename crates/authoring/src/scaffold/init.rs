@@ -22,20 +22,16 @@ const MOST_NAMED: usize = 10;
 /// What a directory often has before it is a project, and what can be as it is.
 const KEPT: [&str; 2] = ["README.md", ".gitignore"];
 
-/// What is asked for.
 #[derive(Clone, Copy, Debug)]
 pub struct InitRequest<'r> {
     /// Where. It is made where it is not there.
     pub directory: &'r Path,
-    /// The language of what is written.
     pub language: Language,
     /// What the scheme to edit is called; `None` for [`USUAL_SCHEME`].
     pub scheme: Option<&'r str>,
-    /// Whether it may lie inside of another project.
     pub nested: bool,
 }
 
-/// A project that was begun.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Begun {
     /// Its directory, from the root.
@@ -44,7 +40,6 @@ pub struct Begun {
     pub written: Vec<String>,
     /// The files that were there before, and stay as they are.
     pub kept: Vec<String>,
-    /// The name of its scheme.
     pub scheme: String,
     /// Why it could not be trusted, when it could not: what needs trust in its configuration does not count then.
     pub untrusted: Option<String>,

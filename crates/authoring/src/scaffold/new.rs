@@ -18,7 +18,6 @@ use bcc_lang::message::language::Language;
 /// Words that YAML, in some version of it, takes for something else than text.
 const NO_TEXTS: [&str; 9] = ["true", "false", "null", "yes", "no", "on", "off", "y", "n"];
 
-/// Something that was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Written {
     /// Where, from the root.
@@ -129,7 +128,6 @@ pub fn one(project: &Project, folder: &str, name: &str, schema: &str, text: Stri
     Ok(base.join(draft.path))
 }
 
-/// What is in the way of a folder.
 fn no_folder(path: &Path, shown: &str) -> EngineError {
     if !path.is_symlink() {
         return EngineError::usage(format!("{shown} is a file, and a folder is needed"))
@@ -151,7 +149,6 @@ fn filled(text: &str, name: &str) -> String {
     text.replace("@ID@", &scalar(name)).replace("@NAME@", &scalar(name))
 }
 
-/// A name as YAML reads it as text.
 fn scalar(name: &str) -> String {
     let plain = name.starts_with(char::is_alphabetic) && !NO_TEXTS.contains(&name.to_lowercase().as_str());
     if plain { name.to_owned() } else { format!("\"{name}\"") }

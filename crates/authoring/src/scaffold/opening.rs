@@ -21,7 +21,6 @@ const SESSION: &str = "opening";
 /// Where the clock of tests stands at first (docs/tests.md): texts may say the time.
 const CLOCK: &str = "2026-01-01T09:00:00Z";
 
-/// How a script begins.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Opening {
     /// What the AI says, message by message.

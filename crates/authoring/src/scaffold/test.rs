@@ -81,7 +81,6 @@ fn from_tests(script: &Path, base: &Path) -> String {
     }
 }
 
-/// The test.
 fn text(language: Language, name: &str, script: &str, opening: &Opening) -> Result<String, EngineError> {
     let status = if opening.waits { "waiting_input" } else { "completed" };
     let said: Vec<_> = opening.said.iter().map(|text| json!({ "ai": text })).collect();

@@ -14,13 +14,11 @@ use bcc_lang::template::near::did_you_mean;
 pub struct Served<'s> {
     /// The name of the file: `ai_ask_v1.md`.
     pub name: &'s str,
-    /// What is served.
     pub file: &'s Standing,
     /// What would be served without it, and so on.
     pub overrides: Vec<&'s Standing>,
 }
 
-/// What somebody typed for a template.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Typed<'t> {
     /// `ai_ask`; the name of a part without its end.

@@ -25,16 +25,12 @@ pub struct Listing {
     pub schemes: Vec<SchemeListed>,
     /// Files of the project that are of no use, with the reason.
     pub unused: Vec<Fault>,
-    /// What is wrong with files and folders.
     pub faults: Vec<Fault>,
 }
 
-/// A scheme.
 #[derive(Clone, Debug)]
 pub struct SchemeListed {
-    /// Its name.
     pub name: String,
-    /// Whether the project has files of it.
     pub of_project: bool,
     /// Whether `bcc-script.toml` or a script names it; none where not every script could be read. The default one is named by
     /// whoever names none.
@@ -43,7 +39,6 @@ pub struct SchemeListed {
     pub templates: Vec<TemplateListed>,
 }
 
-/// A template as a scheme has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TemplateListed {
     /// `ai_ask_v1.md`
@@ -52,21 +47,16 @@ pub struct TemplateListed {
     pub name: String,
     /// Its version; none for a part of others.
     pub version: Option<u32>,
-    /// The layer that serves it.
     pub layer: Layer,
     /// The file, as people are shown it.
     pub path: String,
     /// The files that it stands before, the nearest first.
     pub overrides: Vec<String>,
-    /// What its front matter says for people.
     pub description: Option<String>,
-    /// The names that it pulls in.
     pub pulls: Vec<String>,
-    /// The files that pull it in.
     pub pulled_by: Vec<String>,
     /// Why nothing in this scheme needs it.
     pub unused: Option<String>,
-    /// Why it cannot be read.
     pub fault: Option<String>,
 }
 

@@ -13,10 +13,8 @@ const AROUND: usize = 40;
 /// Comparing takes no longer than this; what is left then counts as different.
 const LIMIT: Duration = Duration::from_millis(200);
 
-/// A piece of two texts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Piece {
-    /// Both have it.
     Same(String),
     /// Only what was expected has it.
     Expected(String),

@@ -80,9 +80,6 @@ pub fn model(
 }
 
 /// [`model`] of every simulated person of a test, in its order.
-///
-/// # Errors
-/// As [`model`].
 pub fn models(
     test: &WrittenTest,
     models: &TrialModels,
@@ -97,7 +94,6 @@ pub fn models(
     test.dialogue.iter().filter_map(persona).collect()
 }
 
-/// What the calls of a persona cost together.
 #[derive(Debug, Default)]
 pub struct Spent {
     calls: u64,
@@ -173,7 +169,6 @@ impl Talk<'_> {
         }
     }
 
-    /// Asks the model for the person's next words.
     async fn asks(
         &mut self,
         persona: &Persona,

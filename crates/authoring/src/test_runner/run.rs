@@ -29,7 +29,6 @@ use bcc_llm::providers::scripted::time::VirtualTime;
 /// As deep as `validate` may go: a plan is checked like a script.
 const STACK_BYTES: usize = 8 * 1024 * 1024;
 
-/// What came of all tests.
 pub struct Report {
     /// Every case, in the order of the files and of their cases.
     pub ran: Vec<Ran>,

@@ -43,19 +43,13 @@ const MOST_TROUBLES: usize = 10;
 /// can be done at once, and what one does may give another something to do.
 const ROUNDS_OF_WORK: u32 = 8;
 
-/// What a conversation is made of.
 pub struct Setting<'t> {
     /// The test, or the case of it.
     pub test: &'t WrittenTest,
-    /// Its file.
     pub file: &'t Arc<SourceFile>,
-    /// The script.
     pub tried: &'t Tried,
-    /// The models.
     pub models: Arc<TrialModels>,
-    /// What they were asked.
     pub watch: Arc<Watch>,
-    /// The time.
     pub time: Arc<VirtualTime>,
     /// Whether it is one of several cases.
     pub one_of_several: bool,
@@ -70,7 +64,6 @@ pub struct Talk<'t> {
     pub(crate) log: Arc<Log>,
     services: Services,
     pub(crate) session: Option<Session>,
-    /// What was said.
     pub lines: Vec<Line>,
     /// The events from which [`Talk::lines`] was read.
     read: usize,
@@ -140,7 +133,6 @@ impl<'t> Talk<'t> {
         }
     }
 
-    /// Holds the whole conversation.
     ///
     /// # Errors
     /// When something is not as expected (see [`Talk::failures`]), or the interpreter cannot go on.
@@ -413,12 +405,10 @@ impl<'t> Talk<'t> {
         stops::at_the_end(self)
     }
 
-    /// How many turns there were.
     pub fn turns(&self) -> u64 {
         self.session.as_ref().map_or(0, |session| session.so_far().turns)
     }
 
-    /// How many calls of models there were.
     pub fn model_calls(&self) -> u64 {
         self.session.as_ref().map_or(0, |session| session.so_far().model_calls)
     }

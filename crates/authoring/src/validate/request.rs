@@ -17,10 +17,8 @@ pub struct ValidateRequest {
     pub rules: Vec<String>,
 }
 
-/// What was found.
 #[derive(Clone, Debug, Default)]
 pub struct ValidateReport {
-    /// How many files were checked.
     pub files: usize,
     /// How many YAML files below the folders are none of the language's documents and were passed over.
     pub passed_over: usize,

@@ -65,7 +65,6 @@ pub struct OwnFolders {
 }
 
 impl OwnFolders {
-    /// Those of a call.
     pub fn of(request: &ValidateRequest, given: Option<&Path>, here: &Path) -> Self {
         let usual = || request.paths.is_empty().then(|| nearest(&absolute(here)));
         Self { project: given.map(Path::to_path_buf).or_else(usual) }

@@ -47,9 +47,6 @@ pub fn validate(request: &ValidateRequest, environment: &Environment) -> Result<
 
 /// [`validate`], which takes from `memory` what it found in scripts that are as they were, and leaves there what it finds. A
 /// memory serves one request. That there is no file yet is no error: one may come.
-///
-/// # Errors
-/// As [`validate`] for the rest.
 pub fn validate_again(
     request: &ValidateRequest,
     environment: &Environment,
@@ -105,17 +102,10 @@ fn rules(written: &[String]) -> Result<Vec<(String, String)>, EngineError> {
     Ok(pairs)
 }
 
-/// What became of one file.
 enum Checked {
     PassedOver,
     Unread(Box<Diagnostic>),
-    Document {
-        file: Arc<SourceFile>,
-        home: PathBuf,
-        findings: Vec<Diagnostic>,
-        names: Option<Arc<BTreeSet<String>>>,
-    },
-    /// Checked with its project.
+    Document { file: Arc<SourceFile>, home: PathBuf, findings: Vec<Diagnostic>, names: Option<Arc<BTreeSet<String>>> },
     Other,
 }
 
@@ -124,7 +114,6 @@ enum Checked {
 pub struct Prepared {
     /// The projects, each loaded when a file of it is looked at.
     pub homes: Homes,
-    /// The files.
     pub found: Vec<Found>,
     /// In which folders no YAML file is another program's.
     pub own: OwnFolders,
@@ -136,9 +125,6 @@ pub struct Prepared {
 
 impl Prepared {
     /// Looks for the files that are asked for; `stamped`: whether the projects are given stamps ([`Home::stamp`]).
-    ///
-    /// # Errors
-    /// As those of [`validate`] that have to do with what is asked.
     pub fn of(request: &ValidateRequest, environment: &Environment, stamped: bool) -> Result<Self, EngineError> {
         let rules = rules(&request.rules)?;
         let here = here()?;
@@ -287,7 +273,6 @@ fn named_files(path: &str, real: &Path, home: &Home) -> impl Iterator<Item = Pat
     resolved.into_iter().chain(written).filter(|file| home.may_hold(file))
 }
 
-/// What is wrong with a project itself.
 fn of_home(home: &Home, asked: Option<&str>, first: Option<&Arc<SourceFile>>, diagnostics: &mut Vec<Diagnostic>) {
     diagnostics.extend(home.diagnostics.iter().cloned());
     let mut told = BTreeSet::new();

@@ -205,7 +205,6 @@ mod tests {
         coverage
     }
 
-    /// The table without the folder of the test.
     fn shown(color: bool) -> String {
         let coverage = example();
         let name = coverage.files().next().unwrap().outline.file.name().to_owned();

@@ -23,7 +23,6 @@ const LARGEST: u64 = 64 * 1024 * 1024;
 /// How what is kept compares with what is there now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Compared {
-    /// It is the same.
     Same,
     /// Nothing is kept yet.
     Missing,
@@ -33,14 +32,12 @@ pub enum Compared {
     Unreadable(String),
 }
 
-/// What was done to a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kept {
     /// It was as it should be, and was not touched.
     Same,
     /// There was none.
     New,
-    /// It was another.
     Changed,
 }
 
