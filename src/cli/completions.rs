@@ -17,10 +17,7 @@ pub struct Completions {
     pub shell: Shell,
 }
 
-///
-/// # Errors
-/// When standard output cannot be written to.
-/// Of the program's `whole` command.
+/// `whole`: the command line of the program.
 pub fn completions(options: &Completions, whole: Command) -> Result<Exit, EngineError> {
     let mut script = Vec::new();
     generate(options.shell, &mut with_names(whole), "bcc-script", &mut script);

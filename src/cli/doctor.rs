@@ -19,7 +19,6 @@ use bcc_authoring::doctor::surroundings::Terminals;
 use bcc_engine::environment::Environment;
 use bcc_engine::error::EngineError;
 
-/// `doctor`.
 #[derive(Debug, Args)]
 pub struct Doctor {
     /// Write one JSON document
@@ -39,9 +38,7 @@ pub struct Doctor {
     pub store: Option<PathBuf>,
 }
 
-///
-/// # Errors
-/// When standard output cannot be written. Whatever else is wrong is told as a finding.
+/// Errors: when standard output cannot be written. Whatever else is wrong is told as a finding.
 pub async fn doctor(options: Doctor, environment: Environment) -> Result<Exit, EngineError> {
     let request = DoctorRequest {
         here: PathBuf::from("."),

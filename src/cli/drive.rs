@@ -20,15 +20,12 @@ pub struct ResumeHint {
     pub store: Option<PathBuf>,
     /// Whether the configuration was trusted for this run only.
     pub trust: bool,
-    /// Where the session is recorded.
     pub record: Option<PathBuf>,
     pub notebook: Option<PathBuf>,
 }
 
 /// Drives `session` to its end or its next rest.
-///
-/// # Errors
-/// When the store fails; what was committed before stays.
+/// Errors: when the store fails; what was committed before stays.
 pub async fn drive(
     mut session: Session,
     archive: &dyn Archive,

@@ -12,7 +12,6 @@ use bcc_check::diagnostics::{DIAGNOSTICS, Page, near, page};
 use bcc_engine::error::EngineError;
 use bcc_lang::message::language::Language;
 
-/// `explain`.
 #[derive(Debug, Args)]
 pub struct Explain {
     /// Its name, as in `error[unknown-key]` [default: list all]
@@ -23,9 +22,6 @@ pub struct Explain {
 const MOST_OFFERED: usize = 5;
 
 /// Prints the page of one diagnostic as markdown, at a terminal lightly styled; without a name, one line for each.
-///
-/// # Errors
-/// When there is no such diagnostic, and when standard output cannot be written to.
 pub fn explain(options: &Explain) -> Result<Exit, EngineError> {
     let styled = color();
     let text = match &options.name {

@@ -16,7 +16,6 @@ use bcc_lang::message::language::Language;
 use bcc_runtime::notebook::export::form::Form;
 use bcc_store::contract::Archive;
 
-/// Formats of `sessions export`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Format {
     /// The document of INTERFACES.md
@@ -82,7 +81,6 @@ pub async fn export_as(
     Ok(Exit::Done)
 }
 
-/// The format that the ending of a file asks for.
 fn of_ending(path: &Path) -> Option<Format> {
     Some(match Form::of_path(path)? {
         Form::Ipynb => Format::Ipynb,

@@ -33,7 +33,6 @@ pub struct Reporting {
     pub all: bool,
 }
 
-/// Formats of `validate`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Findings {
     /// For people
@@ -46,7 +45,6 @@ pub enum Findings {
     Github,
 }
 
-/// What `--deny` takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Deny {
     /// Warnings count as failure
@@ -61,9 +59,6 @@ impl Reporting {
 
     /// Writes the findings, and for people the summary: with every finding, or with as many as somebody reads. Says whether
     /// anybody reads on.
-    ///
-    /// # Errors
-    /// When standard output cannot be written to, for another reason than that nobody reads it.
     pub fn write(&self, report: &ValidateReport) -> Result<bool, EngineError> {
         let text = match self.format {
             Findings::Human => {

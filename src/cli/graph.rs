@@ -13,7 +13,6 @@ use bcc_engine::environment::Environment;
 use bcc_engine::error::EngineError;
 use bcc_engine::files::write::is_same_file;
 
-/// `graph`.
 #[derive(Debug, Args)]
 pub struct Graph {
     /// The script
@@ -36,7 +35,6 @@ pub struct Graph {
     pub project: Option<PathBuf>,
 }
 
-/// Formats of `graph`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum DrawnAs {
     /// A flowchart of Mermaid, which many sites and editors show in Markdown

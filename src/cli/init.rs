@@ -16,7 +16,6 @@ use bcc_lang::message::language::Language;
 /// What to try first in a new project.
 const NEXT: [&str; 3] = ["bcc-script run scripts/first_talk.yaml", "bcc-script validate", "bcc-script test"];
 
-/// `init`.
 #[derive(Debug, Args)]
 pub struct Init {
     /// Where; the directory is made where it is not there. Nothing in it is overwritten [default: this directory]

@@ -29,9 +29,7 @@ pub fn asked(arguments: &[OsString], environment: &Environment) -> Language {
 }
 
 /// Reads the value of `--lang`.
-///
-/// # Errors
-/// What there is, when it is none of it.
+/// Errors: What there is, when it is none of it.
 pub fn of_option(given: &str) -> Result<Language, String> {
     match given {
         "en" => Ok(Language::English),

@@ -8,7 +8,6 @@ use crate::cli::exit::Exit;
 use crate::cli::print::{keep, tell, write_out};
 use bcc_engine::error::EngineError;
 
-/// `man`.
 #[derive(Debug, Args)]
 pub struct Man {
     /// Where the pages go, one for each command; pages that are there are written anew [default: print the main page]
@@ -16,10 +15,7 @@ pub struct Man {
     pub directory: Option<PathBuf>,
 }
 
-///
-/// # Errors
-/// When a page cannot be written.
-/// Of the program's `whole` command.
+/// `whole`: the command line of the program.
 pub fn man(options: &Man, whole: Command) -> Result<Exit, EngineError> {
     // Without it, `help` would be a command with the pages of all others below it. Pages are in English: they are read long
     // after the language was chosen, and by others.

@@ -16,7 +16,6 @@ use bcc_authoring::validate::request::ValidateRequest;
 use bcc_engine::environment::Environment;
 use bcc_engine::error::EngineError;
 
-/// `migrate`.
 #[derive(Debug, Args)]
 pub struct Migrate {
     /// Files to migrate, and folders in which to migrate every script, skill and test [default: scripts/, skills/, tests/ and

@@ -19,7 +19,6 @@ use bcc_engine::models::list::{KeyState, ListedModel, Listing, list};
 use bcc_engine::project::Project;
 use bcc_engine::shell::quoted;
 
-/// `models`.
 #[derive(Debug, Subcommand)]
 pub enum Models {
     /// List the models, which one answers by default and why, and whether their keys are there

@@ -18,15 +18,12 @@ use bcc_engine::error::EngineError;
 use bcc_engine::shell::quoted;
 use bcc_lang::message::language::Language;
 
-/// `new`.
 #[derive(Debug, Args)]
 pub struct New {
-    /// What.
     #[command(subcommand)]
     pub what: What,
 }
 
-/// What can be new.
 #[derive(Debug, Subcommand)]
 pub enum What {
     /// Write scripts/NAME.yaml: a script that asks one thing, to go on from
@@ -65,9 +62,7 @@ pub struct Named {
 
 /// Runs the subcommand. What is written is in the language `asked` (`--lang`), else in that of the project's prompts, else in
 /// `usual`.
-///
-/// # Errors
-/// As the functions of `engine::begin`, and [`new_scheme`].
+/// Errors: as the functions of `engine::begin`, and [`new_scheme`].
 pub fn new(
     options: &New,
     asked: Option<Language>,

@@ -21,7 +21,6 @@ use bcc_engine::environment::Environment;
 use bcc_engine::error::EngineError;
 use bcc_engine::project::Project;
 
-/// `templates render`.
 #[derive(Debug, Args)]
 #[command(after_help = AFTER)]
 pub struct Render {

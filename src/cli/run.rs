@@ -19,7 +19,6 @@ use bcc_engine::replay::Replayed;
 use bcc_llm::providers::replay::recording::By;
 use bcc_runtime::program::limits::Budget;
 
-/// `run`.
 #[derive(Debug, Args)]
 pub struct Run {
     /// The script
@@ -78,7 +77,6 @@ pub struct Run {
     pub trust: bool,
 }
 
-/// How a recording answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum ReplayBy {
     /// The very calls that were recorded; a prompt that differs stops the session
@@ -129,7 +127,6 @@ async fn begin(options: Run, environment: Environment, front: Front) -> Result<E
     drive(opened.session, engine.archive().as_ref(), front, &hint, notebook).await
 }
 
-/// What `--replay` and `--replay-by` ask for.
 pub fn replayed(file: Option<&Path>, by: Option<ReplayBy>) -> Option<Replayed> {
     let by = match by {
         Some(ReplayBy::Order) => By::Order,
@@ -138,7 +135,6 @@ pub fn replayed(file: Option<&Path>, by: Option<ReplayBy>) -> Option<Replayed> {
     Some(Replayed::new(file?, by))
 }
 
-/// What `--budget` asks for.
 pub fn asked(budget: &[String]) -> Result<Budget, EngineError> {
     Budget::parse(budget.iter().map(String::as_str)).map_err(EngineError::usage)
 }

@@ -14,7 +14,6 @@ use bcc_engine::error::EngineError;
 use bcc_engine::project::{Project, given_directory};
 use bcc_lang::source::near::near_miss;
 
-/// `schema`.
 #[derive(Debug, Args)]
 pub struct Schema {
     /// What is described: script, skill, test, document (any of the three), template, config (bcc-script.toml), or a kind
@@ -29,9 +28,6 @@ pub struct Schema {
     pub project: Option<PathBuf>,
 }
 
-///
-/// # Errors
-/// When there is no schema of this name, or it cannot be written.
 pub fn schema(options: &Schema, environment: &Environment) -> Result<Exit, EngineError> {
     if options.list {
         let lines: Vec<String> = list().iter().map(|(name, says)| format!("{name:20} {}", said(says))).collect();

@@ -33,7 +33,6 @@ use bcc_store::error::ArchiveError;
 use bcc_store::rows::SessionRow;
 use bcc_store::sqlite::open::{open, open_read_only};
 
-/// `sessions`.
 #[derive(Debug, Subcommand)]
 pub enum Sessions {
     /// List the sessions of a store, newest first
@@ -91,7 +90,6 @@ pub struct Store {
     pub store: Option<PathBuf>,
 }
 
-/// `sessions resume`.
 #[derive(Debug, Args)]
 pub struct Resume {
     /// The session
@@ -124,7 +122,6 @@ pub struct Resume {
     /// Trust the project's bcc-script.toml for this run
     #[arg(long)]
     pub trust: bool,
-    /// See [`Store`].
     #[command(flatten)]
     pub store: Store,
 }

@@ -23,7 +23,6 @@ use bcc_engine::error::EngineError;
 use bcc_engine::project::Project;
 use bcc_lang::template::layers::DEFAULT_SCHEME;
 
-/// `templates`.
 #[derive(Debug, Subcommand)]
 pub enum Templates {
     /// List every template with the layer that serves it in each scheme, what that overrides, and what is unused
@@ -40,7 +39,6 @@ pub enum Templates {
     Check(Check),
 }
 
-/// `templates show`.
 #[derive(Debug, Args)]
 pub struct Show {
     /// The template: `ai_ask`, `ai_ask_v2`, `ai_ask_v2.md` or a part such as `safety.md`
@@ -56,7 +54,6 @@ pub struct Show {
     pub project: Option<PathBuf>,
 }
 
-/// `templates new`.
 #[derive(Debug, Args)]
 pub struct NewTemplates {
     /// The scheme: letters, digits, `_` and `-`
@@ -73,13 +70,11 @@ pub struct NewTemplates {
     pub project: Option<PathBuf>,
 }
 
-/// `templates check`.
 #[derive(Debug, Args)]
 pub struct Check {
     /// Check what this scheme is served [default: all schemes of the project]
     #[arg(long, value_name = "S")]
     pub scheme: Option<String>,
-    /// How findings are told.
     #[command(flatten)]
     pub reporting: Reporting,
     /// The project directory [default: the project around this directory]

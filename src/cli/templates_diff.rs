@@ -16,7 +16,6 @@ use bcc_engine::environment::Environment;
 use bcc_engine::error::EngineError;
 use bcc_lang::template::layers::DEFAULT_SCHEME;
 
-/// `templates diff`.
 #[derive(Debug, Args)]
 pub struct Diff {
     /// The template [default: all that differ]
@@ -38,9 +37,7 @@ pub struct Diff {
     pub project: Option<PathBuf>,
 }
 
-///
-/// # Errors
-/// `Usage`, whatever keeps the two from being compared: exit code 2, as that of diff(1).
+/// Errors: `Usage`, whatever keeps the two from being compared: exit code 2, as that of diff(1).
 pub fn diff(options: &Diff, environment: &Environment) -> Result<Exit, EngineError> {
     let directory = directory(options.project.as_deref(), environment)?;
     let scheme = match &options.scheme {

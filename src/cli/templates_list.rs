@@ -22,7 +22,6 @@ use bcc_lang::template::layers::{DEFAULT_SCHEME, Layer};
 /// Nothing to tell in a cell.
 const NOTHING: &str = "–";
 
-/// `templates list`.
 #[derive(Debug, Args)]
 pub struct List {
     /// Only this scheme, with more about each template

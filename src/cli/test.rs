@@ -28,7 +28,6 @@ use bcc_engine::error::EngineError;
 use bcc_lang::message::language::Language;
 use bcc_lang::source::diagnostic::sort;
 
-/// `test`.
 #[derive(Debug, Args)]
 pub struct Test {
     /// Tests to run, and folders in which to run every test [default: tests/ of the project around this directory]
@@ -73,7 +72,6 @@ pub struct Test {
     pub trust: bool,
 }
 
-/// Formats of `test --coverage`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Format {
     /// For the terminal
@@ -84,7 +82,6 @@ pub enum Format {
     Html,
 }
 
-/// Formats of `test`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Results {
     /// For people
@@ -93,9 +90,7 @@ pub enum Results {
     Json,
 }
 
-///
-/// # Errors
-/// As [`EngineError`] sorts them: that there is nothing to test is `Usage`.
+/// Errors: as [`EngineError`] sorts them: that there is nothing to test is `Usage`.
 pub fn test(options: &Test, environment: &Environment) -> Result<Exit, EngineError> {
     let request = TrialRequest {
         paths: options.paths.clone(),

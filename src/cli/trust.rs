@@ -13,16 +13,12 @@ use bcc_engine::models::list::address;
 use bcc_engine::project::{CONFIG_FILE, Project, absolute, config_bytes};
 use bcc_engine::trust::trust as keep;
 
-/// `trust`.
 #[derive(Debug, Args)]
 pub struct Trust {
     /// The directory [default: the project around this one]
     pub directory: Option<PathBuf>,
 }
 
-///
-/// # Errors
-/// When there is nothing to trust, or the trust cannot be kept.
 pub fn trust(options: &Trust, environment: &Environment) -> Result<Exit, EngineError> {
     let directory = match &options.directory {
         Some(directory) if directory.is_dir() => absolute(directory),

@@ -16,7 +16,6 @@ use bcc_authoring::validate::validate::validate as check;
 use bcc_engine::environment::Environment;
 use bcc_engine::error::EngineError;
 
-/// `validate`.
 #[derive(Debug, Args)]
 pub struct Validate {
     /// Files to check, and folders in which to check every script, skill, test and template [default: scripts/, skills/,
@@ -30,7 +29,6 @@ pub struct Validate {
     /// Check against the templates of this scheme, whatever scripts and projects say
     #[arg(long, value_name = "S")]
     pub scheme: Option<String>,
-    /// How findings are told.
     #[command(flatten)]
     pub reporting: Reporting,
     /// Go on checking whenever a file changes, until Ctrl-C

@@ -34,9 +34,7 @@ enum News {
 }
 
 /// Checks until a signal comes or nobody reads on.
-///
-/// # Errors
-/// Those of the first check, and when files cannot be watched. Later a project may be broken for a while.
+/// Errors: those of the first check, and when files cannot be watched. Later a project may be broken for a while.
 pub fn watch(reporting: &Reporting, request: &ValidateRequest, environment: &Environment) -> Result<Exit, EngineError> {
     let (send, news) = channel();
     end_on_signals(send.clone())?;

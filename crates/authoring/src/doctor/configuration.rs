@@ -70,7 +70,6 @@ fn mode(path: &Path) -> Option<u32> {
     std::fs::metadata(path).ok().map(|metadata| metadata.permissions().mode())
 }
 
-/// The models, and whether they may be asked.
 pub fn models(project: &Project, environment: &Environment) -> Vec<Finding> {
     let listing = list(project, environment);
     let mut found = Vec::new();

@@ -5,9 +5,7 @@ use serde_json::{Value, json};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum State {
     Ok,
-    /// It works, and there is something to know.
     Note,
-    /// It does not work.
     Problem,
 }
 
@@ -40,7 +38,6 @@ impl Finding {
         Self { about, state: State::Note, message: message.into(), help: None }
     }
 
-    /// Something that does not work.
     pub fn problem(about: &'static str, message: impl Into<String>) -> Self {
         Self { about, state: State::Problem, message: message.into(), help: None }
     }

@@ -10,7 +10,6 @@ use bcc_lang::message::language::Language;
 /// The first second of 2025: a clock before it is wrong.
 const SINCE: i64 = 1_735_689_600;
 
-/// Where input comes from and output goes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Terminals {
     pub input: bool,

@@ -13,9 +13,7 @@ pub enum Mark {
     /// The names of the two files, or the place of what follows.
     Head,
     Same,
-    /// Stands only in the text as it was.
     Before,
-    /// Stands only in the mended one.
     After,
 }
 

@@ -24,7 +24,6 @@ pub enum Kept {
     /// Somebody else wrote to it in the meantime.
     #[error("it changed while it was being mended")]
     Changed,
-    /// The system refused, as it says.
     #[error("{0}")]
     Failed(String),
 }
@@ -49,9 +48,7 @@ impl From<io::Error> for Kept {
 
 /// Puts `after` in the place of the file at `path`, which held `before` when it was read. A link stays one: what it leads to is
 /// replaced. A reader sees the old text or the new one, also when the disk is full or the program is killed.
-///
-/// # Errors
-/// Why the file was left as it was.
+/// Errors: Why the file was left as it was.
 pub fn put(path: &Path, before: &str, after: &str) -> Result<(), Kept> {
     let real = std::fs::canonicalize(path)?;
     let metadata = writable(&real)?;

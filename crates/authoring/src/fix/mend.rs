@@ -21,10 +21,8 @@ use bcc_lang::source::diagnostic::{Diagnostic, sort};
 use bcc_lang::source::text::SourceFile;
 use bcc_lang::source::yaml::parse;
 
-/// What to mend, and how.
 #[derive(Clone, Debug)]
 pub struct MendRequest {
-    /// Which files, and against what they are checked.
     pub check: ValidateRequest,
     pub rules: Rules,
     /// Whether the texts are written. If not, files stay as they are.
@@ -62,9 +60,7 @@ impl MendReport {
 
 /// Mends the texts of the files of a request: scripts, skills, tests and templates. Each is mended by itself: the fixes of a
 /// finding are about its own file.
-///
-/// # Errors
-/// As those of [`validate`](crate::validate::validate::validate), also where no file was looked at. That one cannot be
+/// Errors: as those of [`validate`](crate::validate::validate::validate), also where no file was looked at. That one cannot be
 /// written is none: the report tells it.
 pub fn mend(request: &MendRequest, environment: &Environment) -> Result<MendReport, EngineError> {
     let prepared = Prepared::of(&request.check, environment, false)?;

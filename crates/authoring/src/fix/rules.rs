@@ -14,9 +14,7 @@ pub const WHOLE_DOCUMENTS: [&str; 2] = ["older-skill-form", OLDEST_NESTING];
 /// The rules whose sure fixes are made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rules {
-    /// Every one, as `validate --fix` does.
     All,
-    /// Those of older forms, as `migrate` does.
     OlderForms,
 }
 

@@ -34,7 +34,6 @@ pub enum Format {
 #[derive(Clone, Debug)]
 pub struct GraphRequest {
     pub file: PathBuf,
-    /// `--project`.
     pub project: Option<PathBuf>,
     pub format: Format,
     /// How far to unfold; none leaves it to the size of the script.
@@ -47,15 +46,12 @@ pub struct GraphRequest {
 pub struct Drawn {
     pub text: String,
     pub depth: Depth,
-    /// Things to know, for the standard error.
     pub notices: Vec<String>,
     /// What the check of the script found; no errors among it.
     pub diagnostics: Vec<Diagnostic>,
 }
 
-///
-/// # Errors
-/// `Invalid` with all findings when the script is not sound; `Usage` when it cannot be read, or has no phase or topic that is
+/// Errors: `Invalid` with all findings when the script is not sound; `Usage` when it cannot be read, or has no phase or topic that is
 /// asked for.
 pub fn graph(request: &GraphRequest, environment: &Environment) -> Result<Drawn, EngineError> {
     let project = Project::of(&request.file, request.project.as_deref(), false, environment)?;

@@ -24,7 +24,6 @@ pub struct Node {
     pub kind: Kind,
     /// Whether it stands for more than itself.
     pub folded: bool,
-    /// Its text, line by line.
     pub lines: Vec<String>,
 }
 
@@ -32,7 +31,6 @@ pub struct Node {
 pub struct Group {
     pub number: usize,
     pub kind: Kind,
-    /// Its name, in one line.
     pub title: String,
     /// What else is told of it, line by line.
     pub notes: Vec<String>,
@@ -42,9 +40,7 @@ pub struct Group {
 
 #[derive(Clone, Debug)]
 pub struct Arrow {
-    /// The box where it begins.
     pub from: usize,
-    /// The box where it ends.
     pub to: usize,
     pub lead: Lead,
     /// Its text, line by line; none for the order of the script.

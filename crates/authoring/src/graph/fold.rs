@@ -173,7 +173,6 @@ impl Folding<'_> {
         self.part(number).is_some_and(|part| part.kind == kind)
     }
 
-    /// How many there are of each kind of action.
     fn kinds(&self, members: &[usize]) -> Vec<String> {
         let mut kinds: BTreeMap<&str, usize> = BTreeMap::new();
         for member in members {

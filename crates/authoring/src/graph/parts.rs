@@ -2,7 +2,6 @@
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Kind {
-    /// Where the session begins.
     Start,
     Phase,
     Topic,
@@ -14,9 +13,7 @@ pub enum Kind {
     Trigger,
     /// A name of another box, where an arrow to it would be long.
     Reference,
-    /// Where the session is completed.
     End,
-    /// Where the session fails.
     Fail,
 }
 
@@ -28,7 +25,6 @@ pub struct Part {
     /// Its id, as written; empty for what has none.
     pub id: String,
     pub name: Option<String>,
-    /// The kind of an action.
     pub action_type: &'static str,
     /// What else is told of it, a line each.
     pub notes: Vec<String>,
@@ -42,7 +38,6 @@ impl Part {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Lead {
-    /// By the order of the script.
     Order,
     Case,
     Route,
@@ -52,7 +47,6 @@ pub enum Lead {
 
 #[derive(Clone, Debug)]
 pub struct Link {
-    /// Where it begins.
     pub from: usize,
     /// Where it leads: for a phase, a topic or a skill, to its first action.
     pub to: usize,
@@ -63,7 +57,6 @@ pub struct Link {
     pub brief: String,
 }
 
-/// A script, ready to be drawn.
 #[derive(Clone, Debug, Default)]
 pub struct Whole {
     /// Its parts: what stands in another comes after it, and all in the order of the script.

@@ -34,7 +34,6 @@ pub struct Changed {
     /// Which call of the round it is, from 1: of all visits of the action, unless one of them was chosen.
     pub call: usize,
     pub calls: usize,
-    /// When it was.
     pub at: String,
     pub then: Vec<Message>,
     /// What would be sent now.
@@ -48,9 +47,7 @@ pub struct Changed {
 }
 
 /// Compares a call of a kept session with what would be sent now. The session is only read, and not held.
-///
-/// # Errors
-/// `Usage` when there is no such session, action, round or call: says which there are. `Failed` when what is kept cannot be
+/// Errors: `Usage` when there is no such session, action, round or call: says which there are. `Failed` when what is kept cannot be
 /// read, or holds no prompt.
 pub async fn changed(archive: &dyn Archive, project: &Project, request: &SentRequest) -> Result<Changed, EngineError> {
     let id = &request.session;

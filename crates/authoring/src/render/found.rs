@@ -18,9 +18,7 @@ pub struct Found<'p> {
     pub index: Option<usize>,
 }
 
-///
-/// # Errors
-/// When there is none: says which there are.
+/// Errors: when there is none: says which there are.
 pub fn find<'p>(program: &'p Program, id: &str) -> Result<Found<'p>, EngineError> {
     let mut all = actions(program);
     if let Some(number) = all.iter().position(|found| found.step.id == id) {

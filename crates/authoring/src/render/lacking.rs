@@ -35,7 +35,6 @@ impl Lack {
         })
     }
 
-    /// The name with its place, for people.
     pub fn told(&self) -> String {
         let Self { name, file, line, column, reached } = self;
         match file {

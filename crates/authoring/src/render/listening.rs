@@ -25,7 +25,6 @@ pub struct Heard {
 pub struct Listening(Arc<Mutex<Vec<Heard>>>);
 
 impl Listening {
-    /// What was sent since the last time, in order.
     pub fn take(&self) -> Vec<Heard> {
         std::mem::take(&mut *self.heard())
     }
@@ -100,7 +99,6 @@ impl BehaviorServers for NoPrompt {
     }
 }
 
-/// Reads no events.
 pub struct Unobserved;
 
 impl Observer for Unobserved {

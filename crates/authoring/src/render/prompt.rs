@@ -12,7 +12,6 @@ use bcc_llm::model::message::{Message, Role};
 use bcc_llm::model::request::ModelRequest;
 use bcc_llm::model::tokens::estimate_prompt;
 
-/// The messages that would be sent, and with what.
 #[derive(Clone, Debug, Default)]
 pub struct Prompt {
     /// The file of the template, as people are shown it.
@@ -32,7 +31,6 @@ pub struct Prompt {
     /// The name of the reply schema; empty for a part of other templates.
     pub schema: String,
     pub history: HistoryMode,
-    /// The messages, in order.
     pub messages: Vec<Message>,
     /// Names that nobody knows.
     pub unknown: Vec<Lack>,

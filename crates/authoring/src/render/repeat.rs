@@ -73,9 +73,7 @@ pub struct Repeat<'a> {
 impl Repeat<'_> {
     /// Repeats up to the wanted call. `fits` says whether a prompt is the one that was sent: of the moments that the call may
     /// have been made at, the one counts whose prompt fits. What the call lacks with the templates `now` is noted in `marks`.
-    ///
-    /// # Errors
-    /// A sentence: why the session does not come to this call again. As [`EngineError`] when what is kept cannot be read.
+    /// Errors: a sentence: why the session does not come to this call again. As [`EngineError`] when what is kept cannot be read.
     pub async fn up_to(
         &self,
         wanted: Wanted,

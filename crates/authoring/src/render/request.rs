@@ -6,15 +6,11 @@ use std::path::PathBuf;
 pub struct RenderRequest {
     /// The template, as `ai_ask`, `ai_ask_v2` or `ai_ask_v2.md`; without one, that of the action.
     pub name: Option<String>,
-    /// `--scheme`.
     pub scheme: Option<String>,
     /// `--script`, with an `action`; without one, the template gets nothing but `variables` and `variables_file`.
     pub script: Option<PathBuf>,
-    /// `--action`.
     pub action: Option<String>,
-    /// `--var NAME=VALUE`, each.
     pub variables: Vec<String>,
-    /// `--vars FILE`.
     pub variables_file: Option<PathBuf>,
     /// `--round`: 1 is the opening, unless there is an answer to it.
     pub round: u32,

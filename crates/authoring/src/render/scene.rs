@@ -16,9 +16,7 @@ use bcc_runtime::program::recent::Recent;
 use bcc_runtime::program::turn::base_names;
 
 /// The variables that `found` sees: declared values, then those of `file`, then those of `pairs`.
-///
-/// # Errors
-/// When a name is none that the action sees, or a value does not fit its declaration.
+/// Errors: when a name is none that the action sees, or a value does not fit its declaration.
 pub fn scopes(
     program: &Program,
     found: &Found<'_>,

@@ -15,7 +15,6 @@ const PAGE: usize = 64;
 
 #[derive(Clone, Debug, Default)]
 pub struct SentCall {
-    /// When it was committed.
     pub at: String,
     /// When the event before its turn was.
     pub before: String,

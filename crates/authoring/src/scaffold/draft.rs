@@ -16,7 +16,6 @@ pub struct Draft {
 }
 
 impl Draft {
-    /// A file at `path` with this text.
     pub fn new(path: impl Into<String>, text: impl Into<String>) -> Self {
         Self { path: path.into(), text: text.into() }
     }
@@ -51,9 +50,7 @@ pub fn in_the_way(base: &Path, drafts: &[Draft]) -> io::Result<Vec<String>> {
 
 /// Writes `drafts` below `base` in their order, and makes what is missing of `base` and of the folders in it. A `base` that is
 /// not there comes into being with all of them at once. When something fails, what was made by then is taken away again.
-///
-/// # Errors
-/// `Failed`, with what could not be taken away again, if anything.
+/// Errors: `Failed`, with what could not be taken away again, if anything.
 pub fn write_all(base: &Path, drafts: &[Draft]) -> Result<(), EngineError> {
     let mut made = Made::default();
     let written = match base.symlink_metadata() {

@@ -38,9 +38,7 @@ impl Observer for Nobody {
 }
 
 /// The opening of the script at `file`.
-///
-/// # Errors
-/// As [`Engine::run`] when it cannot be begun; `Failed` when it fails before anybody has said anything.
+/// Errors: as [`Engine::run`] when it cannot be begun; `Failed` when it fails before anybody has said anything.
 pub async fn opening(project: Project, file: &Path, environment: &Environment) -> Result<Opening, EngineError> {
     let archive = Arc::new(MemoryArchive::default());
     let engine = Engine::new(project, environment.clone(), Arc::clone(&archive) as Arc<dyn Archive>);

@@ -20,9 +20,7 @@ use bcc_lang::message::language::Language;
 const ANSWER: &str = "  # - user:";
 
 /// Writes `tests/<name>.yaml` about the script at `script`, else about the project's `scripts/<name>.yaml`.
-///
-/// # Errors
-/// `Usage` for a name that will not do or is taken, and for a script that there is not, that lies outside of the project or
+/// Errors: `Usage` for a name that will not do or is taken, and for a script that there is not, that lies outside of the project or
 /// cannot be begun; `Invalid` when it is not sound; `Failed` when the test cannot be written.
 pub async fn test(
     project: &Project,

@@ -45,7 +45,6 @@ macro_rules! texts {
 static ENGLISH: Texts = texts!("english");
 static CHINESE: Texts = texts!("chinese");
 
-/// The texts in `language`.
 pub fn texts(language: Language) -> &'static Texts {
     match language {
         Language::English => &ENGLISH,

@@ -61,9 +61,7 @@ pub struct Difference {
 
 /// Compares a template of a scheme, named as people name it, or all that differ; of all, those that cannot be read are told with
 /// the rest.
-///
-/// # Errors
-/// `Usage` for a scheme or a template that there is not, or a file that cannot be read.
+/// Errors: `Usage` for a scheme or a template that there is not, or a file that cannot be read.
 pub fn diff(
     shelf: &Shelf,
     scheme: &str,

@@ -18,7 +18,6 @@ use bcc_runtime::program::monitor::Monitor;
 use bcc_runtime::program::orchestration::ORCHESTRATOR;
 use bcc_runtime::program::persona::PERSONA;
 
-/// All that `templates list` tells.
 #[derive(Clone, Debug)]
 pub struct Listing {
     /// The schemes that were asked for, the default one first.
@@ -35,7 +34,6 @@ pub struct SchemeListed {
     /// Whether `bcc-script.toml` or a script names it; none where not every script could be read. The default one is named by
     /// whoever names none.
     pub named: Option<bool>,
-    /// Its templates, by file.
     pub templates: Vec<TemplateListed>,
 }
 
@@ -70,9 +68,7 @@ pub fn kinds() -> Vec<&'static str> {
 
 /// Lists the templates of the project in this directory: of one scheme, or of all. `chosen` is the scheme that its
 /// configuration names.
-///
-/// # Errors
-/// `Usage` when there is no such scheme, or its files are more than a session can have.
+/// Errors: `Usage` when there is no such scheme, or its files are more than a session can have.
 pub fn list(directory: &Path, only: Option<&str>, chosen: Option<&str>) -> Result<Listing, EngineError> {
     let shelf = Shelf::of(directory);
     if let Some(only) = only {

@@ -54,9 +54,7 @@ pub fn usual_source(project: &Project, scheme: &str) -> String {
 /// Copies templates into the folder of a scheme: all that its source serves, or those that are named with the parts that they
 /// pull in from the source's own folder. The folder comes into being with all of its files at once; in one that is there
 /// already, what has the name of a template stays. When something fails, nothing is left.
-///
-/// # Errors
-/// `Usage` for a name that no new scheme may have, a source or a template that there is not, one that cannot be read, and a
+/// Errors: `Usage` for a name that no new scheme may have, a source or a template that there is not, one that cannot be read, and a
 /// folder that a link leads out of the project; `Failed` when the files cannot be written.
 pub fn new_scheme(request: &NewScheme<'_>) -> Result<MadeScheme, EngineError> {
     let NewScheme { project, scheme, from, names } = *request;

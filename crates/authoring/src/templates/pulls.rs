@@ -25,9 +25,7 @@ pub struct Pulls {
 
 impl Pulls {
     /// Those of a scheme. A file that cannot be read pulls in nothing.
-    ///
-    /// # Errors
-    /// `Usage` when no session could take these files.
+    /// Errors: `Usage` when no session could take these files.
     pub fn of(shelf: &Shelf, scheme: &str) -> Result<Self, EngineError> {
         let templates = Templates::new(&shelf.pinned(scheme), MARK)?;
         let served = shelf.served(scheme);

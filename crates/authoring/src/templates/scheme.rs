@@ -6,9 +6,7 @@ use bcc_lang::template::layers::{DEFAULT_SCHEME, MAX_SCHEME_BYTES, is_scheme_nam
 
 const RULE: &str = "a scheme is named by letters, digits, `_` and `-`, as in `gentle` or `访谈_2`";
 
-///
-/// # Errors
-/// `Usage`, with what is wrong: it is empty, a path, too long, holds other characters, or is kept for something else.
+/// Errors: `Usage`, with what is wrong: it is empty, a path, too long, holds other characters, or is kept for something else.
 pub fn may_be_made(name: &str) -> Result<(), EngineError> {
     let refused = |why: String| Err(EngineError::usage(why).with_help(RULE));
     let shown = name.escape_debug();

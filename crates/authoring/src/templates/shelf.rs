@@ -37,9 +37,7 @@ impl Standing {
         self.place.starts_with("builtin/")
     }
 
-    ///
-    /// # Errors
-    /// `Usage` when it cannot be read.
+    /// Errors: `Usage` when it cannot be read.
     pub fn readable(&self) -> Result<&str, EngineError> {
         self.text.as_deref().map_err(|why| {
             EngineError::usage(format!("{} cannot be read: {why}", self.shown()))
@@ -172,7 +170,6 @@ impl Shelf {
         &self.files
     }
 
-    /// What is wrong with files and folders, by path.
     pub fn faults(&self) -> &[Fault] {
         &self.faults
     }
@@ -191,9 +188,7 @@ impl Shelf {
         }
     }
 
-    ///
-    /// # Errors
-    /// `Usage`, with near names and what was tried.
+    /// Errors: `Usage`, with near names and what was tried.
     pub fn known(&self, scheme: &str) -> Result<(), EngineError> {
         if self.schemes().iter().any(|known| known == scheme) {
             return Ok(());
@@ -233,7 +228,6 @@ impl Shelf {
     }
 }
 
-/// A folder of templates as people are shown it.
 fn bare(place: &str) -> String {
     shown(place, "").trim_end_matches('/').to_owned()
 }

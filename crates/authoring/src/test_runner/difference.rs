@@ -16,13 +16,10 @@ const LIMIT: Duration = Duration::from_millis(200);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Piece {
     Same(String),
-    /// Only what was expected has it.
     Expected(String),
-    /// Only what came has it.
     Found(String),
 }
 
-/// The pieces of two texts, in order.
 pub fn difference(expected: &str, found: &str) -> Vec<Piece> {
     let mut config = TextDiff::configure();
     config.algorithm(Algorithm::Myers).timeout(LIMIT);

@@ -40,15 +40,12 @@ pub struct TestFile {
 
 #[derive(Debug, Default)]
 pub struct Tests {
-    /// The files, by their names.
     pub files: Vec<TestFile>,
     pub diagnostics: Vec<Diagnostic>,
     pub passed_over: usize,
 }
 
-///
-/// # Errors
-/// `Usage` when there is nothing to test, `Failed` when a check breaks off.
+/// Errors: `Usage` when there is nothing to test, `Failed` when a check breaks off.
 pub fn find(request: &TrialRequest, environment: &Environment) -> Result<Tests, EngineError> {
     let here = here()?;
     let names = Names::seen_from(here.clone());

@@ -23,7 +23,6 @@ use bcc_runtime::run::session::Session;
 /// Kinds of actions that no conversation is about: why they ended is asked for by their ids only.
 const SILENT: [&str; 2] = ["set", "condition"];
 
-/// What an `expect` is held against.
 pub struct Judge<'j> {
     pub file: &'j Arc<SourceFile>,
     pub session: &'j Session,

@@ -100,7 +100,6 @@ pub struct TrialModels {
     monitors: bool,
     watch: Arc<Watch>,
     pub name: String,
-    /// The written replies, when they are.
     pub scripted: Option<Arc<Scripted>>,
 }
 

@@ -15,7 +15,6 @@ use bcc_runtime::program::program::Program;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Status {
     Passed,
-    /// Something was not.
     Failed,
     /// It was not run, for a reason that is none of its own.
     Skipped,
@@ -58,7 +57,6 @@ pub struct Failure {
     /// The text that was expected word for word, where it was: it can be compared with [`Failure::found`].
     pub exact: Option<String>,
     pub found: Told,
-    /// What to do, where something is known.
     pub help: Option<String>,
     /// How many lines of [`Ran::transcript`] were said by then.
     pub said: usize,

@@ -19,14 +19,12 @@ use bcc_runtime::program::program::Program;
 use bcc_runtime::program::recheck::Recheck;
 
 pub struct Tried {
-    /// The program; every case of it shares it.
     pub program: Arc<Program>,
     /// The script, to be checked again with other actions.
     pub recheck: Arc<dyn Recheck>,
     /// What it may touch beyond models: programs alone. Each conversation has a kernel of its own, or none.
     pub outside: Outside,
     pub project: Project,
-    /// Where it is.
     pub path: PathBuf,
 }
 
@@ -63,9 +61,7 @@ impl Scripts {
     }
 
     /// The script at `path`, with the templates of this scheme, else of its own.
-    ///
-    /// # Errors
-    /// When it cannot be read, or is not sound.
+    /// Errors: when it cannot be read, or is not sound.
     pub fn get(&self, path: &Path, scheme: Option<&str>) -> Result<Arc<Tried>, Untried> {
         let key = (absolute(path), scheme.map(str::to_owned));
         let place = {

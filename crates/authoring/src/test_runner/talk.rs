@@ -44,7 +44,6 @@ const MOST_TROUBLES: usize = 10;
 const ROUNDS_OF_WORK: u32 = 8;
 
 pub struct Setting<'t> {
-    /// The test, or the case of it.
     pub test: &'t WrittenTest,
     pub file: &'t Arc<SourceFile>,
     pub tried: &'t Tried,
@@ -75,7 +74,6 @@ pub struct Talk<'t> {
     masker: Masker,
     /// Whether the test speaks of a session that fails or stops, since it went on for the last time.
     pub(crate) spoke_of_trouble: bool,
-    /// What was not as expected.
     pub failures: Vec<Failure>,
     /// What is no failure and yet worth knowing.
     pub notes: Vec<String>,
@@ -84,11 +82,8 @@ pub struct Talk<'t> {
     answers: u32,
 }
 
-/// Why a conversation does not go on.
 pub enum End {
-    /// Something was not as expected.
     Failed,
-    /// The interpreter itself could not go on.
     Broken(String),
 }
 
@@ -133,9 +128,7 @@ impl<'t> Talk<'t> {
         }
     }
 
-    ///
-    /// # Errors
-    /// When something is not as expected (see [`Talk::failures`]), or the interpreter cannot go on.
+    /// Errors: when something is not as expected (see [`Talk::failures`]), or the interpreter cannot go on.
     pub async fn hold(&mut self) -> Result<(), End> {
         self.begin().await?;
         self.advance().await?;
@@ -438,7 +431,6 @@ impl<'t> Talk<'t> {
         troubles
     }
 
-    /// Notes a failure at a place of the test.
     pub(crate) fn failure(
         &mut self,
         span: Span,

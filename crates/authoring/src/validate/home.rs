@@ -40,7 +40,6 @@ pub struct Home {
     pub config: Config,
     /// The names of its models; none when the configuration cannot be read.
     pub models: Option<Vec<String>>,
-    /// Its kinds, by name.
     pub kinds: BTreeMap<String, CustomKind>,
     /// The schemas of replies: those of this release, and the project's own before them.
     pub reply_schemas: BTreeMap<String, Value>,

@@ -50,7 +50,6 @@ impl Memory {
         (known.file.text() == file.text()).then(|| known.checking.clone())
     }
 
-    /// Whether nothing is kept.
     pub fn is_empty(&self) -> bool {
         self.scripts.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
     }

@@ -4,7 +4,6 @@ use std::path::PathBuf;
 
 use bcc_lang::source::diagnostic::Diagnostic;
 
-/// What to check, and how.
 #[derive(Clone, Debug, Default)]
 pub struct ValidateRequest {
     /// Files and folders; none for the usual folders of the project around the current directory.

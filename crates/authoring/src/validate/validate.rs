@@ -32,9 +32,7 @@ use bcc_runtime::actions::{KINDS, project_kinds};
 use bcc_runtime::program::kind::Kind;
 
 /// Checks what is asked for. Faults of files are findings, whatever they are; the check of the rest goes on.
-///
-/// # Errors
-/// `Usage` when nothing was named and there is nothing usual to check, when there is no file to check in what was named, or
+/// Errors: `Usage` when nothing was named and there is nothing usual to check, when there is no file to check in what was named, or
 /// when the given project does not exist; `Failed` when threads cannot be started.
 pub fn validate(request: &ValidateRequest, environment: &Environment) -> Result<ValidateReport, EngineError> {
     let report = validate_again(request, environment, None)?;
@@ -93,7 +91,6 @@ pub fn validate_again(
     Ok(ValidateReport { files, passed_over, diagnostics })
 }
 
-/// What `--rule` sets.
 fn rules(written: &[String]) -> Result<Vec<(String, String)>, EngineError> {
     let wrong = |error: LevelError| EngineError::usage(format!("`--rule`: {error}")).with_help(error.help());
     let pair = |text: &String| Levels::pair(text).map(|(slug, level)| (slug.to_owned(), level.to_owned()));
@@ -119,7 +116,6 @@ pub struct Prepared {
     pub own: OwnFolders,
     scheme: Option<String>,
     folders: BTreeSet<PathBuf>,
-    /// What could not be looked at.
     pub diagnostics: Vec<Diagnostic>,
 }
 

@@ -102,12 +102,10 @@ impl Coverage {
         }
     }
 
-    /// The files, by their names.
     pub fn files(&self) -> impl Iterator<Item = &Covered> {
         self.files.values()
     }
 
-    /// Whether there is nothing to tell.
     pub fn is_empty(&self) -> bool {
         self.files.is_empty()
     }
@@ -121,7 +119,6 @@ impl Coverage {
         self.files().fold(Figure::default(), |sum, file| sum.plus(file.endings()))
     }
 
-    /// The same with other names of files.
     #[must_use]
     pub fn renamed(self, name: impl Fn(&str) -> String) -> Self {
         let renamed = |(old, mut covered): (String, Covered)| {
@@ -132,19 +129,16 @@ impl Coverage {
         Self { files: self.files.into_iter().map(renamed).collect() }
     }
 
-    /// How much of one sort ran, in all files.
     pub fn figure(&self, what: What) -> Figure {
         self.files().fold(Figure::default(), |sum, file| sum.plus(file.figure(what)))
     }
 }
 
 impl Covered {
-    /// Every part of the file, in its order.
     pub fn items(&self) -> Vec<&Item> {
         self.outline.items.iter().flat_map(Item::all).collect()
     }
 
-    /// How often a part ran and was passed over.
     pub fn tally(&self, item: &Item) -> Tally {
         self.counts.tallies.get(&item.key).copied().unwrap_or_default()
     }
@@ -178,7 +172,6 @@ impl Covered {
         })
     }
 
-    /// What never ran, in the order of the file.
     pub fn missed(&self) -> Vec<&Item> {
         self.items().into_iter().filter(|item| self.tally(item).ran == 0).collect()
     }

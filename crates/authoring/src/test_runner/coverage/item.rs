@@ -22,12 +22,10 @@ pub enum Key {
 pub enum What {
     Phase,
     Topic,
-    /// The body of a `for_each`.
     ForEach,
     Action,
     /// A case or the `else` of an action that chooses.
     Branch,
-    /// A route of an `on_exit`.
     Route,
     Trigger,
     Skill,

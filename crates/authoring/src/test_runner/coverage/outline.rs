@@ -15,7 +15,6 @@ use bcc_runtime::program::routes::{Level, Route, RouteTable};
 pub struct Outline {
     pub file: Arc<SourceFile>,
     pub id: String,
-    /// The name of its script, for people.
     pub name: Option<String>,
     pub items: Vec<Item>,
 }

@@ -53,7 +53,6 @@ pub fn trail<'p>(program: &'p Program, location: &Value) -> Option<Vec<Passed<'p
     Some(passed.collect())
 }
 
-/// Where a path has come to.
 struct Here<'p> {
     /// The lists that its next part may stand in.
     lists: Vec<&'p Steps>,
