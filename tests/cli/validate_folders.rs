@@ -144,7 +144,7 @@ base_url = \"https://llm.example/v1?token=sk-Vb3kQ9xT2mL7wR4nZ8pYc6Jd\"
     insta::assert_snapshot!(finished.out);
     let run = home.finish(["run", "scripts/a.yaml"], "");
     assert!(run.code == Some(2) && !run.err.contains("geheim"), "{}", run.err);
-    home.put("bcc-script.toml", &configuration.replace("schem ", "scheme ").replace("\"warm\"", "0.4"));
+    home.put("bcc-script.toml", configuration.replace("schem ", "scheme ").replace("\"warm\"", "0.4"));
     let run = home.finish(["run", "scripts/a.yaml"], "");
     assert!(run.code == Some(2) && !run.err.contains("geheim"), "{}", run.err);
     assert!(run.err.contains("help: a key never stands in this file"), "{}", run.err);
@@ -153,7 +153,7 @@ base_url = \"https://llm.example/v1?token=sk-Vb3kQ9xT2mL7wR4nZ8pYc6Jd\"
 #[test]
 fn the_default_templates_are_a_scheme_that_can_be_named() {
     let home = Home::new();
-    home.put("scripts/a.yaml", &SCRIPT.replace("  phases:", "  template_scheme: default\n  phases:"));
+    home.put("scripts/a.yaml", SCRIPT.replace("  phases:", "  template_scheme: default\n  phases:"));
     for arguments in [&["validate"][..], &["validate", "--scheme", "default"]] {
         let finished = home.finish(arguments, "");
         assert_eq!((finished.code, finished.out.as_str()), (Some(0), ""));

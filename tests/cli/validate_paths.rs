@@ -80,7 +80,7 @@ fn a_test_whose_script_cannot_be_used_says_why() {
         ("../lib/photo.jpg", "is no script"),
     ];
     for (path, part) in ODD.into_iter().chain(no_script) {
-        home.put("tests/a.yaml", &test(path));
+        home.put("tests/a.yaml", test(path));
         let found = found(&home, "tests/a.yaml");
         let [(rule, message)] = found.as_slice() else { panic!("{path}: {found:?}") };
         assert!(rule == "missing-script" && message.contains(part), "{path}: {message}");
@@ -97,7 +97,7 @@ fn a_script_whose_skills_cannot_be_used_says_why() {
         ("../scripts/a.yaml", "holds no skill"),
     ];
     for (path, part) in ODD.into_iter().chain(no_skill) {
-        home.put("scripts/a.yaml", &script(path));
+        home.put("scripts/a.yaml", script(path));
         let found = found(&home, "scripts/a.yaml");
         let [(rule, message)] = found.as_slice() else { panic!("{path}: {found:?}") };
         assert!(
@@ -111,13 +111,13 @@ fn a_script_whose_skills_cannot_be_used_says_why() {
 fn paths_to_scripts_and_skills_of_the_project_are_clean() {
     let home = Home::new();
     home.put("lib/comfort.yaml", SKILL);
-    home.put("scripts/a.yaml", &script("./../scripts/../lib/comfort.yaml"));
-    home.put("tests/deep/a.yaml", &test("../../scripts/a.yaml"));
+    home.put("scripts/a.yaml", script("./../scripts/../lib/comfort.yaml"));
+    home.put("tests/deep/a.yaml", test("../../scripts/a.yaml"));
     symlink("../scripts/a.yaml", home.path().join("lib/linked.yaml")).unwrap();
-    home.put("tests/b.yaml", &test("../lib/linked.yaml"));
+    home.put("tests/b.yaml", test("../lib/linked.yaml"));
     // What is broken is told there, not again at each test of it.
     home.put("scripts/broken.yaml", "session:\n  session_id: [\n");
-    home.put("tests/c.yaml", &test("../scripts/broken.yaml"));
+    home.put("tests/c.yaml", test("../scripts/broken.yaml"));
     for file in ["scripts/a.yaml", "tests/deep/a.yaml", "tests/b.yaml", "tests/c.yaml"] {
         assert_eq!(found(&home, file), [], "{file}");
     }
@@ -128,9 +128,9 @@ fn folders_that_nothing_marks_as_a_project_belong_together_all_the_same() {
     let home = Home::new();
     fs::remove_dir(home.path().join(".bcc")).unwrap();
     home.put("skills/comfort.yaml", SKILL);
-    home.put("scripts/a.yaml", &script("../skills/comfort.yaml"));
-    home.put("tests/a.yaml", &test("../scripts/a.yaml"));
-    home.put("conversations/a.yaml", &test("../scripts/a.yaml"));
+    home.put("scripts/a.yaml", script("../skills/comfort.yaml"));
+    home.put("tests/a.yaml", test("../scripts/a.yaml"));
+    home.put("conversations/a.yaml", test("../scripts/a.yaml"));
     for file in ["scripts/a.yaml", "tests/a.yaml", "conversations/a.yaml"] {
         assert_eq!(found(&home, file), [], "{file}");
     }
