@@ -3,14 +3,73 @@
 use std::ffi::OsString;
 use std::io::IsTerminal;
 
-use crate::cli::arguments::Command;
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+
 use crate::cli::exit::Exit;
+use crate::cli::version::LONG;
+use crate::cli::wait::wait_for;
 use crate::cli::{
     completions, doctor, explain, graph, help, init, language, man, migrate, models, new, report, run, schema,
     sessions, templates, test, trust, validate,
 };
 use bcc_engine::environment::Environment;
-use bcc_engine::error::EngineError;
+use bcc_lang::message::language::Language;
+
+/// Checks and runs declarative YAML scripts of model-driven conversations.
+#[derive(Debug, Parser)]
+#[command(name = "bcc-script", version, long_version = LONG.as_str(), about, arg_required_else_help = true)]
+pub struct Arguments {
+    /// The language of what is said at the terminal [default: that of BCC_LANG, LC_ALL, LC_MESSAGES or LANG]
+    // It is looked for before the arguments are read (cli/language.rs); here it is checked.
+    #[arg(long, global = true, value_name = "en|zh", value_parser = language::of_option)]
+    pub lang: Option<Language>,
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Run a script: talk to it at the terminal, through a pipe, or as a program (--json)
+    Run(run::Run),
+    /// Check scripts, skills, tests and templates, and report everything that is wrong at once
+    Validate(validate::Validate),
+    /// Run conversation tests: scripted models, what the person says, and what must come of it
+    Test(test::Test),
+    /// List, show, resume, export and delete sessions
+    #[command(subcommand)]
+    Sessions(sessions::Sessions),
+    /// List the models of a project, or try them and say what they support
+    #[command(subcommand)]
+    Models(models::Models),
+    /// Print a JSON Schema for editors: of a script, a skill, a test, a template, bcc-script.toml, or a kind's config
+    Schema(schema::Schema),
+    /// Trust the bcc-script.toml of a directory: let it name servers and keys
+    Trust(trust::Trust),
+    /// Tell what a finding means and how to mend it, or list all findings that there are
+    Explain(explain::Explain),
+    /// Bring older scripts to today's spelling, without touching anything else of them
+    Migrate(migrate::Migrate),
+    /// List, show, render, compare, copy and check the prompt templates of a project
+    #[command(subcommand)]
+    Templates(templates::Templates),
+    /// Begin a project: one that runs, validates and tests at once
+    Init(init::Init),
+    /// Write a new script, skill, test or scheme of templates into the project
+    New(new::New),
+    /// Draw a script: its phases, topics, actions, routes, skills and triggers
+    Graph(graph::Graph),
+    /// Look at configuration, trust, models and store: what works, what does not, and what to do
+    Doctor(doctor::Doctor),
+    /// Print what a shell needs to complete commands and options
+    Completions(completions::Completions),
+    /// Write the manual pages
+    Man(man::Man),
+}
+
+/// The command line as help, completions and pages tell it.
+pub fn whole(language: Language) -> clap::Command {
+    help::in_language(Arguments::command(), language)
+}
 
 /// Runs the program with these arguments (the first is its name) and gives its exit code.
 pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
@@ -18,7 +77,9 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     let environment = Environment::of_process();
     let language = language::asked(&arguments, &environment);
     language::choose(language);
-    let arguments = match help::read(&arguments, language) {
+    let read =
+        whole(language).try_get_matches_from(arguments).and_then(|mut read| Arguments::from_arg_matches_mut(&mut read));
+    let arguments = match read {
         Ok(arguments) => arguments,
         Err(error) => {
             match help::wrong(&error, language) {
@@ -41,8 +102,8 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
         Command::New(options) => new::new(&options, arguments.lang, language, &environment),
         Command::Graph(options) => graph::graph(&options, &environment),
         Command::Doctor(options) => wait_for(doctor::doctor(options, environment)),
-        Command::Completions(options) => completions::completions(&options),
-        Command::Man(options) => man::man(&options),
+        Command::Completions(options) => completions::completions(&options, whole(language)),
+        Command::Man(options) => man::man(&options, Arguments::command()),
         Command::Trust(options) => trust::trust(&options, &environment),
         Command::Models(command) => wait_for(models::models(command, environment)),
         Command::Run(options) => wait_for(run::run(options, environment)),
@@ -52,12 +113,6 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
         Ok(exit) => exit.code(),
         Err(error) => report::failed(&error).code(),
     }
-}
-
-/// Drives what talks to models and stores; the rest needs no runtime.
-pub(crate) fn wait_for(work: impl Future<Output = Result<Exit, EngineError>>) -> Result<Exit, EngineError> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    runtime.map_err(|error| EngineError::failed(format!("the runtime cannot be started: {error}")))?.block_on(work)
 }
 
 /// Logs go to standard error. At a terminal they would stand between the words of a conversation, where `/why` tells the

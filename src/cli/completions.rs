@@ -1,19 +1,15 @@
 //! `completions`: print what a shell needs to complete commands and options.
 
-use std::io::Write;
-
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Command, ValueHint};
 use clap_complete::{Shell, generate};
 
 use crate::cli::exit::Exit;
-use crate::cli::help;
-use crate::cli::language::chosen;
+use crate::cli::print::write_out;
 use bcc_authoring::schemas;
 use bcc_check::diagnostics::DIAGNOSTICS;
 use bcc_engine::error::EngineError;
 
-/// `completions`.
 #[derive(Debug, Args)]
 pub struct Completions {
     /// The shell
@@ -21,30 +17,21 @@ pub struct Completions {
     pub shell: Shell,
 }
 
-/// Runs the subcommand.
-///
-/// # Errors
-/// When standard output cannot be written to.
-pub fn completions(options: &Completions) -> Result<Exit, EngineError> {
+/// `whole`: the command line of the program.
+pub fn completions(options: &Completions, whole: Command) -> Result<Exit, EngineError> {
     let mut script = Vec::new();
-    generate(options.shell, &mut command(), "bcc-script", &mut script);
+    generate(options.shell, &mut with_names(whole), "bcc-script", &mut script);
     if options.shell == Shell::Bash {
         // clap_complete 4.6 spells a hyphen of the program's name in two ways, and then finds no command of it.
         script = String::from_utf8_lossy(&script).replace("bcc__subcmd__script", "bcc__script").into_bytes();
     }
-    let mut output = std::io::stdout().lock();
-    match output.write_all(&script).and_then(|()| output.flush()) {
-        // Nobody reads on, as under `| head`: that is their business.
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
-            Err(EngineError::failed(format!("standard output cannot be written: {error}")))
-        }
-        _ => Ok(Exit::Done),
-    }
+    write_out(&script)?;
+    Ok(Exit::Done)
 }
 
 /// The whole command line, with the names that a shell may offer where any text is taken: a name that is mistyped gets a
 /// message of its own from each command, so they are no choices to the parser.
-fn command() -> Command {
+fn with_names(whole: Command) -> Command {
     let schemas: Vec<&'static str> = schemas::list().into_iter().map(|(name, _)| name).collect();
     let findings: Vec<&'static str> = DIAGNOSTICS.iter().map(|page| page.slug).collect();
     let offered = |name: &'static str, values: Vec<&'static str>| {
@@ -52,9 +39,8 @@ fn command() -> Command {
             command.mut_arg(name, |argument| argument.value_parser(PossibleValuesParser::new(values)))
         }
     };
-    let whole = help::command(chosen())
-        .mut_subcommand("schema", offered("name", schemas))
-        .mut_subcommand("explain", offered("name", findings));
+    let whole =
+        whole.mut_subcommand("schema", offered("name", schemas)).mut_subcommand("explain", offered("name", findings));
     without_files(whole)
 }
 

@@ -9,8 +9,8 @@ use unicode_width::UnicodeWidthStr;
 
 use crate::cli::exit::Exit;
 use crate::cli::language::{chosen, said};
+use crate::cli::print::{print, print_json};
 use crate::cli::report;
-use crate::cli::sessions::print;
 use crate::cli::table::padded;
 use crate::cli::terminal::plain;
 use bcc_authoring::doctor::doctor::{DoctorRequest, doctor as look};
@@ -19,7 +19,6 @@ use bcc_authoring::doctor::surroundings::Terminals;
 use bcc_engine::environment::Environment;
 use bcc_engine::error::EngineError;
 
-/// `doctor`.
 #[derive(Debug, Args)]
 pub struct Doctor {
     /// Write one JSON document
@@ -39,10 +38,7 @@ pub struct Doctor {
     pub store: Option<PathBuf>,
 }
 
-/// Runs the subcommand.
-///
-/// # Errors
-/// When standard output cannot be written. Whatever else is wrong is told as a finding.
+/// Errors: when standard output cannot be written. Whatever else is wrong is told as a finding.
 pub async fn doctor(options: Doctor, environment: Environment) -> Result<Exit, EngineError> {
     let request = DoctorRequest {
         here: PathBuf::from("."),
@@ -58,8 +54,7 @@ pub async fn doctor(options: Doctor, environment: Environment) -> Result<Exit, E
     if options.json {
         let checks: Vec<Value> = found.iter().map(Finding::json).collect();
         let document = json!({ "version": 1, "ok": problems == 0, "checks": checks });
-        let text = serde_json::to_string_pretty(&document).map_err(|error| EngineError::failed(error.to_string()))?;
-        print(&text)?;
+        print_json(&document)?;
     } else {
         print(&plain(&shown(&found)))?;
         report::note(&format!("problems: {problems}, notes: {notes}"));

@@ -20,16 +20,12 @@ pub struct ResumeHint {
     pub store: Option<PathBuf>,
     /// Whether the configuration was trusted for this run only.
     pub trust: bool,
-    /// Where the session is recorded.
     pub record: Option<PathBuf>,
-    /// The file that is kept as its notebook.
     pub notebook: Option<PathBuf>,
 }
 
 /// Drives `session` to its end or its next rest.
-///
-/// # Errors
-/// When the store fails; what was committed before stays.
+/// Errors: when the store fails; what was committed before stays.
 pub async fn drive(
     mut session: Session,
     archive: &dyn Archive,
@@ -110,7 +106,6 @@ fn interrupted(front: Front, resume: &str) -> Exit {
 }
 
 impl ResumeHint {
-    /// The command that takes the session up again.
     fn command(&self, id: &str) -> String {
         let mut command = format!("bcc-script sessions resume {id}");
         if let Some(store) = &self.store {

@@ -1,11 +1,8 @@
 //! Exit codes (INTERFACES.md).
 
-/// How a run of the program ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
-    /// Done and clean.
     Done,
-    /// It failed.
     Failed,
     /// Wrong usage, or an invalid script.
     Usage,
@@ -16,7 +13,6 @@ pub enum Exit {
 }
 
 impl Exit {
-    /// The number that the operating system gets.
     pub const fn code(self) -> u8 {
         match self {
             Self::Done => 0,

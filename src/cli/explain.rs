@@ -1,10 +1,10 @@
 //! `explain`: the page of a diagnostic, or the list of all that there are.
 
-use std::io::{ErrorKind, Write};
+use clap::Args;
 
-use crate::cli::arguments::Explain;
 use crate::cli::exit::Exit;
 use crate::cli::language::{chosen, filled, said};
+use crate::cli::print::write_out;
 use crate::cli::report;
 use crate::cli::table::padded;
 use crate::cli::terminal::color;
@@ -12,13 +12,16 @@ use bcc_check::diagnostics::{DIAGNOSTICS, Page, near, page};
 use bcc_engine::error::EngineError;
 use bcc_lang::message::language::Language;
 
+#[derive(Debug, Args)]
+pub struct Explain {
+    /// Its name, as in `error[unknown-key]` [default: list all]
+    pub name: Option<String>,
+}
+
 /// The most names that are offered for one that does not exist.
 const MOST_OFFERED: usize = 5;
 
 /// Prints the page of one diagnostic as markdown, at a terminal lightly styled; without a name, one line for each.
-///
-/// # Errors
-/// When there is no such diagnostic, and when standard output cannot be written to.
 pub fn explain(options: &Explain) -> Result<Exit, EngineError> {
     let styled = color();
     let text = match &options.name {
@@ -32,14 +35,8 @@ pub fn explain(options: &Explain) -> Result<Exit, EngineError> {
             if styled { style(page.text) } else { page.text.to_owned() }
         }
     };
-    let mut output = std::io::stdout().lock();
-    match output.write_all(text.as_bytes()).and_then(|()| output.flush()) {
-        // Whoever reads may stop early.
-        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
-            Err(EngineError::failed(format!("standard output cannot be written to: {error}")))
-        }
-        _ => Ok(Exit::Done),
-    }
+    write_out(text.as_bytes())?;
+    Ok(Exit::Done)
 }
 
 /// The name in what was copied from a report: `error[unknown-key]:`, `` `unknown-key` ``, `unknown-key.md`.

@@ -2,24 +2,32 @@
 
 use std::path::Path;
 
-use crate::cli::arguments::Format;
+use clap::ValueEnum;
+
 use crate::cli::exit::Exit;
 use crate::cli::language::chosen;
+use crate::cli::print::{keep, print};
 use crate::cli::report;
-use crate::cli::sessions::print;
 use bcc_engine::error::EngineError;
 use bcc_engine::export::export;
-use bcc_engine::files::write::replace;
 use bcc_engine::markdown::markdown;
 use bcc_engine::notebook_file::write::{Asked, cell_count, page_of, write_file, write_to};
 use bcc_lang::message::language::Language;
 use bcc_runtime::notebook::export::form::Form;
 use bcc_store::contract::Archive;
 
-/// Runs the subcommand.
-///
-/// # Errors
-/// As [`EngineError`] sorts them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// The document of INTERFACES.md
+    Json,
+    /// The notebook as markdown; of a session without cells, the transcript
+    Md,
+    /// The notebook as a page of HTML; of a session without cells, the transcript
+    Html,
+    /// The notebook for Jupyter, nbformat 4.5
+    Ipynb,
+}
+
 pub async fn export_as(
     archive: &dyn Archive,
     id: &str,
@@ -73,7 +81,6 @@ pub async fn export_as(
     Ok(Exit::Done)
 }
 
-/// The format that the ending of a file asks for.
 fn of_ending(path: &Path) -> Option<Format> {
     Some(match Form::of_path(path)? {
         Form::Ipynb => Format::Ipynb,
@@ -98,9 +105,7 @@ async fn document(archive: &dyn Archive, id: &str, format: Format, calls: bool) 
 
 fn whole(text: &str, output: Option<&Path>) -> Result<Exit, EngineError> {
     match output {
-        Some(path) => replace(path, format!("{text}\n").as_bytes()).map_err(|error| {
-            EngineError::failed(format!("{path} cannot be written: {error}", path = path.display()))
-        })?,
+        Some(path) => keep(path, format!("{text}\n").as_bytes())?,
         None => print(text)?,
     }
     Ok(Exit::Done)

@@ -1,12 +1,12 @@
 //! How findings are told: the options that `validate` and `templates check` have in common, and what they do.
 
-use std::io::{self, IsTerminal, Write};
-
 use clap::{Args, ValueEnum};
 
 use crate::cli::exit::Exit;
 use crate::cli::language::said;
+use crate::cli::print::write;
 use crate::cli::report;
+use crate::cli::terminal::color;
 use bcc_authoring::validate::request::ValidateReport;
 use bcc_check::diagnostics::{DIAGNOSTICS, Page};
 use bcc_engine::error::EngineError;
@@ -33,7 +33,6 @@ pub struct Reporting {
     pub all: bool,
 }
 
-/// Formats of `validate`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Findings {
     /// For people
@@ -46,7 +45,6 @@ pub enum Findings {
     Github,
 }
 
-/// What `--deny` takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Deny {
     /// Warnings count as failure
@@ -54,7 +52,6 @@ pub enum Deny {
 }
 
 impl Reporting {
-    /// The exit code for what was found.
     pub fn exit(&self, report: &ValidateReport) -> Exit {
         let counts = |severity| severity == Severity::Error || self.deny.is_some() && severity == Severity::Warning;
         if report.diagnostics.iter().any(|diagnostic| counts(diagnostic.severity)) { Exit::Failed } else { Exit::Done }
@@ -62,9 +59,6 @@ impl Reporting {
 
     /// Writes the findings, and for people the summary: with every finding, or with as many as somebody reads. Says whether
     /// anybody reads on.
-    ///
-    /// # Errors
-    /// When standard output cannot be written to, for another reason than that nobody reads it.
     pub fn write(&self, report: &ValidateReport) -> Result<bool, EngineError> {
         let text = match self.format {
             Findings::Human => {
@@ -77,23 +71,13 @@ impl Reporting {
             }
             Findings::Github => github(&report.diagnostics),
         };
-        let mut output = io::stdout().lock();
-        let read = match output.write_all(text.as_bytes()).and_then(|()| output.flush()) {
-            Ok(()) => true,
-            // Nobody reads on, as under `| head`: that is their business.
-            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => false,
-            Err(error) => return Err(EngineError::failed(format!("the findings cannot be written: {error}"))),
-        };
+        let read = write(text.as_bytes())
+            .map_err(|error| EngineError::failed(format!("the findings cannot be written: {error}")))?;
         if self.format == Findings::Human {
             report::note(&summary(report));
         }
         Ok(read)
     }
-}
-
-/// Whether standard output may be coloured.
-fn color() -> bool {
-    io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }
 
 fn summary(report: &ValidateReport) -> String {

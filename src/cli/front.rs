@@ -15,10 +15,8 @@ use crate::cli::terminal::{Terminal, quiet};
 use bcc_engine::error::EngineError;
 use bcc_runtime::program::event::Observer;
 
-/// Which of them it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Front {
-    /// A person at a terminal.
     Terminal,
     /// Lines in, words out.
     Piped,
@@ -38,7 +36,6 @@ impl Front {
         }
     }
 
-    /// The reader of events.
     pub fn observer(self) -> Arc<dyn Observer> {
         match self {
             Self::Terminal => Arc::new(Terminal::default()),

@@ -5,15 +5,14 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueEnum};
 
 use crate::cli::exit::Exit;
+use crate::cli::print::{keep, print};
 use crate::cli::report;
-use crate::cli::sessions::print;
 use bcc_authoring::graph::choose::{Format, GraphRequest, graph as draw};
 use bcc_authoring::graph::fold::Depth;
 use bcc_engine::environment::Environment;
 use bcc_engine::error::EngineError;
-use bcc_engine::files::write::{is_same_file, replace};
+use bcc_engine::files::write::is_same_file;
 
-/// `graph`.
 #[derive(Debug, Args)]
 pub struct Graph {
     /// The script
@@ -36,7 +35,6 @@ pub struct Graph {
     pub project: Option<PathBuf>,
 }
 
-/// Formats of `graph`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum DrawnAs {
     /// A flowchart of Mermaid, which many sites and editors show in Markdown
@@ -45,10 +43,6 @@ pub enum DrawnAs {
     Dot,
 }
 
-/// Runs the subcommand.
-///
-/// # Errors
-/// As [`EngineError`] sorts them.
 pub fn graph(options: &Graph, environment: &Environment) -> Result<Exit, EngineError> {
     let named = options.output.as_deref().and_then(|path| path.extension()).and_then(|extension| extension.to_str());
     let format = match options.format {
@@ -74,9 +68,7 @@ pub fn graph(options: &Graph, environment: &Environment) -> Result<Exit, EngineE
     let drawn = draw(&request, environment)?;
     report::warnings(&drawn.diagnostics);
     match &options.output {
-        Some(path) => replace(path, drawn.text.as_bytes()).map_err(|error| {
-            EngineError::failed(format!("{path} cannot be written: {error}", path = path.display()))
-        })?,
+        Some(path) => keep(path, drawn.text.as_bytes())?,
         None => print(drawn.text.trim_end_matches('\n'))?,
     }
     for notice in &drawn.notices {

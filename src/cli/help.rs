@@ -1,33 +1,16 @@
 //! The help of `--help`, and what is wrong with arguments, in the language of the person.
 
-use std::ffi::OsString;
-
 use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{Arg, ArgAction, Command, CommandFactory, Error, FromArgMatches, Parser};
+use clap::{Arg, ArgAction, Command, Error};
 
-use crate::cli::arguments::Arguments;
 use bcc_lang::message::language::Language;
 
-/// Reads the arguments. Help and errors are in `language`.
-///
-/// # Errors
-/// What clap says of them; `--help` and `--version` are such errors too.
-pub fn read(arguments: &[OsString], language: Language) -> Result<Arguments, Error> {
-    if language == Language::English {
-        return Arguments::try_parse_from(arguments);
-    }
-    let mut matches = command(language).try_get_matches_from(arguments)?;
-    Arguments::from_arg_matches_mut(&mut matches)
-}
-
 /// The command as `--help`, manual pages and completions tell it, in `language`.
-pub fn command(language: Language) -> Command {
-    let command = Arguments::command();
+pub fn in_language(mut command: Command, language: Language) -> Command {
     if language == Language::English {
         return command;
     }
-    let mut command = command;
     // Adds `--help`, `--version` and the command `help`, which have texts too.
     command.build();
     told(command, language)

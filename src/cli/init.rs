@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::Args;
 
 use crate::cli::exit::Exit;
+use crate::cli::print::{print, tell};
 use crate::cli::report;
-use crate::cli::sessions::{print, tell};
 use bcc_authoring::scaffold::init::{Begun, InitRequest, init as begin};
 use bcc_engine::environment::Environment;
 use bcc_engine::error::EngineError;
@@ -16,7 +16,6 @@ use bcc_lang::message::language::Language;
 /// What to try first in a new project.
 const NEXT: [&str; 3] = ["bcc-script run scripts/first_talk.yaml", "bcc-script validate", "bcc-script test"];
 
-/// `init`.
 #[derive(Debug, Args)]
 pub struct Init {
     /// Where; the directory is made where it is not there. Nothing in it is overwritten [default: this directory]
@@ -31,9 +30,6 @@ pub struct Init {
 }
 
 /// Runs the subcommand. What is written is in `language`.
-///
-/// # Errors
-/// As [`begin`].
 pub fn init(options: &Init, language: Language, environment: &Environment) -> Result<Exit, EngineError> {
     let directory = options.directory.clone().unwrap_or_else(|| PathBuf::from("."));
     let request =

@@ -2,12 +2,9 @@
 
 use async_trait::async_trait;
 
-/// What a person or a program wants.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Input {
-    /// This is the answer.
     Answer {
-        /// The words.
         text: String,
         /// The wait that it answers, when the sender says so.
         answer_id: Option<String>,
@@ -16,13 +13,11 @@ pub enum Input {
     Command(String),
     /// There is no more: Ctrl-D, `/quit`, or the end of a pipe.
     End,
-    /// Ctrl-C at the prompt.
     Interrupted,
     /// Something that cannot be an answer; it is told, and the next is asked for.
     Unusable(String),
 }
 
-/// A source of answers.
 #[async_trait(?Send)]
 pub trait Source {
     /// The next input. May be dropped and called again without losing any.

@@ -7,7 +7,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use bcc_engine::environment::Environment;
 use bcc_lang::message::language::Language;
 
-/// The option that chooses it.
 const OPTION: &str = "--lang";
 
 /// A process talks to one person.
@@ -30,9 +29,7 @@ pub fn asked(arguments: &[OsString], environment: &Environment) -> Language {
 }
 
 /// Reads the value of `--lang`.
-///
-/// # Errors
-/// What there is, when it is none of it.
+/// Errors: What there is, when it is none of it.
 pub fn of_option(given: &str) -> Result<Language, String> {
     match given {
         "en" => Ok(Language::English),

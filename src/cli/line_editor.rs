@@ -31,9 +31,6 @@ const PASTES_UNMARKED: &[u8] = b"\x1b[?2004l";
 
 impl LineEditor {
     /// An editor on the terminal. What is typed is kept in memory for this process only: conversations are private.
-    ///
-    /// # Errors
-    /// When the terminal cannot be used.
     pub fn new() -> Result<Self, ReadlineError> {
         let before = tcgetattr(std::io::stdin()).ok();
         let editor = DefaultEditor::new()?;

@@ -17,7 +17,6 @@ pub struct Lines {
     lines: Receiver<Input>,
 }
 
-/// An answer as a program sends it.
 #[derive(Debug, Deserialize)]
 struct Sent {
     user: String,

@@ -1,17 +1,13 @@
 //! `man`: write the manual pages.
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use clap::{Args, Command, CommandFactory};
+use clap::{Args, Command};
 
-use crate::cli::arguments::Arguments;
 use crate::cli::exit::Exit;
-use crate::cli::sessions::tell;
+use crate::cli::print::{keep, tell, write_out};
 use bcc_engine::error::EngineError;
-use bcc_engine::files::write::replace;
 
-/// `man`.
 #[derive(Debug, Args)]
 pub struct Man {
     /// Where the pages go, one for each command; pages that are there are written anew [default: print the main page]
@@ -19,25 +15,16 @@ pub struct Man {
     pub directory: Option<PathBuf>,
 }
 
-/// Runs the subcommand.
-///
-/// # Errors
-/// When a page cannot be written.
-pub fn man(options: &Man) -> Result<Exit, EngineError> {
+/// `whole`: the command line of the program.
+pub fn man(options: &Man, whole: Command) -> Result<Exit, EngineError> {
     // Without it, `help` would be a command with the pages of all others below it. Pages are in English: they are read long
     // after the language was chosen, and by others.
-    let mut whole = Arguments::command().disable_help_subcommand(true);
+    let mut whole = whole.disable_help_subcommand(true);
     whole.build();
     let Some(directory) = &options.directory else {
         let (_, page) = page(whole)?;
-        let mut output = std::io::stdout().lock();
-        return match output.write_all(&page).and_then(|()| output.flush()) {
-            // Nobody reads on, as under `| head`: that is their business.
-            Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
-                Err(EngineError::failed(format!("standard output cannot be written: {error}")))
-            }
-            _ => Ok(Exit::Done),
-        };
+        write_out(&page)?;
+        return Ok(Exit::Done);
     };
     if directory.exists() && !directory.is_dir() {
         return Err(EngineError::usage(format!(
@@ -53,9 +40,7 @@ pub fn man(options: &Man) -> Result<Exit, EngineError> {
 /// Writes the page of `command` and of all below it. Gives how many there are.
 fn all(command: &Command, directory: &Path) -> Result<usize, EngineError> {
     let (name, page) = page(command.clone())?;
-    let path = directory.join(name);
-    replace(&path, &page)
-        .map_err(|error| EngineError::failed(format!("{path} cannot be written: {error}", path = path.display())))?;
+    keep(&directory.join(name), &page)?;
     let below = command.get_subcommands().filter(|below| !below.is_hide_set());
     below.map(|below| all(below, directory)).try_fold(1, |sum, count| Ok(sum + count?))
 }

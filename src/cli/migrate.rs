@@ -8,7 +8,7 @@ use clap::Args;
 use crate::cli::exit::Exit;
 use crate::cli::mended::{told, untried};
 use crate::cli::report;
-use crate::cli::terminal::plain;
+use crate::cli::terminal::{color, plain};
 use bcc_authoring::fix::diff::{Mark, diff};
 use bcc_authoring::fix::mend::{MendReport, MendRequest, MendedFile, mend};
 use bcc_authoring::fix::rules::Rules;
@@ -16,7 +16,6 @@ use bcc_authoring::validate::request::ValidateRequest;
 use bcc_engine::environment::Environment;
 use bcc_engine::error::EngineError;
 
-/// `migrate`.
 #[derive(Debug, Args)]
 pub struct Migrate {
     /// Files to migrate, and folders in which to migrate every script, skill and test [default: scripts/, skills/, tests/ and
@@ -35,10 +34,6 @@ pub struct Migrate {
     pub project: Option<PathBuf>,
 }
 
-/// Runs the subcommand.
-///
-/// # Errors
-/// As [`EngineError`] sorts them.
 pub fn migrate(options: &Migrate, environment: &Environment) -> Result<Exit, EngineError> {
     let check = ValidateRequest {
         paths: options.paths.clone(),
@@ -69,10 +64,8 @@ fn would(file: &MendedFile) -> String {
     }
 }
 
-/// Writes the diffs to standard output.
 fn show(report: &MendReport) -> Result<(), EngineError> {
-    let terminal = io::stdout().is_terminal();
-    let color = terminal && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+    let (terminal, color) = (io::stdout().is_terminal(), color());
     let mut output = io::BufWriter::new(io::stdout().lock());
     let mut write = || {
         for file in &report.mended {

@@ -1,6 +1,5 @@
 //! The command line: one file a subcommand, and the readers of events for a terminal, a pipe and a program.
 
-pub mod arguments;
 pub mod cells;
 pub mod cli;
 pub mod commands;
@@ -27,6 +26,7 @@ pub mod migrate;
 pub mod models;
 pub mod new;
 pub mod piped;
+pub mod print;
 pub mod render;
 pub mod rendered;
 pub mod report;
@@ -45,4 +45,5 @@ pub mod test_report;
 pub mod trust;
 pub mod validate;
 pub mod version;
+pub mod wait;
 pub mod watch;

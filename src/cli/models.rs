@@ -1,14 +1,15 @@
 //! `models`: which models a project has, and what they support.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
-use crate::cli::arguments::{Models, ModelsOf};
+use clap::{Args, Subcommand};
+
 use crate::cli::exit::Exit;
 use crate::cli::language::said;
+use crate::cli::print::{print, print_json};
 use crate::cli::report;
-use crate::cli::sessions::print;
 use crate::cli::table::table;
 use crate::cli::terminal::plain;
 use bcc_engine::environment::Environment;
@@ -18,20 +19,44 @@ use bcc_engine::models::list::{KeyState, ListedModel, Listing, list};
 use bcc_engine::project::Project;
 use bcc_engine::shell::quoted;
 
+#[derive(Debug, Subcommand)]
+pub enum Models {
+    /// List the models, which one answers by default and why, and whether their keys are there
+    List(ModelsOf),
+    /// Try models with a prompt of one word, and say what each supports
+    Check {
+        /// The models [default: all]
+        #[arg(value_name = "NAME")]
+        names: Vec<String>,
+        #[command(flatten)]
+        of: ModelsOf,
+    },
+}
+
+/// Whose models.
+#[derive(Debug, Args)]
+pub struct ModelsOf {
+    /// The project directory [default: the project around this directory]
+    #[arg(long, value_name = "DIR")]
+    pub project: Option<PathBuf>,
+    /// Write one JSON document
+    #[arg(long)]
+    pub json: bool,
+    /// Trust the project's bcc-script.toml for this run
+    #[arg(long)]
+    pub trust: bool,
+}
+
 /// Nothing to tell in a cell.
 const NOTHING: &str = "–";
 
-/// Runs the subcommand.
-///
-/// # Errors
-/// As [`EngineError`] sorts them.
 pub async fn models(command: Models, environment: Environment) -> Result<Exit, EngineError> {
     match command {
         Models::List(of) => {
             let project = project(&of, &environment)?;
             let listing = list(&project, &environment);
             if of.json {
-                print(&pretty(&listing.json())?)?;
+                print_json(&listing.json())?;
             } else {
                 shown(&listing, &project)?;
             }
@@ -43,10 +68,6 @@ pub async fn models(command: Models, environment: Environment) -> Result<Exit, E
 
 fn project(of: &ModelsOf, environment: &Environment) -> Result<Project, EngineError> {
     Project::of(Path::new("."), of.project.as_deref(), of.trust, environment)
-}
-
-fn pretty(value: &serde_json::Value) -> Result<String, EngineError> {
-    serde_json::to_string_pretty(value).map_err(|error| EngineError::failed(error.to_string()))
 }
 
 fn shown(listing: &Listing, project: &Project) -> Result<(), EngineError> {
@@ -143,7 +164,7 @@ async fn checked(names: &[String], of: &ModelsOf, environment: &Environment) -> 
     let ok = results.iter().all(|result| result.ok);
     if of.json {
         let models: Vec<_> = results.iter().map(Checked::json).collect();
-        print(&pretty(&json!({ "version": 1, "ok": ok, "models": models }))?)?;
+        print_json(&json!({ "version": 1, "ok": ok, "models": models }))?;
     } else {
         let names = ["NAME", "MODEL", "ANSWERS", "STREAMS", "TOKENS", "JSON SCHEMA", "JSON", "TOOL", "FIRST", "ALL"];
         let rows: Vec<Vec<String>> =

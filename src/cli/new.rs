@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Subcommand};
 
 use crate::cli::exit::Exit;
+use crate::cli::print::{print, tell};
 use crate::cli::report;
-use crate::cli::sessions::{print, tell};
+use crate::cli::wait::wait_for;
 use bcc_authoring::scaffold::new::{built_in_scheme, language as language_of, project, script, skill};
 use bcc_authoring::scaffold::test::test;
 use bcc_authoring::templates::new::{NewScheme, new_scheme, usual_source};
@@ -17,15 +18,12 @@ use bcc_engine::error::EngineError;
 use bcc_engine::shell::quoted;
 use bcc_lang::message::language::Language;
 
-/// `new`.
 #[derive(Debug, Args)]
 pub struct New {
-    /// What.
     #[command(subcommand)]
     pub what: What,
 }
 
-/// What can be new.
 #[derive(Debug, Subcommand)]
 pub enum What {
     /// Write scripts/NAME.yaml: a script that asks one thing, to go on from
@@ -35,7 +33,6 @@ pub enum What {
     /// Write tests/NAME.yaml: a test that holds what a script says today, and passes at once
     Test {
         #[command(flatten)]
-        #[allow(missing_docs)]
         named: Named,
         /// The script that it is about [default: scripts/NAME.yaml]
         #[arg(long, value_name = "FILE")]
@@ -44,7 +41,6 @@ pub enum What {
     /// Copy the prompt templates into a scheme of your own: _system/config/custom/NAME/
     Scheme {
         #[command(flatten)]
-        #[allow(missing_docs)]
         named: Named,
         /// The scheme whose templates are copied [default: by `--lang`, else that of
         /// bcc-script.toml, else `english` or `default`, by the language of the project's prompts]
@@ -66,9 +62,7 @@ pub struct Named {
 
 /// Runs the subcommand. What is written is in the language `asked` (`--lang`), else in that of the project's prompts, else in
 /// `usual`.
-///
-/// # Errors
-/// As the functions of `engine::begin`, and [`new_scheme`].
+/// Errors: as the functions of `engine::begin`, and [`new_scheme`].
 pub fn new(
     options: &New,
     asked: Option<Language>,
@@ -93,7 +87,7 @@ pub fn new(
         }
         What::Test { script, .. } => {
             let about = test(&project, &named.name, script.as_deref(), language, environment);
-            let written = runtime()?.block_on(about)?;
+            let written = wait_for(about)?;
             let path = shown(&written.path);
             told(&path, &format!("bcc-script test {}", quoted(&path)))
         }
@@ -136,9 +130,4 @@ fn told(path: &str, command: &str) -> Result<Exit, EngineError> {
 fn next(command: &str) -> Result<Exit, EngineError> {
     tell(&format!("Now try: {command}"))?;
     Ok(Exit::Done)
-}
-
-fn runtime() -> Result<tokio::runtime::Runtime, EngineError> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    runtime.map_err(|error| EngineError::failed(format!("the runtime cannot be started: {error}")))
 }

@@ -1,14 +1,15 @@
 //! `templates render`: the messages that would be sent, without sending them.
 
-use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 
-use crate::cli::cli::wait_for;
 use crate::cli::exit::Exit;
+use crate::cli::print::{print_json, write_out};
 use crate::cli::rendered;
 use crate::cli::report;
+use crate::cli::terminal::color;
+use crate::cli::wait::wait_for;
 use bcc_authoring::render::action::of_action;
 use bcc_authoring::render::alone::{looks_like_a_script, of_template};
 use bcc_authoring::render::changed::changed;
@@ -20,7 +21,6 @@ use bcc_engine::environment::Environment;
 use bcc_engine::error::EngineError;
 use bcc_engine::project::Project;
 
-/// `templates render`.
 #[derive(Debug, Args)]
 #[command(after_help = AFTER)]
 pub struct Render {
@@ -73,15 +73,10 @@ pub struct Render {
     pub json: bool,
 }
 
-/// What the help says about rounds.
 const AFTER: &str = "Rounds: a round is one message of ours and one answer. `--round 1` is the opening, which has no answer yet; \
 `--round 1 --answer TEXT` is the call that judges TEXT as the answer to it, and `--round N` the call that judges the answer of \
 round N. Answers that are not given, and replies of the model, are shown as ⟦answer of round 1⟧ and ⟦reply of round 1⟧.";
 
-/// Runs the subcommand.
-///
-/// # Errors
-/// As [`EngineError`] sorts them.
 pub fn render(options: &Render, environment: &Environment) -> Result<Exit, EngineError> {
     let start = options.script.as_deref().unwrap_or(Path::new("."));
     let project = Project::of(start, options.project.as_deref(), false, environment)?;
@@ -130,8 +125,7 @@ async fn of_now(options: &Render, project: &Project) -> Result<Exit, EngineError
 
 fn show(prompt: &Prompt, json: bool) -> Result<(), EngineError> {
     if json {
-        let text = serde_json::to_string_pretty(&prompt.as_value());
-        return write(&text.map_err(|error| EngineError::failed(error.to_string()))?);
+        return print_json(&prompt.as_value());
     }
     report::quiet(&rendered::head(prompt));
     for note in &prompt.notes {
@@ -164,8 +158,7 @@ async fn of_session(
     };
     let changed = changed(&archive, project, &request).await?;
     if options.json {
-        let text = serde_json::to_string_pretty(&changed.as_value());
-        write(&text.map_err(|error| EngineError::failed(error.to_string()))?)?;
+        print_json(&changed.as_value())?;
     } else {
         report::quiet(&rendered::head_of_sent(&changed));
         for note in &changed.notes {
@@ -181,18 +174,7 @@ async fn of_session(
     Ok(if changed.now.is_ok() { Exit::Done } else { Exit::Failed })
 }
 
-/// Whether standard output may be coloured.
-fn color() -> bool {
-    std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
-}
-
-/// Writes to standard output, whose colours stand in `text` already. A reader that has gone away is no failure.
+/// Writes to standard output, whose colours stand in `text` already.
 fn write(text: &str) -> Result<(), EngineError> {
-    let mut output = std::io::stdout().lock();
-    match writeln!(output, "{text}").and_then(|()| output.flush()) {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
-            Err(EngineError::failed(format!("standard output cannot be written: {error}")))
-        }
-        _ => Ok(()),
-    }
+    write_out(format!("{text}\n").as_bytes())
 }

@@ -12,7 +12,6 @@ use bcc_lang::source::render::human;
 /// More warnings than these are counted, not shown.
 const MOST_SHOWN: usize = 100;
 
-/// Whether standard error may be coloured.
 pub fn color() -> bool {
     std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }
@@ -28,7 +27,6 @@ pub fn note_as_it_is(text: &str) {
     let _ = writeln!(std::io::stderr().lock(), "{}", plain(text));
 }
 
-/// A note in a quiet colour.
 pub fn quiet(text: &str) {
     quiet_as_it_is(&said(text));
 }
@@ -41,7 +39,6 @@ fn quiet_as_it_is(text: &str) {
     }
 }
 
-/// An error with its remedy.
 pub fn error(error: &EngineError) {
     note(&format!("error: {error}"));
     if let Some(help) = error.help() {

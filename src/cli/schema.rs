@@ -1,9 +1,12 @@
 //! `schema`: prints a JSON Schema for editors (docs/editors.md).
 
-use crate::cli::arguments::Schema;
+use std::path::PathBuf;
+
+use clap::Args;
+
 use crate::cli::exit::Exit;
 use crate::cli::language::said;
-use crate::cli::sessions::print;
+use crate::cli::print::print;
 use bcc_authoring::schemas::{OwnKinds, list, text_in};
 use bcc_engine::config::kinds::kinds;
 use bcc_engine::environment::Environment;
@@ -11,10 +14,20 @@ use bcc_engine::error::EngineError;
 use bcc_engine::project::{Project, given_directory};
 use bcc_lang::source::near::near_miss;
 
-/// Runs the subcommand.
-///
-/// # Errors
-/// When there is no schema of this name, or it cannot be written.
+#[derive(Debug, Args)]
+pub struct Schema {
+    /// What is described: script, skill, test, document (any of the three), template, config (bcc-script.toml), or a kind
+    /// such as ai_ask
+    #[arg(value_name = "NAME", default_value = "script")]
+    pub name: String,
+    /// List the names there are, with what each describes
+    #[arg(long)]
+    pub list: bool,
+    /// The project whose own kinds are taken in
+    #[arg(long, value_name = "DIR")]
+    pub project: Option<PathBuf>,
+}
+
 pub fn schema(options: &Schema, environment: &Environment) -> Result<Exit, EngineError> {
     if options.list {
         let lines: Vec<String> = list().iter().map(|(name, says)| format!("{name:20} {}", said(says))).collect();

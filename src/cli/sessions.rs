@@ -1,22 +1,22 @@
 //! `sessions`: what is kept of conversations.
 
-use std::io::{ErrorKind, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde_json::json;
 
-use crate::cli::arguments::{Resume, Sessions, Store};
+use clap::{Args, Subcommand};
+
 use crate::cli::drive::{ResumeHint, drive};
 use crate::cli::exit::Exit;
-use crate::cli::export::export_as;
+use crate::cli::export::{Format, export_as};
 use crate::cli::front::Front;
 use crate::cli::json::{self, CatchUp};
 use crate::cli::language::{chosen, filled, said};
 use crate::cli::live_notebook::LiveNotebook;
+use crate::cli::print::print;
 use crate::cli::report;
-use crate::cli::run::{asked, needs_store, replayed};
-use crate::cli::terminal::plain;
+use crate::cli::run::{ReplayBy, asked, needs_store, replayed};
 use bcc_engine::calls::table;
 use bcc_engine::clock::{now, stamp};
 use bcc_engine::engine::{Engine, Opened, ResumeRequest, store_path};
@@ -33,13 +33,102 @@ use bcc_store::error::ArchiveError;
 use bcc_store::rows::SessionRow;
 use bcc_store::sqlite::open::{open, open_read_only};
 
+#[derive(Debug, Subcommand)]
+pub enum Sessions {
+    /// List the sessions of a store, newest first
+    List(Store),
+    /// Show one session: where it stands, its variables and what was said
+    Show {
+        /// The session
+        id: String,
+        /// Show its model calls and what they cost instead
+        #[arg(long)]
+        calls: bool,
+        #[command(flatten)]
+        store: Store,
+    },
+    /// Go on with a session
+    Resume(Resume),
+    /// Write a session as one document
+    Export {
+        /// The session
+        id: String,
+        /// The format [default: the one that FILE ends with, else json]
+        #[arg(long, value_enum)]
+        format: Option<Format>,
+        /// With prompts and raw replies
+        #[arg(long)]
+        calls: bool,
+        /// Write it to this file, and not to standard output
+        #[arg(short, long, value_name = "FILE")]
+        output: Option<PathBuf>,
+        #[command(flatten)]
+        store: Store,
+    },
+    /// Delete a session
+    Delete {
+        /// The session
+        id: String,
+        #[command(flatten)]
+        store: Store,
+    },
+    /// Delete sessions that nobody has touched for a while
+    Prune {
+        /// How long, like 30d or 12h
+        #[arg(long, value_name = "TIME")]
+        older_than: String,
+        #[command(flatten)]
+        store: Store,
+    },
+}
+
+/// Where sessions are looked for.
+#[derive(Clone, Debug, Default, Args)]
+pub struct Store {
+    /// Where sessions are kept [default: .bcc/sessions.db of the project around this directory]
+    #[arg(long, value_name = "PATH")]
+    pub store: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub struct Resume {
+    /// The session
+    pub id: String,
+    /// Write every event as one JSON object a line
+    #[arg(long)]
+    pub json: bool,
+    /// First write again what was committed after this event
+    #[arg(long, value_name = "SEQ", requires = "json")]
+    pub after: Option<u64>,
+    /// Go on with a larger budget, say turns=400 or tokens=90000,minutes=60: what may be used in all, from the session's
+    /// beginning; may be repeated. It is kept for later resumes
+    #[arg(long, value_name = "NAME=NUMBER[,…]")]
+    pub budget: Vec<String>,
+    /// Ask another model than the session was started with
+    #[arg(long, value_name = "M")]
+    pub model: Option<String>,
+    /// Go on with the recording of the session, or begin one here
+    #[arg(long, value_name = "FILE", conflicts_with = "replay")]
+    pub record: Option<PathBuf>,
+    /// Repeat a recorded conversation without any model from here on
+    #[arg(long, value_name = "FILE", conflicts_with = "model")]
+    pub replay: Option<PathBuf>,
+    /// How `--replay` finds its replies
+    #[arg(long, value_enum, requires = "replay")]
+    pub replay_by: Option<ReplayBy>,
+    /// Keep this file the notebook of the session while it goes on: .ipynb, .md or .html
+    #[arg(long, value_name = "FILE")]
+    pub notebook: Option<PathBuf>,
+    /// Trust the project's bcc-script.toml for this run
+    #[arg(long)]
+    pub trust: bool,
+    #[command(flatten)]
+    pub store: Store,
+}
+
 /// How many events are written again at a time: one may hold a prompt and a reply of megabytes.
 const PAGE: usize = 64;
 
-/// Runs the subcommand.
-///
-/// # Errors
-/// As [`EngineError`] sorts them.
 pub async fn sessions(command: Sessions, environment: Environment) -> Result<Exit, EngineError> {
     match command {
         Sessions::List(store) => list(&store, &environment).await,
@@ -201,24 +290,4 @@ async fn prune(older_than: &str, store: &Store, environment: &Environment) -> Re
     }
     report::note(&format!("{} sessions deleted", deleted.len()));
     Ok(Exit::Done)
-}
-
-/// Writes a sentence of this program to standard output, in the language of the person.
-///
-/// # Errors
-/// As [`print()`].
-pub fn tell(text: &str) -> Result<(), EngineError> {
-    print(&said(text))
-}
-
-/// Writes to standard output. A reader that has gone away (`| head`) is no failure; a disk that is full is.
-pub fn print(text: &str) -> Result<(), EngineError> {
-    let mut output = std::io::stdout().lock();
-    let shown = if output.is_terminal() { plain(text) } else { text.to_owned() };
-    match writeln!(output, "{shown}").and_then(|()| output.flush()) {
-        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
-            Err(EngineError::failed(format!("standard output cannot be written: {error}")))
-        }
-        _ => Ok(()),
-    }
 }

@@ -2,7 +2,6 @@
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// The signals that end a drive.
 pub struct Signals {
     interrupt: Signal,
     terminate: Signal,
@@ -11,9 +10,6 @@ pub struct Signals {
 
 impl Signals {
     /// From here on, the signals no longer kill the process.
-    ///
-    /// # Errors
-    /// When the operating system refuses.
     pub fn new() -> std::io::Result<Self> {
         Ok(Self {
             interrupt: signal(SignalKind::interrupt())?,

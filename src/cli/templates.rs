@@ -1,15 +1,15 @@
 //! `templates`: list, show, render, compare, copy and check the prompt templates of a project.
 
-use std::io::{self, IsTerminal, Write};
+use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 
 use crate::cli::exit::Exit;
 use crate::cli::findings::Reporting;
+use crate::cli::print::{print, write_out};
 use crate::cli::render::{Render, render};
 use crate::cli::report;
-use crate::cli::sessions::print;
 use crate::cli::templates_diff::{Diff, diff};
 use crate::cli::templates_list::{List, list};
 use crate::cli::terminal::plain;
@@ -23,7 +23,6 @@ use bcc_engine::error::EngineError;
 use bcc_engine::project::Project;
 use bcc_lang::template::layers::DEFAULT_SCHEME;
 
-/// `templates`.
 #[derive(Debug, Subcommand)]
 pub enum Templates {
     /// List every template with the layer that serves it in each scheme, what that overrides, and what is unused
@@ -40,7 +39,6 @@ pub enum Templates {
     Check(Check),
 }
 
-/// `templates show`.
 #[derive(Debug, Args)]
 pub struct Show {
     /// The template: `ai_ask`, `ai_ask_v2`, `ai_ask_v2.md` or a part such as `safety.md`
@@ -56,7 +54,6 @@ pub struct Show {
     pub project: Option<PathBuf>,
 }
 
-/// `templates new`.
 #[derive(Debug, Args)]
 pub struct NewTemplates {
     /// The scheme: letters, digits, `_` and `-`
@@ -73,13 +70,11 @@ pub struct NewTemplates {
     pub project: Option<PathBuf>,
 }
 
-/// `templates check`.
 #[derive(Debug, Args)]
 pub struct Check {
     /// Check what this scheme is served [default: all schemes of the project]
     #[arg(long, value_name = "S")]
     pub scheme: Option<String>,
-    /// How findings are told.
     #[command(flatten)]
     pub reporting: Reporting,
     /// The project directory [default: the project around this directory]
@@ -87,10 +82,6 @@ pub struct Check {
     pub project: Option<PathBuf>,
 }
 
-/// Runs the subcommand.
-///
-/// # Errors
-/// As [`EngineError`] sorts them.
 pub fn templates(options: &Templates, environment: &Environment) -> Result<Exit, EngineError> {
     match options {
         Templates::List(options) => list(options, environment),
@@ -121,15 +112,9 @@ fn show(options: &Show, environment: &Environment) -> Result<Exit, EngineError> 
         "" => format!("{}, as the scheme `{scheme}` is served it", served.file.shown()),
         files => format!("{}, as the scheme `{scheme}` is served it; it overrides {files}", served.file.shown()),
     });
-    let mut output = io::stdout().lock();
-    let shown = if output.is_terminal() { plain(text) } else { text.to_owned() };
-    match output.write_all(shown.as_bytes()).and_then(|()| output.flush()) {
-        // Nobody reads on, as under `| head`: that is their business.
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            Err(EngineError::failed(format!("standard output cannot be written: {error}")))
-        }
-        _ => Ok(Exit::Done),
-    }
+    let shown = if std::io::stdout().is_terminal() { plain(text) } else { text.to_owned() };
+    write_out(shown.as_bytes())?;
+    Ok(Exit::Done)
 }
 
 fn new(options: &NewTemplates, environment: &Environment) -> Result<Exit, EngineError> {

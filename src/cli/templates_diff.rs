@@ -1,11 +1,12 @@
 //! `templates diff`: a unified diff to standard output, what a scheme lacks to standard error, the exit code of diff(1).
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 
 use clap::Args;
 
 use crate::cli::exit::Exit;
+use crate::cli::print::write_out;
 use crate::cli::report;
 use crate::cli::terminal::plain;
 use bcc_authoring::templates::diff::{Against, Difference, diff as differences, nearer};
@@ -15,7 +16,6 @@ use bcc_engine::environment::Environment;
 use bcc_engine::error::EngineError;
 use bcc_lang::template::layers::DEFAULT_SCHEME;
 
-/// `templates diff`.
 #[derive(Debug, Args)]
 pub struct Diff {
     /// The template [default: all that differ]
@@ -37,10 +37,7 @@ pub struct Diff {
     pub project: Option<PathBuf>,
 }
 
-/// Runs the subcommand.
-///
-/// # Errors
-/// `Usage`, whatever keeps the two from being compared: exit code 2, as that of diff(1).
+/// Errors: `Usage`, whatever keeps the two from being compared: exit code 2, as that of diff(1).
 pub fn diff(options: &Diff, environment: &Environment) -> Result<Exit, EngineError> {
     let directory = directory(options.project.as_deref(), environment)?;
     let scheme = match &options.scheme {
@@ -108,19 +105,9 @@ fn told(difference: &Difference, scheme: &str, other: &str) {
     }
 }
 
-/// Coloured at a terminal.
 fn write(text: &str) -> Result<(), EngineError> {
-    let mut output = io::stdout().lock();
-    let text = match output.is_terminal() {
-        true => colored(text),
-        false => text.to_owned(),
-    };
-    match output.write_all(text.as_bytes()).and_then(|()| output.flush()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            Err(EngineError::failed(format!("standard output cannot be written: {error}")))
-        }
-        _ => Ok(()),
-    }
+    let text = if io::stdout().is_terminal() { colored(text) } else { text.to_owned() };
+    write_out(text.as_bytes())
 }
 
 fn colored(text: &str) -> String {

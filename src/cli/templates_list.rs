@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 
 use crate::cli::exit::Exit;
 use crate::cli::language::said;
+use crate::cli::print::{print, print_json, tell};
 use crate::cli::report;
-use crate::cli::sessions::{print, tell};
 use crate::cli::table::table;
 use crate::cli::terminal::plain;
 use bcc_authoring::templates::list::{Listing, SchemeListed, TemplateListed, list as listing};
@@ -22,7 +22,6 @@ use bcc_lang::template::layers::{DEFAULT_SCHEME, Layer};
 /// Nothing to tell in a cell.
 const NOTHING: &str = "–";
 
-/// `templates list`.
 #[derive(Debug, Args)]
 pub struct List {
     /// Only this scheme, with more about each template
@@ -37,9 +36,6 @@ pub struct List {
 }
 
 /// Runs the subcommand. The exit code is 1 when something cannot be read; the rest is listed all the same.
-///
-/// # Errors
-/// As [`EngineError`] sorts them.
 pub fn list(options: &List, environment: &Environment) -> Result<Exit, EngineError> {
     let directory = directory(options.project.as_deref(), environment)?;
     let (chosen, broken) = match scheme_of_project(&directory, environment) {
@@ -48,9 +44,7 @@ pub fn list(options: &List, environment: &Environment) -> Result<Exit, EngineErr
     };
     let found = listing(&directory, options.scheme.as_deref(), chosen.as_deref())?;
     if options.json {
-        let document = document(&found, chosen.as_deref());
-        let text = serde_json::to_string_pretty(&document).map_err(|error| EngineError::failed(error.to_string()))?;
-        print(&text)?;
+        print_json(&document(&found, chosen.as_deref()))?;
     } else {
         match (found.schemes.as_slice(), options.scheme.is_some()) {
             ([scheme], true) => print(&plain(&one(scheme)))?,
@@ -119,7 +113,6 @@ fn layer(template: &TemplateListed, scheme: &SchemeListed) -> &'static str {
     }
 }
 
-/// The templates of one scheme.
 fn one(scheme: &SchemeListed) -> String {
     let head = ["TEMPLATE", "VERSION", "FILE", "OVERRIDES", "DESCRIPTION"].map(word).to_vec();
     let row = |it: &TemplateListed| {

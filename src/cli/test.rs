@@ -1,12 +1,15 @@
 //! `test`: conversation tests are found, run and reported.
 
-use std::io::{self, IsTerminal, Write};
-use std::path::Path;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
 
-use crate::cli::arguments::{Coverage as Format, Results, Test};
+use clap::{Args, ValueEnum};
+
 use crate::cli::exit::Exit;
 use crate::cli::language::{chosen, filled};
+use crate::cli::print::{self, keep};
 use crate::cli::report;
+use crate::cli::terminal::color;
 use crate::cli::test_json::json;
 use crate::cli::test_report::{case, summary};
 use bcc_authoring::test_runner::coverage::coverage::Coverage;
@@ -22,14 +25,72 @@ use bcc_engine::discovery::names::Names;
 use bcc_engine::discovery::walk::here;
 use bcc_engine::environment::Environment;
 use bcc_engine::error::EngineError;
-use bcc_engine::files::write::replace;
 use bcc_lang::message::language::Language;
 use bcc_lang::source::diagnostic::sort;
 
-/// Runs the subcommand.
-///
-/// # Errors
-/// As [`EngineError`] sorts them: that there is nothing to test is `Usage`.
+#[derive(Debug, Args)]
+pub struct Test {
+    /// Tests to run, and folders in which to run every test [default: tests/ of the project around this directory]
+    #[arg(value_name = "FILE | DIR")]
+    pub paths: Vec<PathBuf>,
+    /// Only tests with this in their name, in that of their case or in the path of their file
+    #[arg(long, value_name = "TEXT")]
+    pub filter: Option<String>,
+    /// The project directory of all scripts [default: of each script, the nearest above it that has a bcc-script.toml, a
+    /// _system/ or a .bcc/]
+    #[arg(long, value_name = "DIR")]
+    pub project: Option<PathBuf>,
+    /// Hold so many conversations at the same time [default: one for each processor]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=64))]
+    pub jobs: Option<u8>,
+    /// How the results are written to standard output
+    #[arg(long, value_enum, default_value_t = Results::Human)]
+    pub format: Results,
+    /// Also write the results as JUnit XML to this file
+    #[arg(long, value_name = "FILE")]
+    pub junit: Option<PathBuf>,
+    /// Tell which phases, topics, actions, routes and branches ran: as a table, as JSON or as a page of HTML
+    #[arg(long, value_enum, value_name = "FORMAT", num_args = 0..=1, require_equals = true, default_missing_value = "table")]
+    pub coverage: Option<Format>,
+    /// Write the coverage to this file, and not to standard output
+    #[arg(long, value_name = "FILE", requires = "coverage")]
+    pub coverage_out: Option<PathBuf>,
+    /// Fail when less than this share of what the scripts hold ran, in percent
+    #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u64).range(0..=100))]
+    pub coverage_min: Option<u64>,
+    /// Begin no other conversation after the first failure
+    #[arg(long)]
+    pub fail_fast: bool,
+    /// Write snapshots that differ anew
+    #[arg(long)]
+    pub update: bool,
+    /// Ask this model in tests that do not write out what it says
+    #[arg(long, value_name = "M")]
+    pub model: Option<String>,
+    /// Trust the project's bcc-script.toml for this run
+    #[arg(long)]
+    pub trust: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// For the terminal
+    Table,
+    /// For programs (docs/coverage.md)
+    Json,
+    /// A page that shows the scripts with what ran
+    Html,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Results {
+    /// For people
+    Human,
+    /// One JSON document (docs/tests.md)
+    Json,
+}
+
+/// Errors: as [`EngineError`] sorts them: that there is nothing to test is `Usage`.
 pub fn test(options: &Test, environment: &Environment) -> Result<Exit, EngineError> {
     let request = TrialRequest {
         paths: options.paths.clone(),
@@ -69,7 +130,7 @@ pub fn test(options: &Test, environment: &Environment) -> Result<Exit, EngineErr
         Results::Json => write(&json(&outcome.ran, &found, &outcome.stale))?,
     }
     if let Some(file) = &options.junit {
-        kept(file, &junit(&outcome.ran, &|ran| case(ran, false, Language::English)))?;
+        keep(file, junit(&outcome.ran, &|ran| case(ran, false, Language::English))?.as_bytes())?;
     }
     for file in &outcome.stale {
         report::note(&format!("note: no test keeps the snapshot {file} any more; delete it"));
@@ -118,35 +179,18 @@ fn tell(options: &Test, format: Format, coverage: &Coverage) -> Result<(), Engin
         Format::Html => html(coverage),
     };
     match &options.coverage_out {
-        Some(file) => kept(file, &text),
+        Some(file) => keep(file, text.as_bytes()),
         None => write(&text),
     }
 }
 
-/// Writes a report to a file.
-fn kept(file: &Path, text: &str) -> Result<(), EngineError> {
-    replace(file, text.as_bytes())
-        .map_err(|error| EngineError::failed(format!("{path} cannot be written: {error}", path = file.display())))
-}
-
 fn write(text: &str) -> Result<(), EngineError> {
-    let mut output = io::stdout().lock();
-    match output.write_all(text.as_bytes()).and_then(|()| output.flush()) {
-        // Nobody reads on, as under `| head`: that is their business.
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            Err(EngineError::failed(format!("the report cannot be written: {error}")))
-        }
-        _ => Ok(()),
-    }
+    let written = print::write(text.as_bytes()).map_err(|error| format!("the report cannot be written: {error}"));
+    written.map(drop).map_err(EngineError::failed)
 }
 
 fn write_aside(text: &str) -> Result<(), EngineError> {
     // That nobody reads it is no reason to fail.
     let _ = io::stderr().lock().write_all(text.as_bytes());
     Ok(())
-}
-
-/// Whether standard output may be coloured.
-fn color() -> bool {
-    io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }

@@ -136,7 +136,6 @@ fn block(name: &str, text: &str, language: Language, out: &mut String) {
     }
 }
 
-/// The last line.
 pub fn summary(ran: &[Ran], unreadable: usize, passed_over: usize, language: Language) -> String {
     let count = |status| ran.iter().filter(|ran| ran.status == status).count();
     let failed = count(Status::Failed) + count(Status::Broken) + unreadable;

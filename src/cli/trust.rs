@@ -1,6 +1,9 @@
 //! `trust`: lets the `bcc-script.toml` of a directory name servers and keys.
 
-use crate::cli::arguments::Trust;
+use std::path::PathBuf;
+
+use clap::Args;
+
 use crate::cli::exit::Exit;
 use crate::cli::report;
 use bcc_engine::config::values::Given;
@@ -10,10 +13,12 @@ use bcc_engine::models::list::address;
 use bcc_engine::project::{CONFIG_FILE, Project, absolute, config_bytes};
 use bcc_engine::trust::trust as keep;
 
-/// Runs the subcommand.
-///
-/// # Errors
-/// When there is nothing to trust, or the trust cannot be kept.
+#[derive(Debug, Args)]
+pub struct Trust {
+    /// The directory [default: the project around this one]
+    pub directory: Option<PathBuf>,
+}
+
 pub fn trust(options: &Trust, environment: &Environment) -> Result<Exit, EngineError> {
     let directory = match &options.directory {
         Some(directory) if directory.is_dir() => absolute(directory),

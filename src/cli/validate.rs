@@ -1,7 +1,11 @@
 //! `validate`: findings to standard output, a summary to standard error, an exit code for programs.
 
-use crate::cli::arguments::Validate;
+use std::path::PathBuf;
+
+use clap::Args;
+
 use crate::cli::exit::Exit;
+use crate::cli::findings::Reporting;
 use crate::cli::mended::{told, untried};
 use crate::cli::report;
 use crate::cli::watch::watch;
@@ -12,10 +16,29 @@ use bcc_authoring::validate::validate::validate as check;
 use bcc_engine::environment::Environment;
 use bcc_engine::error::EngineError;
 
-/// Runs the subcommand.
-///
-/// # Errors
-/// As [`EngineError`] sorts them.
+#[derive(Debug, Args)]
+pub struct Validate {
+    /// Files to check, and folders in which to check every script, skill, test and template [default: scripts/, skills/,
+    /// tests/ and _system/ of the project around this directory]
+    #[arg(value_name = "FILE | DIR")]
+    pub paths: Vec<PathBuf>,
+    /// The project directory of all files [default: of each file, the nearest above it that has a bcc-script.toml, a
+    /// _system/ or a .bcc/]
+    #[arg(long, value_name = "DIR")]
+    pub project: Option<PathBuf>,
+    /// Check against the templates of this scheme, whatever scripts and projects say
+    #[arg(long, value_name = "S")]
+    pub scheme: Option<String>,
+    #[command(flatten)]
+    pub reporting: Reporting,
+    /// Go on checking whenever a file changes, until Ctrl-C
+    #[arg(long)]
+    pub watch: bool,
+    /// First mend in the files what can be mended without asking, and report what is left
+    #[arg(long, conflicts_with = "watch")]
+    pub fix: bool,
+}
+
 pub fn validate(options: &Validate, environment: &Environment) -> Result<Exit, EngineError> {
     let request = ValidateRequest {
         paths: options.paths.clone(),
@@ -24,7 +47,7 @@ pub fn validate(options: &Validate, environment: &Environment) -> Result<Exit, E
         rules: options.reporting.rules.clone(),
     };
     if options.watch {
-        return watch(options, &request, environment);
+        return watch(&options.reporting, &request, environment);
     }
     let kept = options.fix && mend_first(&request, environment)?;
     let report = check(&request, environment)?;

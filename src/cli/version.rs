@@ -27,7 +27,6 @@ fn long() -> String {
     format!("{}\n{}", env!("CARGO_PKG_VERSION"), rows.join("\n"))
 }
 
-/// What it was built for, as rustc names it.
 fn target() -> String {
     let vendor = if cfg!(target_vendor = "apple") { "apple" } else { "unknown" };
     let system = if cfg!(target_os = "macos") { "darwin" } else { std::env::consts::OS };

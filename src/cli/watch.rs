@@ -8,9 +8,8 @@ use std::time::{Duration, Instant};
 
 use notify::{EventKind, RecommendedWatcher, RecursiveMode, Watcher};
 
-use crate::cli::arguments::Validate;
 use crate::cli::exit::Exit;
-use crate::cli::findings::Findings;
+use crate::cli::findings::{Findings, Reporting};
 use crate::cli::language::filled;
 use crate::cli::report;
 use crate::cli::signals::Signals;
@@ -28,19 +27,15 @@ const QUIET: Duration = Duration::from_millis(10);
 /// No longer is waited for the end, whatever goes on.
 const LONGEST: Duration = Duration::from_millis(50);
 
-/// What wakes the watch.
 enum News {
     /// These paths changed; none when events were lost.
     Changed(Vec<PathBuf>),
-    /// A signal asks for the end.
     End,
 }
 
 /// Checks until a signal comes or nobody reads on.
-///
-/// # Errors
-/// Those of the first check, and when files cannot be watched. Later a project may be broken for a while.
-pub fn watch(options: &Validate, request: &ValidateRequest, environment: &Environment) -> Result<Exit, EngineError> {
+/// Errors: those of the first check, and when files cannot be watched. Later a project may be broken for a while.
+pub fn watch(reporting: &Reporting, request: &ValidateRequest, environment: &Environment) -> Result<Exit, EngineError> {
     let (send, news) = channel();
     end_on_signals(send.clone())?;
     let mut watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
@@ -78,9 +73,9 @@ pub fn watch(options: &Validate, request: &ValidateRequest, environment: &Enviro
         match found {
             Ok(found) => {
                 if !first {
-                    separate(options);
+                    separate(reporting);
                 }
-                if !options.reporting.write(&found)? {
+                if !reporting.write(&found)? {
                     return Ok(Exit::Done);
                 }
             }
@@ -145,8 +140,8 @@ fn unwatchable(error: &notify::Error) -> EngineError {
 }
 
 /// A line between two reports for people; a program tells them apart by themselves.
-fn separate(options: &Validate) {
-    if options.reporting.format != Findings::Human {
+fn separate(reporting: &Reporting) {
+    if reporting.format != Findings::Human {
         return;
     }
     let time = jiff::Zoned::new(now(), jiff::tz::TimeZone::system()).strftime("%H:%M:%S").to_string();
@@ -155,7 +150,6 @@ fn separate(options: &Validate) {
     let _ = write!(std::io::stdout().lock(), "{clear}{line}\n\n");
 }
 
-/// Waits for signals beside the watch.
 fn end_on_signals(news: Sender<News>) -> Result<(), EngineError> {
     let failed = |error: std::io::Error| EngineError::failed(format!("signals cannot be waited for: {error}"));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;

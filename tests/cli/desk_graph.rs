@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Command;
 
 use bcc_authoring::graph::choose::{Format, GraphRequest, graph};
 use bcc_authoring::graph::drawing::{Drawing, Item};
@@ -16,6 +16,8 @@ use bcc_engine::environment::Environment;
 use bcc_engine::error::EngineError;
 use bcc_engine::loaded::Loaded;
 use bcc_engine::project::Project;
+
+use crate::process::{Finished, finished};
 
 const DEPTHS: [Depth; 4] = [Depth::Phases, Depth::Topics, Depth::Actions, Depth::All];
 
@@ -213,9 +215,10 @@ fn a_script_with_errors_gives_its_findings_and_one_with_warnings_is_drawn() {
     assert!(drawn.text.contains("ai_say"));
 }
 
-fn program(arguments: &[&str], directory: &Path) -> Output {
+fn program(arguments: &[&str], directory: &Path) -> Finished {
     let mut command = Command::new(env!("CARGO_BIN_EXE_bcc-script"));
-    command.args(arguments).current_dir(directory).env_clear().env("XDG_CONFIG_HOME", directory).output().unwrap()
+    command.args(arguments).current_dir(directory).env_clear().env("XDG_CONFIG_HOME", directory);
+    finished(command, "")
 }
 
 #[test]
@@ -224,18 +227,18 @@ fn the_command_writes_to_a_file_in_the_form_of_its_name_or_to_standard_output() 
     let script = folder("tests/drawings/choices.yaml");
     let script = script.to_str().unwrap();
     let output = program(&["graph", script, "--depth", "1"], home.path());
-    assert_eq!(output.status.code(), Some(0));
-    assert!(String::from_utf8(output.stdout).unwrap().starts_with("flowchart TB\n"));
-    assert_eq!(String::from_utf8(output.stderr).unwrap(), "");
+    assert_eq!(output.code, Some(0));
+    assert!(output.out.starts_with("flowchart TB\n"));
+    assert_eq!(output.err, "");
     let output = program(&["graph", script, "-o", "drawing.dot"], home.path());
-    assert!(output.status.success() && output.stdout.is_empty());
+    assert!(output.code == Some(0) && output.out.is_empty());
     let written = std::fs::read_to_string(home.path().join("drawing.dot")).unwrap();
     assert!(written.starts_with("digraph script {"), "{written}");
     // A drawing is made of the texts of a script alone: nothing else is begun.
     let left: Vec<_> = std::fs::read_dir(home.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(left, ["drawing.dot"]);
-    assert_eq!(program(&["graph", "nothing.yaml"], home.path()).status.code(), Some(2));
-    assert_eq!(program(&["graph", script, "--depth", "9"], home.path()).status.code(), Some(2));
+    assert_eq!(program(&["graph", "nothing.yaml"], home.path()).code, Some(2));
+    assert_eq!(program(&["graph", script, "--depth", "9"], home.path()).code, Some(2));
 }
 
 #[test]
@@ -251,15 +254,15 @@ fn a_drawing_takes_the_place_of_no_script_and_of_no_folder() {
     for name in ["s.yaml", "./folder/../s.yaml", "link.yaml", "second.yaml", own.to_str().unwrap()] {
         for (script, output) in [("s.yaml", name), (name, "s.yaml")] {
             let finished = program(&["graph", script, "-o", output], home.path());
-            let told = String::from_utf8(finished.stderr).unwrap();
-            assert_eq!(finished.status.code(), Some(2), "{name}: {told}");
+            let told = finished.err;
+            assert_eq!(finished.code, Some(2), "{name}: {told}");
             assert!(told.contains("is the script itself"), "{told}");
             assert_eq!(std::fs::read_to_string(at("s.yaml")).unwrap(), text, "{name}");
         }
     }
     let finished = program(&["graph", "s.yaml", "-o", "folder"], home.path());
-    assert_eq!(finished.status.code(), Some(2));
-    assert!(String::from_utf8(finished.stderr).unwrap().contains("folder is a directory, and the drawing is one file"));
+    assert_eq!(finished.code, Some(2));
+    assert!(finished.err.contains("folder is a directory, and the drawing is one file"));
 }
 
 #[test]
@@ -268,11 +271,11 @@ fn a_drawing_goes_to_standard_output_by_its_name_and_to_the_file_that_a_link_lea
     let script = folder("tests/drawings/choices.yaml");
     let script = script.to_str().unwrap();
     let output = program(&["graph", script, "-o", "/dev/stdout"], home.path());
-    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
-    assert!(String::from_utf8(output.stdout).unwrap().starts_with("flowchart TB\n"));
+    assert_eq!(output.code, Some(0), "{}", output.err);
+    assert!(output.out.starts_with("flowchart TB\n"));
     std::fs::write(home.path().join("kept.mmd"), "old").unwrap();
     std::os::unix::fs::symlink("kept.mmd", home.path().join("link.mmd")).unwrap();
-    assert!(program(&["graph", script, "-o", "link.mmd"], home.path()).status.success());
+    assert!(program(&["graph", script, "-o", "link.mmd"], home.path()).code == Some(0));
     assert!(home.path().join("link.mmd").is_symlink());
     assert!(std::fs::read_to_string(home.path().join("kept.mmd")).unwrap().starts_with("flowchart TB\n"));
 }

@@ -30,13 +30,6 @@ session:
 const ENGLISH_ASK: &str = include_str!("../../_system/config/custom/english/ai_ask_v1.md");
 const DEFAULT_ASK: &str = include_str!("../../_system/config/default/ai_ask_v1.md");
 
-/// Puts a file into a folder of the home.
-fn put(home: &Home, name: &str, text: impl AsRef<[u8]>) {
-    let path = home.path().join(name);
-    fs::create_dir_all(path.parent().unwrap()).unwrap();
-    fs::write(path, text).unwrap();
-}
-
 fn run(home: &Home, arguments: &str) -> Finished {
     home.finish(std::iter::once("templates").chain(arguments.split_whitespace()), "")
 }
@@ -89,9 +82,9 @@ fn the_page_for_designers_shows_what_is_printed() {
 #[test]
 fn each_scheme_says_which_layer_serves_a_template_and_what_that_overrides() {
     let home = Home::new();
-    put(&home, "_system/config/default/ai_ask_v1.md", DEFAULT_ASK);
-    put(&home, "_system/config/custom/english/ai_ask_v1.md", ENGLISH_ASK);
-    put(&home, "_system/config/custom/温和/ai_say_v1.md", "{{ task }}");
+    home.put("_system/config/default/ai_ask_v1.md", DEFAULT_ASK);
+    home.put("_system/config/custom/english/ai_ask_v1.md", ENGLISH_ASK);
+    home.put("_system/config/custom/温和/ai_say_v1.md", "{{ task }}");
     let document = listed(&home, "");
     let names: Vec<&str> =
         document["schemes"].as_array().unwrap().iter().map(|scheme| scheme["name"].as_str().unwrap()).collect();
@@ -120,16 +113,16 @@ fn each_scheme_says_which_layer_serves_a_template_and_what_that_overrides() {
 #[test]
 fn what_is_unused_is_told_where_it_is_sure_and_nowhere_else() {
     let home = Home::new();
-    put(&home, "scripts/a.yaml", SCRIPT);
+    home.put("scripts/a.yaml", SCRIPT);
     for file in ["ai_ask_v1.md", "ai_ask_v2.md", "ai_ask_v3.md", "ai_say_v2.md"] {
-        put(&home, &format!("_system/config/custom/gentle/{file}"), ENGLISH_ASK);
+        home.put(&format!("_system/config/custom/gentle/{file}"), ENGLISH_ASK);
     }
-    put(&home, "_system/config/custom/gentle/ai_think_v1.md", "{% include 'default:part.md' %}");
-    put(&home, "_system/config/default/part.md", "{{ task }}");
-    put(&home, "_system/config/default/alone.md", "{{ task }}");
-    put(&home, "_system/config/default/plan_create_v1.md", "{{ task }}");
-    put(&home, "_system/config/default/ai-ask.md", "{{ task }}");
-    put(&home, "_system/config/custom/other/ai_ask_v1.md", "{{ task }}");
+    home.put("_system/config/custom/gentle/ai_think_v1.md", "{% include 'default:part.md' %}");
+    home.put("_system/config/default/part.md", "{{ task }}");
+    home.put("_system/config/default/alone.md", "{{ task }}");
+    home.put("_system/config/default/plan_create_v1.md", "{{ task }}");
+    home.put("_system/config/default/ai-ask.md", "{{ task }}");
+    home.put("_system/config/custom/other/ai_ask_v1.md", "{{ task }}");
     let unused = reasons(&listed(&home, ""), "unused");
     let expected = [
         ("custom/gentle/ai_ask_v3.md", "no script of this project asks for version 3 of `ai_ask`"),
@@ -146,12 +139,12 @@ fn what_is_unused_is_told_where_it_is_sure_and_nowhere_else() {
     let told = run(&home, "list").out;
     assert!(told.contains("scheme `other`: no script") && !told.contains("scheme `gentle`:"), "{told}");
     // Where a script cannot be read, it may ask for anything.
-    put(&home, "scripts/torn.yaml", [0xff, 0xfe, b'x']);
+    home.put("scripts/torn.yaml", [0xff, 0xfe, b'x']);
     let unused = reasons(&listed(&home, ""), "unused");
     assert!(!unused.iter().any(|(_, why)| why.contains("no script")), "{unused:?}");
     assert!(!run(&home, "list").out.contains("scheme `other`"));
     // Where a name of a template is computed, it may be any.
-    put(&home, "_system/config/default/ai_say_v1.md", "{% include task %}");
+    home.put("_system/config/default/ai_say_v1.md", "{% include task %}");
     let unused = reasons(&listed(&home, ""), "unused");
     assert!(!unused.iter().any(|(path, _)| path.ends_with("alone.md")), "{unused:?}");
 }
@@ -160,11 +153,11 @@ fn what_is_unused_is_told_where_it_is_sure_and_nowhere_else() {
 fn every_fault_is_told_and_the_rest_is_listed() {
     let home = Home::new();
     let gentle = "_system/config/custom/gentle";
-    put(&home, &format!("{gentle}/ai_ask_v1.md"), vec![b'x'; 10 * 1024 * 1024]);
-    put(&home, &format!("{gentle}/ai_say_v1.md"), [0xff, 0xfe]);
-    put(&home, &format!("{gentle}/persona_v1.md"), "{% include 'persona_v1.md' %}");
-    put(&home, &format!("{gentle}/ai_ask_monitor_v1.md"), "{% extends 'ai_ask_monitor_v1.md' %}");
-    put(&home, &format!("{gentle}/ai_say_monitor_v1.md"), ENGLISH_ASK);
+    home.put(&format!("{gentle}/ai_ask_v1.md"), vec![b'x'; 10 * 1024 * 1024]);
+    home.put(&format!("{gentle}/ai_say_v1.md"), [0xff, 0xfe]);
+    home.put(&format!("{gentle}/persona_v1.md"), "{% include 'persona_v1.md' %}");
+    home.put(&format!("{gentle}/ai_ask_monitor_v1.md"), "{% extends 'ai_ask_monitor_v1.md' %}");
+    home.put(&format!("{gentle}/ai_say_monitor_v1.md"), ENGLISH_ASK);
     fs::create_dir(home.path().join(format!("{gentle}/ai_think_v1.md"))).unwrap();
     let outside = tempfile::tempdir().unwrap();
     fs::write(outside.path().join("ai_ask_v2.md"), "{{ task }}").unwrap();
@@ -215,7 +208,7 @@ fn every_fault_is_told_and_the_rest_is_listed() {
 #[test]
 fn a_template_that_nobody_may_read_is_told() {
     let home = Home::new();
-    put(&home, "_system/config/default/ai_ask_v1.md", "{{ task }}");
+    home.put("_system/config/default/ai_ask_v1.md", "{{ task }}");
     let path = home.path().join("_system/config/default/ai_ask_v1.md");
     fs::set_permissions(&path, fs::Permissions::from_mode(0o000)).unwrap();
     // Whoever may read everything sees nothing of it.
@@ -230,7 +223,7 @@ fn a_template_that_nobody_may_read_is_told() {
 fn a_project_without_a_folder_or_with_a_broken_configuration_is_listed_all_the_same() {
     let home = Home::new();
     assert_eq!(run(&home, "list").code, Some(0));
-    put(&home, "bcc-script.toml", "[project]\nscheme = \"gentel\"\n");
+    home.put("bcc-script.toml", "[project]\nscheme = \"gentel\"\n");
     let finished = run(&home, "list");
     assert!(
         finished.out.contains("topic_orchestrator") && finished.err.contains("the scheme `gentel`"),
@@ -238,7 +231,7 @@ fn a_project_without_a_folder_or_with_a_broken_configuration_is_listed_all_the_s
         finished.err
     );
     assert_eq!(run(&home, "show ai_ask").code, Some(2));
-    put(&home, "bcc-script.toml", "[project\n");
+    home.put("bcc-script.toml", "[project\n");
     let finished = run(&home, "list");
     assert_eq!(finished.code, Some(1));
     assert!(
@@ -246,7 +239,7 @@ fn a_project_without_a_folder_or_with_a_broken_configuration_is_listed_all_the_s
         "{}",
         finished.err
     );
-    put(&home, "_system", "");
+    home.put("_system", "");
     let finished = run(&home, "list");
     assert!(
         finished.out.contains("topic_orchestrator") && finished.err.contains("_system/config/default"),
@@ -262,8 +255,8 @@ fn a_project_without_a_folder_or_with_a_broken_configuration_is_listed_all_the_s
 fn show_gives_every_byte_and_says_beside_it_where_they_come_from() {
     let home = Home::new();
     let odd = "\u{feff}---\r\ndescription: 奇\r\n---\r\n{{ task }}\r\nno end";
-    put(&home, "_system/config/custom/gentle/ai_ask_v1.md", odd);
-    put(&home, "_system/config/custom/gentle/safety.md", "be safe");
+    home.put("_system/config/custom/gentle/ai_ask_v1.md", odd);
+    home.put("_system/config/custom/gentle/safety.md", "be safe");
     let shown = |name: &str| {
         let arguments = ["templates", "show"].into_iter().chain(name.split_whitespace());
         let output = home.command(arguments).output().unwrap();
@@ -301,7 +294,7 @@ fn show_gives_every_byte_and_says_beside_it_where_they_come_from() {
         assert_eq!((finished.code, finished.out.as_str()), (Some(2), ""), "{name}");
         assert!(finished.err.contains(help), "{name}: {}", finished.err);
     }
-    put(&home, "bcc-script.toml", "[project]\nscheme = \"english\"\n");
+    home.put("bcc-script.toml", "[project]\nscheme = \"english\"\n");
     assert_eq!(run(&home, "show ai_ask").out, ENGLISH_ASK);
     assert_eq!(run(&home, "show ai_ask --scheme default").out, DEFAULT_ASK);
 }
@@ -314,7 +307,7 @@ fn diff_ends_as_diff_does_and_its_output_is_a_patch() {
     assert_eq!((same.code, same.out.as_str()), (Some(0), ""));
     let file = "_system/config/custom/gentle/ai_ask_v1.md";
     let changed = ENGLISH_ASK.replacen("# Role\n", "# Your role\n", 1);
-    put(&home, file, &changed);
+    home.put(file, &changed);
     let finished = run(&home, "diff ai_ask --scheme gentle --against english");
     assert_eq!(finished.code, Some(1));
     insta::assert_snapshot!(finished.out);
@@ -322,13 +315,13 @@ fn diff_ends_as_diff_does_and_its_output_is_a_patch() {
     assert_eq!(run(&home, "diff ai_say --scheme gentle --against english").code, Some(0));
     assert_eq!(run(&home, "diff ai_say --scheme gentle").code, Some(1), "the default one is Chinese");
     // Of a scheme that the binary has too, what the project changed in it.
-    put(&home, "_system/config/custom/english/ai_ask_v1.md", &changed);
+    home.put("_system/config/custom/english/ai_ask_v1.md", &changed);
     let own = run(&home, "diff --scheme english --against-built-in");
     assert_eq!((own.code, own.out.matches("# Your role").count()), (Some(1), 1));
-    put(&home, "_system/config/default/ai_ask_v1.md", DEFAULT_ASK.replacen('#', "##", 1));
+    home.put("_system/config/default/ai_ask_v1.md", DEFAULT_ASK.replacen('#', "##", 1));
     assert_eq!(run(&home, "diff").out.matches("+++ _system/config/default/ai_ask_v1.md").count(), 1);
     // A file that one of the two does not have.
-    put(&home, "_system/config/custom/gentle/ai_ask_v2.md", "two\n");
+    home.put("_system/config/custom/gentle/ai_ask_v2.md", "two\n");
     let added = run(&home, "diff ai_ask_v2 --scheme gentle");
     assert_eq!(added.out, "--- /dev/null\n+++ _system/config/custom/gentle/ai_ask_v2.md\n@@ -0,0 +1 @@\n+two\n");
     assert_eq!(run(&home, "diff ai_ask_v2 --scheme english --against gentle").code, Some(1));
@@ -341,15 +334,15 @@ fn diff_ends_as_diff_does_and_its_output_is_a_patch() {
 fn diff_tells_what_the_other_scheme_asks_for_and_this_one_does_not() {
     let home = Home::new();
     let file = "_system/config/custom/gentle/ai_ask_v1.md";
-    put(&home, file, ENGLISH_ASK.replace("BRIEF", "SHORT").replace("topic_goal", "phase_goal"));
+    home.put(file, ENGLISH_ASK.replace("BRIEF", "SHORT").replace("topic_goal", "phase_goal"));
     let told = run(&home, "diff ai_ask --scheme gentle --against english").err;
     assert!(told.contains("these fields of the reply, and `gentle` does not: `BRIEF`"), "{told}");
     assert!(told.contains("uses these names, and `gentle` does not: `topic_goal`"), "{told}");
-    put(&home, file, ENGLISH_ASK.replace('\n', "\r\n"));
+    home.put(file, ENGLISH_ASK.replace('\n', "\r\n"));
     let finished = run(&home, "diff ai_ask --scheme gentle --against english");
     assert_eq!((finished.code, finished.out.as_str()), (Some(1), ""));
     assert!(finished.err.contains("CR LF"), "{}", finished.err);
-    put(&home, file, "{% if task %}");
+    home.put(file, "{% if task %}");
     let told = run(&home, "diff ai_ask --scheme gentle --against english").err;
     assert!(told.contains("has a mistake") && !told.contains("these fields"), "{told}");
 }
@@ -362,7 +355,7 @@ fn new_copies_what_is_asked_for_overwrites_nothing_and_says_what_to_do_next() {
     assert_eq!(finished.out, "_system/config/custom/gentle/ai_ask_v1.md\n_system/config/custom/gentle/persona_v1.md\n");
     assert!(finished.err.contains("`template_scheme: gentle`") && finished.err.contains("--against english"));
     assert!(finished.err.contains("comes from the default scheme, not from `english`"), "{}", finished.err);
-    put(&home, "_system/config/custom/gentle/ai_ask_v1.md", "mine");
+    home.put("_system/config/custom/gentle/ai_ask_v1.md", "mine");
     let finished = run(&home, "new gentle --from english");
     assert_eq!(finished.out.lines().count(), 8);
     assert!(finished.err.contains("left as it is: ai_ask_v1.md, persona_v1.md"), "{}", finished.err);
@@ -377,7 +370,7 @@ fn new_copies_what_is_asked_for_overwrites_nothing_and_says_what_to_do_next() {
     assert_eq!(home.finish(["templates", "new", ""], "").code, Some(2));
     assert_eq!(entries(&home.path().join("_system/config/custom")), ["gentle"]);
     // A project that has the scheme already as its own is not told how to choose it.
-    put(&home, "bcc-script.toml", "[project]\nscheme = \"calm\"\n");
+    home.put("bcc-script.toml", "[project]\nscheme = \"calm\"\n");
     assert!(!run(&home, "new calm").err.contains("template_scheme"));
 }
 
@@ -387,13 +380,13 @@ fn check_finds_what_validate_finds_in_templates_and_nothing_else() {
     let nothing = run(&home, "check");
     assert_eq!(nothing.code, Some(2));
     assert!(nothing.err.contains("no templates of its own"), "{}", nothing.err);
-    put(&home, "scripts/a.yaml", SCRIPT.replace("session_id: visit", "session_id: visit\n  oops: 1"));
+    home.put("scripts/a.yaml", SCRIPT.replace("session_id: visit", "session_id: visit\n  oops: 1"));
     let known = ENGLISH_ASK.replace("{{ user }}", "{{ user }} {{ mood }}");
-    put(&home, "_system/config/custom/gentle/ai_ask_v2.md", known);
+    home.put("_system/config/custom/gentle/ai_ask_v2.md", known);
     let clean = run(&home, "check");
     assert_eq!((clean.code, clean.out.as_str(), clean.err.as_str()), (Some(0), "", "1 file, nothing to report\n"));
-    put(&home, "_system/config/custom/gentle/ai_say_v1.md", "{% if %}");
-    put(&home, "_system/config/custom/other/ai_say_v1.md", "{{ tsk }} {{ output_list }}");
+    home.put("_system/config/custom/gentle/ai_say_v1.md", "{% if %}");
+    home.put("_system/config/custom/other/ai_say_v1.md", "{{ tsk }} {{ output_list }}");
     let files = |arguments: &str| {
         let finished = run(&home, &format!("check --format json {arguments}"));
         let document: Value = serde_json::from_str(&finished.out).unwrap();
@@ -424,9 +417,9 @@ fn check_finds_what_validate_finds_in_templates_and_nothing_else() {
 fn the_default_scheme_and_the_chinese_one_can_be_named_wherever_a_scheme_is() {
     let home = Home::new();
     let script = |scheme: &str| SCRIPT.replace("gentle", scheme).replace(", version: 2", "");
-    put(&home, "bcc-script.toml", "[project]\nscheme = \"english\"\n");
+    home.put("bcc-script.toml", "[project]\nscheme = \"english\"\n");
     for (scheme, language) in [("default", "角色"), ("chinese", "角色"), ("english", "# Role")] {
-        put(&home, "scripts/a.yaml", script(scheme));
+        home.put("scripts/a.yaml", script(scheme));
         let finished = home.finish(["validate", "scripts/a.yaml", "--rule", "template-language=off"], "");
         assert!(!finished.out.contains("unknown-scheme"), "{scheme}: {}", finished.out);
         let id = format!("of-{scheme}");
@@ -435,8 +428,8 @@ fn the_default_scheme_and_the_chinese_one_can_be_named_wherever_a_scheme_is() {
         assert!(exported.contains(language), "{scheme}");
     }
     for scheme in ["default", "chinese"] {
-        put(&home, "bcc-script.toml", format!("[project]\nscheme = \"{scheme}\"\n"));
-        put(&home, "scripts/a.yaml", script("x").replace("  template_scheme: x\n", ""));
+        home.put("bcc-script.toml", format!("[project]\nscheme = \"{scheme}\"\n"));
+        home.put("scripts/a.yaml", script("x").replace("  template_scheme: x\n", ""));
         let finished = home.finish(["validate"], "");
         assert!(!finished.out.contains("unknown-scheme"), "{scheme}: {}", finished.out);
     }

@@ -2,11 +2,13 @@
 use crate::server;
 use std::net::TcpListener;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Command;
 
 use serde_json::{Value, json};
-use server::{Behaviour, Server};
 use tempfile::TempDir;
+
+use crate::process::{Finished, finished};
+use server::{Behaviour, Server};
 
 const KEY: &str = "q7-very-secret-key";
 
@@ -33,28 +35,24 @@ fn project(configuration: &str) -> TempDir {
 }
 
 /// Runs the program; no key that any of these tests uses may be in what it writes.
-fn program(directory: &Path, arguments: &[&str], environment: &[(&str, &str)]) -> Output {
+fn program(directory: &Path, arguments: &[&str], environment: &[(&str, &str)]) -> Finished {
     let mut command = Command::new(env!("CARGO_BIN_EXE_bcc-script"));
     command.args(arguments).current_dir(directory).env_clear().env("XDG_CONFIG_HOME", directory.join("home"));
-    let output = command.env("TALK_KEY", KEY).env("BCC_LOG", "trace").envs(environment.iter().copied()).output();
-    let output = output.unwrap();
-    for written in [&output.stdout, &output.stderr] {
-        assert!(!text(written).contains(KEY), "{}", text(written));
+    command.env("TALK_KEY", KEY).env("BCC_LOG", "trace").envs(environment.iter().copied());
+    let finished = finished(command, "");
+    for written in [&finished.out, &finished.err] {
+        assert!(!written.contains(KEY), "{written}");
     }
-    output
+    finished
 }
 
-fn text(bytes: &[u8]) -> &str {
-    std::str::from_utf8(bytes).unwrap()
-}
-
-fn document(output: &Output) -> Value {
-    serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{output:?}"))
+fn document(output: &Finished) -> Value {
+    serde_json::from_str(&output.out).unwrap_or_else(|_| panic!("{output:?}"))
 }
 
 /// The lines of standard error that are no log.
-fn notes(output: &Output) -> String {
-    let lines = text(&output.stderr).lines().filter(|line| !line.contains(" TRACE ") && !line.contains(" DEBUG "));
+fn notes(output: &Finished) -> String {
+    let lines = output.err.lines().filter(|line| !line.contains(" TRACE ") && !line.contains(" DEBUG "));
     lines.map(|line| format!("{line}\n")).collect()
 }
 
@@ -89,8 +87,8 @@ file = \"replies.yaml\"
 fn models_are_listed_with_everything_but_their_keys() {
     let directory = project(LISTED);
     let listed = program(directory.path(), &["models", "list"], &[]);
-    assert_eq!(listed.status.code(), Some(0));
-    insta::assert_snapshot!(text(&listed.stdout));
+    assert_eq!(listed.code, Some(0));
+    insta::assert_snapshot!(listed.out);
     let notes = notes(&listed);
     assert!(notes.contains("model `咨询`: the environment variable TEAM is not set"), "{notes}");
     assert!(notes.contains("is not trusted") && notes.contains("bcc-script trust"), "{notes}");
@@ -120,7 +118,7 @@ fn without_a_configuration_the_list_says_what_answers_and_why() {
     let directory = project("");
     let of = |environment: &[(&str, &str)]| {
         let listed = program(directory.path(), &["models", "list", "--json"], environment);
-        assert_eq!(listed.status.code(), Some(0));
+        assert_eq!(listed.code, Some(0));
         let document = document(&listed);
         (
             document["default"]["name"].as_str().unwrap().to_owned(),
@@ -132,7 +130,7 @@ fn without_a_configuration_the_list_says_what_answers_and_why() {
     assert!(of(&[("ANTHROPIC_API_KEY", KEY), ("BCC_MODEL", "claude")]).1.contains("ANTHROPIC_API_KEY is set"));
     assert_eq!(of(&[("BCC_MODEL", "replay:x.yaml")]).0, "replay:x.yaml");
     let plain = program(directory.path(), &["models", "list"], &[]);
-    assert!(text(&plain.stdout).contains("docs/configuration.md"), "{}", text(&plain.stdout));
+    assert!(plain.out.contains("docs/configuration.md"), "{}", plain.out);
     let both = program(directory.path(), &["models", "list"], &[("OPENAI_API_KEY", KEY), ("ANTHROPIC_API_KEY", KEY)]);
     let notes = notes(&both);
     assert!(notes.contains("openai is asked; BCC_MODEL=anthropic:NAME asks the other one"), "{notes}");
@@ -149,7 +147,7 @@ fn a_check_says_what_a_model_supports() {
     ]);
     let directory = project(&openai("default", &server.base_url, "api_key_env = \"TALK_KEY\""));
     let checked = program(directory.path(), &["models", "check", "--trust", "--json"], &[]);
-    assert_eq!(checked.status.code(), Some(0), "{}", text(&checked.stderr));
+    assert_eq!(checked.code, Some(0), "{}", checked.err);
     let document = document(&checked);
     assert_eq!(document["ok"], true);
     let model = &document["models"][0];
@@ -199,7 +197,7 @@ fn a_check_fails_when_one_model_does_and_tells_why_and_tries_the_others() {
         + &openai("i_flooding", &flooding.base_url, "");
     let directory = project(&text_of);
     let checked = program(directory.path(), &["models", "check", "--trust", "--json"], &[]);
-    assert_eq!(checked.status.code(), Some(1), "{}", text(&checked.stderr));
+    assert_eq!(checked.code, Some(1), "{}", checked.err);
     let document = document(&checked);
     let models = document["models"].as_array().unwrap();
     let of = |field: &str| -> Vec<Value> { models.iter().map(|model| model[field].clone()).collect() };
@@ -223,8 +221,8 @@ fn a_check_fails_when_one_model_does_and_tells_why_and_tries_the_others() {
     assert!(models[3]["help"].as_str().unwrap().contains("set it to the API key"));
 
     let one = program(directory.path(), &["models", "check", "f_offline", "b_refusing", "f_offline", "--trust"], &[]);
-    assert_eq!(one.status.code(), Some(1));
-    let table = text(&one.stdout);
+    assert_eq!(one.code, Some(1));
+    let table = &one.out;
     assert_eq!(table.lines().count(), 3, "{table}");
     assert!(table.lines().nth(1).unwrap().starts_with("f_offline"), "{table}");
     let notes = notes(&one);
@@ -239,7 +237,7 @@ fn a_form_of_reply_that_the_settings_name_and_the_server_refuses_fails_the_check
     let server = Server::start(behaviours);
     let directory = project(&openai("strict", &server.base_url, "structured = \"json_schema\""));
     let output = program(directory.path(), &["models", "check", "--trust", "--json"], &[]);
-    assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
+    assert_eq!(output.code, Some(1), "{}", output.err);
     let strict = &document(&output)["models"][0];
     assert_eq!((&strict["answers"], &strict["ok"]), (&json!(true), &json!(false)));
     assert!(strict["error"].as_str().unwrap().contains("response_format"), "{strict}");
@@ -251,11 +249,11 @@ fn nothing_is_sent_where_the_configuration_is_not_trusted_or_the_name_is_wrong()
     let server = Server::start(vec![Behaviour::Answers("Hello".into())]);
     let directory = project(&openai("default", &server.base_url, "api_key_env = \"TALK_KEY\""));
     let refused = program(directory.path(), &["models", "check"], &[]);
-    assert_eq!(refused.status.code(), Some(2));
-    assert!(text(&refused.stderr).contains("bcc-script trust"), "{}", text(&refused.stderr));
+    assert_eq!(refused.code, Some(2));
+    assert!(refused.err.contains("bcc-script trust"), "{}", refused.err);
     let unknown = program(directory.path(), &["models", "check", "defaul", "--trust"], &[]);
-    assert_eq!(unknown.status.code(), Some(2));
-    assert!(text(&unknown.stderr).contains("did you mean `default`?"), "{}", text(&unknown.stderr));
+    assert_eq!(unknown.code, Some(2));
+    assert!(unknown.err.contains("did you mean `default`?"), "{}", unknown.err);
     assert!(server.requests().is_empty());
 }
 
@@ -263,7 +261,7 @@ fn nothing_is_sent_where_the_configuration_is_not_trusted_or_the_name_is_wrong()
 fn without_any_model_a_check_says_so_and_how_to_configure_one() {
     let directory = project("");
     let checked = program(directory.path(), &["models", "check"], &[]);
-    assert_eq!(checked.status.code(), Some(0));
+    assert_eq!(checked.code, Some(0));
     let notes = notes(&checked);
     assert!(notes.contains("no model is configured") && notes.contains("docs/configuration.md"), "{notes}");
 }
@@ -275,10 +273,10 @@ fn an_anthropic_key_alone_asks_anthropic() {
     let environment = [("ANTHROPIC_API_KEY", KEY), ("ANTHROPIC_BASE_URL", base_url), ("BCC_MODEL", "claude")];
     let directory = project("");
     let checked = program(directory.path(), &["models", "check", "--json"], &environment);
-    assert_eq!(checked.status.code(), Some(1));
+    assert_eq!(checked.code, Some(1));
     assert_eq!(document(&checked)["models"][0]["model"], "anthropic:claude");
     let run = program(directory.path(), &["run", "talk.yaml"], &environment);
-    assert_eq!(run.status.code(), Some(3), "{}", text(&run.stderr));
+    assert_eq!(run.code, Some(3), "{}", run.err);
     for request in server.requests() {
         assert!(request.headers.starts_with("POST /v1/messages "), "{}", request.headers);
         assert!(request.headers.contains(&format!("x-api-key: {KEY}")), "{}", request.headers);
@@ -306,8 +304,8 @@ fn a_session_goes_on_with_the_next_model_of_the_chain() {
         + &openai("good", &good.base_url, "headers = { X-Team = { env = \"TALK_KEY\" } }\nextra = { top_p = 0.5 }");
     let directory = project(&text_of);
     let run = program(directory.path(), &["run", "talk.yaml", "--trust", "--json"], &[]);
-    assert_eq!(run.status.code(), Some(0), "{}", text(&run.stderr));
-    let events: Vec<Value> = text(&run.stdout).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(run.code, Some(0), "{}", run.err);
+    let events = run.events();
     let said: Vec<&str> =
         events.iter().filter(|event| event["type"] == "message").map(|event| event["text"].as_str().unwrap()).collect();
     assert_eq!(said, ["您好。"]);
@@ -322,8 +320,8 @@ fn a_session_goes_on_with_the_next_model_of_the_chain() {
         + &openai("busy", &busy.base_url, "max_attempts = 1");
     let directory = project(&none);
     let run = program(directory.path(), &["run", "talk.yaml", "--trust"], &[]);
-    assert_eq!(run.status.code(), Some(3));
-    let notes = text(&run.stderr);
+    assert_eq!(run.code, Some(3));
+    let notes = &run.err;
     assert!(notes.contains("none of 2 models answered") && notes.contains("answered 503"), "{notes}");
 }
 
@@ -334,8 +332,8 @@ fn a_mistake_in_a_fallback_is_found_before_anything_is_sent() {
         + &openai("spare", &server.base_url, "api_key_env = \"NOT_SET\"");
     let directory = project(&text_of);
     let run = program(directory.path(), &["run", "talk.yaml", "--trust"], &[]);
-    assert_eq!(run.status.code(), Some(2));
-    let notes = text(&run.stderr);
+    assert_eq!(run.code, Some(2));
+    let notes = &run.err;
     assert!(notes.contains("NOT_SET is not set; `default` may fall back to it"), "{notes}");
     assert!(server.requests().is_empty());
 }
@@ -347,7 +345,7 @@ fn trusting_a_directory_says_what_each_model_may_do() {
            [models.claude]\nprovider = \"anthropic\"\nmodel = \"m\"\nproxy = { env = \"PROXY\" }\n";
     let directory = project(&text_of);
     let trusted = program(directory.path(), &["trust"], &[]);
-    assert_eq!(trusted.status.code(), Some(0), "{}", text(&trusted.stderr));
+    assert_eq!(trusted.code, Some(0), "{}", trusted.err);
     let notes = notes(&trusted);
     for line in [
         "model `default` may send conversations to https://llm.example/v1\n",
@@ -360,5 +358,5 @@ fn trusting_a_directory_says_what_each_model_may_do() {
         assert!(notes.contains(line), "{line}: {notes}");
     }
     let listed = program(directory.path(), &["models", "list"], &[]);
-    assert!(!text(&listed.stderr).contains("not trusted"), "{}", text(&listed.stderr));
+    assert!(!listed.err.contains("not trusted"), "{}", listed.err);
 }

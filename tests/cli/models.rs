@@ -1,12 +1,13 @@
 //! Real providers behind the binary: what a bad server does to a conversation, and who may be sent what.
 use crate::server;
-use std::io::Write;
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::Command;
 
 use serde_json::{Value, json};
-use server::{Behaviour, Server};
 use tempfile::TempDir;
+
+use crate::process::{Finished, finished};
+use server::{Behaviour, Server};
 
 const KEY: &str = "sk-very-secret-key";
 
@@ -44,19 +45,11 @@ fn configuration(base_url: &str) -> String {
     )
 }
 
-fn program(directory: &Path, arguments: &[&str], input: &str, environment: &[(&str, &str)]) -> Output {
+fn program(directory: &Path, arguments: &[&str], input: &str, environment: &[(&str, &str)]) -> Finished {
     let mut command = Command::new(env!("CARGO_BIN_EXE_bcc-script"));
-    command.args(arguments).current_dir(directory).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    command.env_clear().env("XDG_CONFIG_HOME", directory.join("home")).env("TALK_KEY", KEY);
-    command.envs(environment.iter().copied());
-    let mut child = command.spawn().unwrap();
-    // A program that is done before it read all of its input closes the pipe, which is no fault of the test.
-    let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
-    child.wait_with_output().unwrap()
-}
-
-fn text(bytes: &[u8]) -> &str {
-    std::str::from_utf8(bytes).unwrap()
+    command.args(arguments).current_dir(directory).env_clear().env("XDG_CONFIG_HOME", directory.join("home"));
+    command.env("TALK_KEY", KEY).envs(environment.iter().copied());
+    finished(command, input)
 }
 
 fn reply(content: &str, exit: &str, name: Value) -> String {
@@ -91,17 +84,17 @@ fn a_session_that_a_bad_server_stopped_goes_on_where_it_was_with_a_good_one() {
         let bad = Server::start(vec![ask.clone(), behaviour]);
         let directory = project(&configuration(&bad.base_url));
         let run = program(directory.path(), &["run", "talk.yaml", "--session", "s", "--trust"], "我叫小林\n", &[]);
-        assert_eq!(run.status.code(), Some(3), "{name}: {}", text(&run.stderr));
-        assert_eq!(text(&run.stdout), "您好，请问怎么称呼？\n", "{name}");
-        assert!(text(&run.stderr).contains(message), "{name}: {}", text(&run.stderr));
-        assert!(text(&run.stderr).contains("bcc-script sessions resume s"), "{name}: {}", text(&run.stderr));
+        assert_eq!(run.code, Some(3), "{name}: {}", run.err);
+        assert_eq!(run.out, "您好，请问怎么称呼？\n", "{name}");
+        assert!(run.err.contains(message), "{name}: {}", run.err);
+        assert!(run.err.contains("bcc-script sessions resume s"), "{name}: {}", run.err);
 
         let good = Server::start(good_talk().split_off(1));
         std::fs::write(directory.path().join("bcc-script.toml"), configuration(&good.base_url)).unwrap();
         let resumed = program(directory.path(), &["sessions", "resume", "s", "--trust"], "", &[]);
-        assert_eq!(resumed.status.code(), Some(0), "{name}: {}", text(&resumed.stderr));
+        assert_eq!(resumed.code, Some(0), "{name}: {}", resumed.err);
         // The answer was taken before the server failed, and is not asked for again.
-        assert_eq!(text(&resumed.stdout), "谢谢您。\n小林，很高兴认识您。\n", "{name}");
+        assert_eq!(resumed.out, "谢谢您。\n小林，很高兴认识您。\n", "{name}");
     }
 }
 
@@ -113,8 +106,8 @@ fn a_server_that_recovers_within_the_retries_is_not_noticed() {
     let directory = project(&configuration(&server.base_url));
     let run =
         program(directory.path(), &["run", "talk.yaml", "--trust", "--json", "--session", "s"], "我叫小林\n", &[]);
-    assert_eq!(run.status.code(), Some(0), "{}", text(&run.stderr));
-    let events: Vec<Value> = text(&run.stdout).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(run.code, Some(0), "{}", run.err);
+    let events = run.events();
     let said: Vec<&str> = events
         .iter()
         .filter(|event| event["type"] == "message" && event["role"] == "ai")
@@ -139,7 +132,7 @@ fn words_are_shown_while_they_arrive_and_add_up_to_the_message() {
     let server = Server::start(good_talk());
     let directory = project(&configuration(&server.base_url));
     let run = program(directory.path(), &["run", "talk.yaml", "--trust", "--json"], "我叫小林\n", &[]);
-    let events: Vec<Value> = text(&run.stdout).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let events = run.events();
     let message = events.iter().find(|event| event["type"] == "message").unwrap();
     let pieces: Vec<&str> = events
         .iter()
@@ -156,24 +149,21 @@ fn an_untrusted_configuration_sends_nothing_anywhere() {
     let server = Server::start(good_talk());
     let directory = project(&configuration(&server.base_url));
     let refused = program(directory.path(), &["run", "talk.yaml"], "x\n", &[]);
-    assert_eq!(refused.status.code(), Some(2));
-    assert!(text(&refused.stderr).contains("bcc-script trust"), "{}", text(&refused.stderr));
+    assert_eq!(refused.code, Some(2));
+    assert!(refused.err.contains("bcc-script trust"), "{}", refused.err);
     assert!(server.requests().is_empty());
 
     let trusted = program(directory.path(), &["trust"], "", &[]);
-    assert_eq!(trusted.status.code(), Some(0), "{}", text(&trusted.stderr));
+    assert_eq!(trusted.code, Some(0), "{}", trusted.err);
     let run = program(directory.path(), &["run", "talk.yaml"], "我叫小林\n", &[]);
-    assert_eq!(run.status.code(), Some(0), "{}", text(&run.stderr));
+    assert_eq!(run.code, Some(0), "{}", run.err);
     assert_eq!(server.requests().len(), 3);
 
     // One byte more, and it is another file.
     let longer = configuration(&server.base_url) + "\n";
     std::fs::write(directory.path().join("bcc-script.toml"), longer).unwrap();
-    assert_eq!(program(directory.path(), &["run", "talk.yaml"], "x\n", &[]).status.code(), Some(2));
-    assert_eq!(
-        program(directory.path(), &["run", "talk.yaml"], "我叫小林\n", &[("BCC_TRUST", "1")]).status.code(),
-        Some(0)
-    );
+    assert_eq!(program(directory.path(), &["run", "talk.yaml"], "x\n", &[]).code, Some(2));
+    assert_eq!(program(directory.path(), &["run", "talk.yaml"], "我叫小林\n", &[("BCC_TRUST", "1")]).code, Some(0));
 }
 
 #[test]
@@ -182,7 +172,7 @@ fn a_key_alone_in_the_environment_is_used_only_where_no_file_says_what_default_i
     let environment = [("OPENAI_API_KEY", KEY), ("OPENAI_BASE_URL", server.base_url.as_str()), ("BCC_MODEL", "qwen3")];
     let directory = project("");
     let run = program(directory.path(), &["run", "talk.yaml"], "我叫小林\n", &environment);
-    assert_eq!(run.status.code(), Some(0), "{}", text(&run.stderr));
+    assert_eq!(run.code, Some(0), "{}", run.err);
     let requests = server.requests();
     assert_eq!(requests.len(), 3);
     assert!(requests[0].headers.to_ascii_lowercase().contains(&format!("authorization: bearer {KEY}")));
@@ -191,7 +181,7 @@ fn a_key_alone_in_the_environment_is_used_only_where_no_file_says_what_default_i
     let directory = project("[models.default]\nprovider = \"offline\"\n");
     let environment = [("OPENAI_API_KEY", KEY), ("OPENAI_BASE_URL", server.base_url.as_str())];
     let run = program(directory.path(), &["run", "talk.yaml"], "小林\n", &environment);
-    assert_eq!(run.status.code(), Some(0), "{}", text(&run.stderr));
+    assert_eq!(run.code, Some(0), "{}", run.err);
     assert_eq!(server.requests().len(), 3, "the file's own default was not asked");
 }
 
@@ -201,10 +191,10 @@ fn the_command_line_wins_over_the_environment_and_that_over_the_file() {
     let directory = project(&configuration(&server.base_url));
     let environment = [("BCC_MODEL", "no_such_model")];
     let unknown = program(directory.path(), &["run", "talk.yaml", "--trust"], "x\n", &environment);
-    assert_eq!(unknown.status.code(), Some(2));
-    assert!(text(&unknown.stderr).contains("there is no model `no_such_model`"), "{}", text(&unknown.stderr));
+    assert_eq!(unknown.code, Some(2));
+    assert!(unknown.err.contains("there is no model `no_such_model`"), "{}", unknown.err);
     let offline = program(directory.path(), &["run", "talk.yaml", "--model", "offline"], "小林\n", &environment);
-    assert_eq!(text(&offline.stdout), "怎么称呼您？\n很高兴认识您，小林。\n");
+    assert_eq!(offline.out, "怎么称呼您？\n很高兴认识您，小林。\n");
     assert!(server.requests().is_empty());
 }
 
@@ -213,8 +203,8 @@ fn the_key_stands_in_no_output_and_in_no_store() {
     let server = Server::start(vec![Behaviour::Refuses(400, "your key sk-very-secret-key is not welcome")]);
     let directory = project(&configuration(&server.base_url));
     let run = program(directory.path(), &["run", "talk.yaml", "--trust", "--json"], "x\n", &[("BCC_LOG", "trace")]);
-    assert_eq!(run.status.code(), Some(3));
-    assert!(!text(&run.stdout).contains(KEY) && !text(&run.stderr).contains(KEY), "{}", text(&run.stderr));
+    assert_eq!(run.code, Some(3));
+    assert!(!run.out.contains(KEY) && !run.err.contains(KEY), "{}", run.err);
     for entry in std::fs::read_dir(directory.path().join(".bcc")).unwrap() {
         let path = entry.unwrap().path();
         if path.is_file() {
@@ -239,8 +229,8 @@ fn what_a_person_says_is_not_logged_above_debug_level() {
         "我的秘密是糖\n小林\n",
         &[("BCC_LOG", "info")],
     );
-    assert_eq!(run.status.code(), Some(0), "{}", text(&run.stderr));
-    let log = text(&run.stderr);
+    assert_eq!(run.code, Some(0), "{}", run.err);
+    let log = &run.err;
     assert!(log.contains("direct_parse"), "failed strategies are logged: {log}");
     assert!(!log.contains("秘密") && !log.contains("不是 JSON"), "{log}");
 }

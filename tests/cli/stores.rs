@@ -1,11 +1,12 @@
 //! Stores that are not what they should be, met through the binary: a clear error, and nothing overwritten.
 
-use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::Command;
 
 use tempfile::TempDir;
+
+use crate::process::{Finished, finished};
 
 const SCRIPT: &str = "
 session:
@@ -24,24 +25,17 @@ fn project() -> TempDir {
     directory
 }
 
-fn program(directory: &Path, arguments: &[&str], input: &str) -> Output {
+fn program(directory: &Path, arguments: &[&str], input: &str) -> Finished {
     let mut command = Command::new(env!("CARGO_BIN_EXE_bcc-script"));
-    command.args(arguments).current_dir(directory).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    command.env_clear().env("XDG_CONFIG_HOME", directory.join("home"));
-    let mut child = command.spawn().unwrap();
-    let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
-    child.wait_with_output().unwrap()
-}
-
-fn error(output: &Output) -> &str {
-    std::str::from_utf8(&output.stderr).unwrap()
+    command.args(arguments).current_dir(directory).env_clear().env("XDG_CONFIG_HOME", directory.join("home"));
+    finished(command, input)
 }
 
 #[test]
 fn a_store_that_cannot_be_used_is_refused_and_left_byte_for_byte_as_it_was() {
     let newer = {
         let directory = project();
-        assert_eq!(program(directory.path(), &["run", "talk.yaml"], "好\n").status.code(), Some(0));
+        assert_eq!(program(directory.path(), &["run", "talk.yaml"], "好\n").code, Some(0));
         let path = directory.path().join(".bcc/sessions.db");
         let store = rusqlite::Connection::open(&path).unwrap();
         store.pragma_update(None, "user_version", 4711).unwrap();
@@ -73,10 +67,10 @@ fn a_store_that_cannot_be_used_is_refused_and_left_byte_for_byte_as_it_was() {
         for arguments in [vec!["run", "talk.yaml"], vec!["sessions", "list"], vec!["sessions", "delete", "x"]] {
             let arguments: Vec<&str> = arguments.into_iter().chain(["--store", "store.db"]).collect();
             let output = program(directory.path(), &arguments, "好\n");
-            assert_eq!(output.status.code(), Some(1), "{name}: {arguments:?}: {}", error(&output));
-            assert!(error(&output).contains("store.db"), "{name}: {}", error(&output));
-            assert!(error(&output).contains(part), "{name}: {}", error(&output));
-            assert!(output.stdout.is_empty(), "{name}: nothing was said");
+            assert_eq!(output.code, Some(1), "{name}: {arguments:?}: {}", output.err);
+            assert!(output.err.contains("store.db"), "{name}: {}", output.err);
+            assert!(output.err.contains(part), "{name}: {}", output.err);
+            assert!(output.out.is_empty(), "{name}: nothing was said");
             assert_eq!(std::fs::read(&path).unwrap(), bytes, "{name}: {arguments:?}");
         }
     }
@@ -87,14 +81,14 @@ fn a_directory_in_the_place_of_the_store_is_told() {
     let directory = project();
     std::fs::create_dir(directory.path().join("store.db")).unwrap();
     let output = program(directory.path(), &["run", "talk.yaml", "--store", "store.db"], "");
-    assert_eq!(output.status.code(), Some(1));
-    assert!(error(&output).contains("store.db"), "{}", error(&output));
+    assert_eq!(output.code, Some(1));
+    assert!(output.err.contains("store.db"), "{}", output.err);
 }
 
 #[test]
 fn only_the_owner_may_read_what_was_said() {
     let directory = project();
-    assert_eq!(program(directory.path(), &["run", "talk.yaml"], "").status.code(), Some(3));
+    assert_eq!(program(directory.path(), &["run", "talk.yaml"], "").code, Some(3));
     let folder = directory.path().join(".bcc");
     assert_eq!(std::fs::metadata(&folder).unwrap().permissions().mode() & 0o777, 0o700);
     let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
@@ -111,11 +105,11 @@ fn only_the_owner_may_read_what_was_said() {
 fn looking_for_sessions_or_a_broken_script_makes_no_store() {
     let directory = project();
     std::fs::write(directory.path().join("broken.yaml"), "session: { session_id: x }").unwrap();
-    assert_eq!(program(directory.path(), &["sessions", "list"], "").status.code(), Some(0));
-    assert_eq!(program(directory.path(), &["sessions", "show", "x"], "").status.code(), Some(2));
-    assert_eq!(program(directory.path(), &["sessions", "resume", "x"], "").status.code(), Some(2));
-    assert_eq!(program(directory.path(), &["run", "broken.yaml"], "").status.code(), Some(2));
-    assert_eq!(program(directory.path(), &["run", "nowhere.yaml"], "").status.code(), Some(2));
+    assert_eq!(program(directory.path(), &["sessions", "list"], "").code, Some(0));
+    assert_eq!(program(directory.path(), &["sessions", "show", "x"], "").code, Some(2));
+    assert_eq!(program(directory.path(), &["sessions", "resume", "x"], "").code, Some(2));
+    assert_eq!(program(directory.path(), &["run", "broken.yaml"], "").code, Some(2));
+    assert_eq!(program(directory.path(), &["run", "nowhere.yaml"], "").code, Some(2));
     assert!(!directory.path().join(".bcc").exists());
 }
 
@@ -126,13 +120,13 @@ fn editing_the_files_changes_no_session_that_began_before() {
     std::fs::create_dir_all(&template).unwrap();
     std::fs::write(template.join("ai_ask_v1.md"), "以前：{{ content }}").unwrap();
     let started = program(directory.path(), &["run", "talk.yaml", "--session", "s"], "");
-    assert_eq!(started.status.code(), Some(3), "{}", error(&started));
+    assert_eq!(started.code, Some(3), "{}", started.err);
     std::fs::write(directory.path().join("talk.yaml"), "session: {}").unwrap();
     std::fs::write(template.join("ai_ask_v1.md"), "以后：{{ no_such_name }}").unwrap();
     let resumed = program(directory.path(), &["sessions", "resume", "s"], "很好\n");
-    assert_eq!(resumed.status.code(), Some(0), "{}", error(&resumed));
+    assert_eq!(resumed.code, Some(0), "{}", resumed.err);
     let export = program(directory.path(), &["sessions", "export", "s", "--calls"], "");
-    let export = String::from_utf8(export.stdout).unwrap();
+    let export = &export.out;
     assert!(export.contains("以前：好吗？") && !export.contains("以后"), "{export}");
 }
 
@@ -144,10 +138,10 @@ fn a_reply_schema_of_the_project_must_hold_what_the_kind_reads() {
     std::fs::write(folder.join("ai_ask.json"), r#"{"type": "object", "properties": {"content": {"type": "string"}}}"#)
         .unwrap();
     let refused = program(directory.path(), &["run", "talk.yaml"], "");
-    assert_eq!(refused.status.code(), Some(2));
-    assert!(error(&refused).contains("lacks safety_risk, EXIT"), "{}", error(&refused));
+    assert_eq!(refused.code, Some(2));
+    assert!(refused.err.contains("lacks safety_risk, EXIT"), "{}", refused.err);
     std::fs::write(folder.join("ai_ask.json"), "{").unwrap();
     let refused = program(directory.path(), &["run", "talk.yaml"], "");
-    assert_eq!(refused.status.code(), Some(2));
-    assert!(error(&refused).contains("`ai_ask` in schemas/replies/ is no JSON"), "{}", error(&refused));
+    assert_eq!(refused.code, Some(2));
+    assert!(refused.err.contains("`ai_ask` in schemas/replies/ is no JSON"), "{}", refused.err);
 }

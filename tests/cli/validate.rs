@@ -35,13 +35,6 @@ fn old() -> String {
     SOUND.replace("content:", "content_template:")
 }
 
-/// Puts a file into a folder of the home.
-fn put(home: &Home, name: &str, text: impl AsRef<[u8]>) {
-    let path = home.path().join(name);
-    fs::create_dir_all(path.parent().unwrap()).unwrap();
-    fs::write(path, text).unwrap();
-}
-
 fn run(home: &Home, arguments: &[&str]) -> Finished {
     home.finish(["validate"].iter().chain(arguments), "")
 }
@@ -70,7 +63,7 @@ fn pairs(expected: &[(&str, &str)]) -> Vec<(String, String)> {
 #[test]
 fn a_sound_script_is_clean_and_the_summary_counts_it() {
     let home = Home::new();
-    put(&home, "scripts/a.yaml", SOUND);
+    home.put("scripts/a.yaml", SOUND);
     let finished = run(&home, &[]);
     assert_eq!((finished.code, finished.out.as_str()), (Some(0), ""));
     assert_eq!(finished.err, "1 file, nothing to report\n");
@@ -81,9 +74,9 @@ fn without_names_the_usual_folders_of_the_project_are_checked_from_wherever_it_i
     let home = Home::new();
     for name in ["scripts/a.yaml", "scripts/deep/b.yml", "skills/c.yaml", "tests/d.yaml", "elsewhere/e.yaml", "f.yaml"]
     {
-        put(&home, name, broken());
+        home.put(name, broken());
     }
-    put(&home, "_system/config/default/ai_say_v1.md", "{{ content");
+    home.put("_system/config/default/ai_say_v1.md", "{{ content");
     let expected = [
         ("_system/config/default/ai_say_v1.md", "template-syntax"),
         ("scripts/a.yaml", "unknown-key"),
@@ -105,7 +98,7 @@ fn without_names_the_usual_folders_of_the_project_are_checked_from_wherever_it_i
 #[test]
 fn where_nothing_is_named_and_nothing_usual_is_there_the_call_is_wrong() {
     let home = Home::new();
-    put(&home, "a.yaml", broken());
+    home.put("a.yaml", broken());
     let finished = run(&home, &[]);
     assert_eq!((finished.code, finished.out.as_str()), (Some(2), ""));
     assert!(finished.err.contains("none of the folders scripts/, skills/, tests/, _system/"), "{}", finished.err);
@@ -117,14 +110,14 @@ fn where_nothing_is_named_and_nothing_usual_is_there_the_call_is_wrong() {
 #[test]
 fn files_of_other_programs_are_passed_over_below_a_folder_and_reported_when_they_are_named() {
     let home = Home::new();
-    put(&home, "files/a.yaml", SOUND);
-    put(&home, "files/compose.yaml", "services:\n  web: { image: x }\n");
-    put(&home, "files/torn.yml", "a: [\n");
-    put(&home, "files/notes.md", "text");
-    put(&home, "files/.hidden/b.yaml", broken());
-    put(&home, "files/.c.yaml", broken());
-    put(&home, "files/target/d.yaml", broken());
-    put(&home, "files/node_modules/e.yaml", broken());
+    home.put("files/a.yaml", SOUND);
+    home.put("files/compose.yaml", "services:\n  web: { image: x }\n");
+    home.put("files/torn.yml", "a: [\n");
+    home.put("files/notes.md", "text");
+    home.put("files/.hidden/b.yaml", broken());
+    home.put("files/.c.yaml", broken());
+    home.put("files/target/d.yaml", broken());
+    home.put("files/node_modules/e.yaml", broken());
     let finished = run(&home, &["files"]);
     assert_eq!((finished.code, finished.out.as_str()), (Some(0), ""));
     assert!(finished.err.starts_with("1 file, nothing to report (2 YAML files"), "{}", finished.err);
@@ -138,15 +131,15 @@ fn files_of_other_programs_are_passed_over_below_a_folder_and_reported_when_they
 #[test]
 fn a_script_whose_first_word_is_mistyped_is_a_script_all_the_same() {
     let home = Home::new();
-    put(&home, "scripts/a.yaml", SOUND.replace("session:", "sesion:"));
-    put(&home, "scripts/b.yaml", SOUND.replace("session:", "session："));
+    home.put("scripts/a.yaml", SOUND.replace("session:", "sesion:"));
+    home.put("scripts/b.yaml", SOUND.replace("session:", "session："));
     assert_eq!(findings(&home, &[]), pairs(&[("scripts/a.yaml", "unknown-key"), ("scripts/b.yaml", "yaml-syntax")]));
 }
 
 #[test]
 fn each_file_is_checked_once_however_often_it_is_reached() {
     let home = Home::new();
-    put(&home, "scripts/a.yaml", broken());
+    home.put("scripts/a.yaml", broken());
     symlink("a.yaml", home.path().join("scripts/b.yaml")).unwrap();
     symlink("scripts", home.path().join("linked")).unwrap();
     symlink("..", home.path().join("scripts/loop")).unwrap();
@@ -164,15 +157,15 @@ fn each_file_is_checked_once_however_often_it_is_reached() {
 fn what_cannot_be_read_is_a_finding_and_the_rest_is_checked() {
     let home = Home::new();
     let path = |name: &str| home.path().join("scripts").join(name);
-    put(&home, "scripts/good.yaml", broken());
+    home.put("scripts/good.yaml", broken());
     assert!(Command::new("mkfifo").arg(path("a-pipe.yaml")).status().unwrap().success());
     symlink("nowhere", path("b-dangling.yaml")).unwrap();
     symlink("c-loop.yaml", path("c-loop.yaml")).unwrap();
     symlink("/dev/zero", path("d-device.yaml")).unwrap();
-    put(&home, "scripts/e-huge.yaml", "session:\n");
+    home.put("scripts/e-huge.yaml", "session:\n");
     fs::OpenOptions::new().write(true).open(path("e-huge.yaml")).unwrap().set_len(100 * 1024 * 1024).unwrap();
-    put(&home, "scripts/f-gbk.yaml", b"session:\n  session_name: \xc4\xe3\xba\xc3\n");
-    put(&home, "scripts/g-utf16.yaml", b"\xff\xfes\0e\0s\0s\0i\0o\0n\0:\0");
+    home.put("scripts/f-gbk.yaml", b"session:\n  session_name: \xc4\xe3\xba\xc3\n");
+    home.put("scripts/g-utf16.yaml", b"\xff\xfes\0e\0s\0s\0i\0o\0n\0:\0");
     fs::write(path("x").with_file_name(OsStr::from_bytes(b"h-\xff\xfe.yaml")), broken()).unwrap();
     let expected = pairs(&[
         ("scripts/a-pipe.yaml", "unreadable-file"),
@@ -198,8 +191,8 @@ fn what_cannot_be_read_is_a_finding_and_the_rest_is_checked() {
 #[test]
 fn a_named_file_that_is_not_there_is_a_finding_with_the_near_name() {
     let home = Home::new();
-    put(&home, "scripts/intake.yaml", broken());
-    put(&home, "_system/config/default/note.md", "x");
+    home.put("scripts/intake.yaml", broken());
+    home.put("_system/config/default/note.md", "x");
     let finished = run(&home, &["scripts/intkae.yaml", "scripts/intake.yaml", "_system/config/default/nothing.md"]);
     assert_eq!(finished.code, Some(1));
     for part in [
@@ -215,9 +208,9 @@ fn a_named_file_that_is_not_there_is_a_finding_with_the_near_name() {
 #[test]
 fn what_nobody_may_read_is_a_finding() {
     let home = Home::new();
-    put(&home, "scripts/a.yaml", broken());
-    put(&home, "scripts/secret.yaml", broken());
-    put(&home, "scripts/closed/b.yaml", broken());
+    home.put("scripts/a.yaml", broken());
+    home.put("scripts/secret.yaml", broken());
+    home.put("scripts/closed/b.yaml", broken());
     fs::set_permissions(home.path().join("scripts/secret.yaml"), fs::Permissions::from_mode(0o000)).unwrap();
     let mut command = home.command(["validate", "--format", "json"]);
     if fs::read(home.path().join("scripts/secret.yaml")).is_ok() {
@@ -244,8 +237,8 @@ fn what_nobody_may_read_is_a_finding() {
 #[test]
 fn folders_without_end_are_walked_to_a_bound() {
     let home = Home::new();
-    put(&home, "scripts/a.yaml", broken());
-    put(&home, &format!("scripts/{}b.yaml", "d/".repeat(70)), broken());
+    home.put("scripts/a.yaml", broken());
+    home.put(&format!("scripts/{}b.yaml", "d/".repeat(70)), broken());
     let finished = run(&home, &[]);
     assert_eq!(finished.code, Some(1));
     assert_eq!(finished.out.matches("error[unknown-key]").count(), 1, "{}", finished.out);
@@ -255,13 +248,13 @@ fn folders_without_end_are_walked_to_a_bound() {
 #[test]
 fn a_broken_configuration_is_a_finding_and_hides_no_other() {
     let home = Home::new();
-    put(&home, "scripts/a.yaml", broken());
+    home.put("scripts/a.yaml", broken());
     let expected = pairs(&[("bcc-script.toml", "broken-configuration"), ("scripts/a.yaml", "unknown-key")]);
     for text in ["[project", "[project]\nschme = \"english\"\n", "[rules]\nx = 5\n"] {
-        put(&home, "bcc-script.toml", text);
+        home.put("bcc-script.toml", text);
         assert_eq!(findings(&home, &[]), expected, "{text}");
     }
-    put(&home, "bcc-script.toml", b"\xff");
+    home.put("bcc-script.toml", b"\xff");
     assert_eq!(findings(&home, &[]), pairs(&[("bcc-script.toml", "not-text"), ("scripts/a.yaml", "unknown-key")]));
     assert_eq!(findings(&home, &["bcc-script.toml"]), pairs(&[("bcc-script.toml", "not-text")]));
 }
@@ -269,22 +262,22 @@ fn a_broken_configuration_is_a_finding_and_hides_no_other() {
 #[test]
 fn a_scheme_that_does_not_exist_is_a_finding_at_its_place_and_hides_no_other() {
     let home = Home::new();
-    put(&home, "scripts/a.yaml", broken());
-    put(&home, "scripts/b.yaml", broken());
+    home.put("scripts/a.yaml", broken());
+    home.put("scripts/b.yaml", broken());
     let errors = [("scripts/a.yaml", "unknown-key"), ("scripts/b.yaml", "unknown-key")];
     // Asked for by the command line: said once in the project.
     let asked = [&[("scripts/a.yaml", "unknown-scheme")], &errors[..]].concat();
     assert_eq!(findings(&home, &["--scheme", "englsh"]), pairs(&asked));
     assert_eq!(findings(&home, &["--scheme", "english"]), pairs(&errors));
     // By the project.
-    put(&home, "bcc-script.toml", "[project]\nscheme = \"englsh\"\n");
+    home.put("bcc-script.toml", "[project]\nscheme = \"englsh\"\n");
     let document = json(&run(&home, &["--format", "json"]));
     assert_eq!(found(&document), pairs(&[&[("bcc-script.toml", "unknown-scheme")], &errors[..]].concat()));
     assert_eq!((&document["diagnostics"][0]["line"], &document["diagnostics"][0]["column"]), (&2.into(), &10.into()));
     // By a script.
     fs::remove_file(home.path().join("bcc-script.toml")).unwrap();
-    put(&home, "scripts/b.yaml", broken().replace("  phases:", "  template_scheme: mien\n  phases:"));
-    put(&home, "_system/config/custom/mine/part.md", "x");
+    home.put("scripts/b.yaml", broken().replace("  phases:", "  template_scheme: mien\n  phases:"));
+    home.put("_system/config/custom/mine/part.md", "x");
     let document = json(&run(&home, &["--format", "json", "scripts"]));
     let expected =
         [("scripts/a.yaml", "unknown-key"), ("scripts/b.yaml", "unknown-key"), ("scripts/b.yaml", "unknown-scheme")];
@@ -295,12 +288,12 @@ fn a_scheme_that_does_not_exist_is_a_finding_at_its_place_and_hides_no_other() {
 #[test]
 fn templates_and_schemas_that_cannot_be_read_are_findings_of_their_own() {
     let home = Home::new();
-    put(&home, "scripts/a.yaml", broken());
-    put(&home, "_system/config/default/large.md", "x".repeat(10 * 1024 * 1024));
-    put(&home, "_system/config/default/gbk.md", b"\xc4\xe3");
-    put(&home, "_system/config/default/folder.md/x", "");
-    put(&home, "schemas/replies/own.json", "{\n  \"type\": ,\n}");
-    put(&home, "schemas/replies/gbk.json", b"\xc4\xe3");
+    home.put("scripts/a.yaml", broken());
+    home.put("_system/config/default/large.md", "x".repeat(10 * 1024 * 1024));
+    home.put("_system/config/default/gbk.md", b"\xc4\xe3");
+    home.put("_system/config/default/folder.md/x", "");
+    home.put("schemas/replies/own.json", "{\n  \"type\": ,\n}");
+    home.put("schemas/replies/gbk.json", b"\xc4\xe3");
     let expected = [
         ("_system/config/default/folder.md", "unreadable-file"),
         ("_system/config/default/gbk.md", "not-text"),
@@ -317,12 +310,12 @@ fn templates_and_schemas_that_cannot_be_read_are_findings_of_their_own() {
 #[test]
 fn a_mistake_in_a_template_is_reported_once_at_its_place_and_only_where_it_is_asked_for() {
     let home = Home::new();
-    put(&home, "scripts/a.yaml", SOUND.replace("  phases:", "  template_scheme: mine\n  phases:"));
-    put(&home, "scripts/b.yaml", SOUND);
+    home.put("scripts/a.yaml", SOUND.replace("  phases:", "  template_scheme: mine\n  phases:"));
+    home.put("scripts/b.yaml", SOUND);
     // The scripts do not take this kind, so that nothing is to be said at them.
-    put(&home, "_system/config/default/ai_think_v1.md", "第一行\n{{ 名字 }\n");
-    put(&home, "_system/config/custom/mine/ai_think_v1.md", "---\ndescription: x\n---\n{% if a %}\n");
-    put(&home, "_system/README.md", "{{ no template");
+    home.put("_system/config/default/ai_think_v1.md", "第一行\n{{ 名字 }\n");
+    home.put("_system/config/custom/mine/ai_think_v1.md", "---\ndescription: x\n---\n{% if a %}\n");
+    home.put("_system/README.md", "{{ no template");
     let document = json(&run(&home, &["--format", "json"]));
     let expected = [
         ("_system/config/custom/mine/ai_think_v1.md", "template-syntax"),
@@ -342,9 +335,9 @@ fn faults(home: &Home, paths: &[&str]) -> Vec<(String, String)> {
 #[test]
 fn a_fault_of_a_template_is_told_there_and_at_a_script_only_where_that_alone_is_checked() {
     let home = Home::new();
-    put(&home, "scripts/a.yaml", SOUND);
-    put(&home, "_system/config/default/ai_say_v1.md", "{% include 'prat.md' %}");
-    put(&home, "_system/config/default/part.md", "x");
+    home.put("scripts/a.yaml", SOUND);
+    home.put("_system/config/default/ai_say_v1.md", "{% include 'prat.md' %}");
+    home.put("_system/config/default/part.md", "x");
     let template = ("_system/config/default/ai_say_v1.md", "missing-include");
     let script = ("scripts/a.yaml", "unknown-template");
     assert_eq!(faults(&home, &[]), pairs(&[template]));
@@ -355,13 +348,13 @@ fn a_fault_of_a_template_is_told_there_and_at_a_script_only_where_that_alone_is_
 fn a_template_may_use_what_any_script_of_the_project_sets_and_nothing_else() {
     let home = Home::new();
     let declares = "session_id: visit\n  declare: [{ var: 口号, value: 好 }]";
-    put(&home, "scripts/a.yaml", SOUND.replace("session_id: visit", declares));
-    put(&home, "_system/config/default/ai_say_v1.md", "{{ content }}{{ 口号 }}");
-    put(&home, "_system/config/default/ai_ask_v1.md", "{{ content }}{{ 口号 }}{{ 标语 }}");
+    home.put("scripts/a.yaml", SOUND.replace("session_id: visit", declares));
+    home.put("_system/config/default/ai_say_v1.md", "{{ content }}{{ 口号 }}");
+    home.put("_system/config/default/ai_ask_v1.md", "{{ content }}{{ 口号 }}{{ 标语 }}");
     assert_eq!(faults(&home, &[]), pairs(&[("_system/config/default/ai_ask_v1.md", "unknown-template-name")]));
     // Without the scripts, and with one that cannot be read whole, the name may be somebody's variable.
     assert_eq!(faults(&home, &["_system"]), []);
-    put(&home, "scripts/b.yaml", broken());
+    home.put("scripts/b.yaml", broken());
     let own = ["unknown-key", "unknown-template-name"].map(|rule| ("scripts/b.yaml", rule));
     assert_eq!(faults(&home, &[]), pairs(&own));
 }
@@ -370,12 +363,12 @@ fn a_template_may_use_what_any_script_of_the_project_sets_and_nothing_else() {
 fn each_file_is_checked_against_its_own_project() {
     let home = Home::new();
     for (project, scheme) in [("one", "first"), ("two", "second")] {
-        put(&home, &format!("{project}/bcc-script.toml"), format!("[project]\nscheme = \"{scheme}\"\n"));
-        put(&home, &format!("{project}/_system/config/custom/{scheme}/ai_say_v1.md"), "{{ content }}{{ 口号 }}");
+        home.put(&format!("{project}/bcc-script.toml"), format!("[project]\nscheme = \"{scheme}\"\n"));
+        home.put(&format!("{project}/_system/config/custom/{scheme}/ai_say_v1.md"), "{{ content }}{{ 口号 }}");
     }
-    put(&home, "one/scripts/a.yaml", SOUND);
+    home.put("one/scripts/a.yaml", SOUND);
     let declares = "session_id: visit\n  declare: [{ var: 口号, value: 好 }]";
-    put(&home, "two/scripts/a.yaml", SOUND.replace("session_id: visit", declares));
+    home.put("two/scripts/a.yaml", SOUND.replace("session_id: visit", declares));
     let expected = [
         ("one/_system/config/custom/first/ai_say_v1.md", "template-lacks-field"),
         ("one/scripts/a.yaml", "unknown-template-name"),
@@ -383,7 +376,7 @@ fn each_file_is_checked_against_its_own_project() {
     ];
     assert_eq!(findings(&home, &["one", "two"]), pairs(&expected));
     // One project for all has neither scheme.
-    put(&home, "three/_system/x", "");
+    home.put("three/_system/x", "");
     let unused = pairs(&[("two/scripts/a.yaml", "unused-variable")]);
     assert_eq!(findings(&home, &["--project", "three", "one/scripts", "two/scripts"]), unused);
 }
@@ -391,20 +384,20 @@ fn each_file_is_checked_against_its_own_project() {
 #[test]
 fn warnings_fail_only_where_they_are_denied() {
     let home = Home::new();
-    put(&home, "scripts/a.yaml", old());
+    home.put("scripts/a.yaml", old());
     let finished = run(&home, &[]);
     assert_eq!(finished.code, Some(0));
     assert!(finished.out.contains("warning[deprecated-field]"), "{}", finished.out);
     assert_eq!(finished.err, "1 file: 1 warning\n");
     assert_eq!(run(&home, &["--deny", "warnings"]).code, Some(1));
-    put(&home, "scripts/a.yaml", broken());
+    home.put("scripts/a.yaml", broken());
     assert_eq!(run(&home, &[]).code, Some(1));
 }
 
 #[test]
 fn rules_are_set_by_the_project_and_then_by_the_command_line_and_single_places_by_comments() {
     let home = Home::new();
-    put(&home, "scripts/a.yaml", old());
+    home.put("scripts/a.yaml", old());
     let severity = |arguments: &[&str]| {
         let finished = run(&home, &[arguments, &["--format", "json"]].concat());
         let document = json(&finished);
@@ -413,17 +406,17 @@ fn rules_are_set_by_the_project_and_then_by_the_command_line_and_single_places_b
     let (warning, error) = (Some("warning".to_owned()), Some("error".to_owned()));
     assert_eq!(severity(&["--rule", "deprecated-field=off"]), (Some(0), None));
     assert_eq!(severity(&["--rule", "deprecated-field=error"]), (Some(1), error.clone()));
-    put(&home, "bcc-script.toml", "[rules]\ndeprecated-field = \"error\"\n");
+    home.put("bcc-script.toml", "[rules]\ndeprecated-field = \"error\"\n");
     assert_eq!(severity(&[]), (Some(1), error));
     assert_eq!(severity(&["--rule", "deprecated-field=warn"]), (Some(0), warning));
-    put(&home, "scripts/a.yaml", format!("{}  # bcc: allow(deprecated-field)\n", old().trim_end()));
+    home.put("scripts/a.yaml", format!("{}  # bcc: allow(deprecated-field)\n", old().trim_end()));
     assert_eq!(severity(&[]), (Some(0), None));
 }
 
 #[test]
 fn a_level_that_cannot_be_is_told_where_it_was_asked_for() {
     let home = Home::new();
-    put(&home, "scripts/a.yaml", old());
+    home.put("scripts/a.yaml", old());
     for (rule, part) in
         [("deprecated-feild=off", "`deprecated-field`"), ("deprecated-field", "=off"), ("unknown-key=off", "cannot")]
     {
@@ -431,7 +424,7 @@ fn a_level_that_cannot_be_is_told_where_it_was_asked_for() {
         assert_eq!((finished.code, finished.out.as_str()), (Some(2), ""));
         assert!(finished.err.contains(part), "{}", finished.err);
     }
-    put(&home, "bcc-script.toml", "[rules]\ndeprecated-field = \"error\"\nunknown-key = \"off\"\n");
+    home.put("bcc-script.toml", "[rules]\ndeprecated-field = \"error\"\nunknown-key = \"off\"\n");
     let document = json(&run(&home, &["--format", "json"]));
     let expected = [("bcc-script.toml", "broken-configuration"), ("scripts/a.yaml", "deprecated-field")];
     assert_eq!(found(&document), pairs(&expected));
@@ -442,8 +435,8 @@ fn a_level_that_cannot_be_is_told_where_it_was_asked_for() {
 #[test]
 fn every_format_has_its_form_also_when_nothing_is_found() {
     let home = Home::new();
-    put(&home, "scripts/a.yaml", SOUND);
-    put(&home, "wrong/b.yaml", broken());
+    home.put("scripts/a.yaml", SOUND);
+    home.put("wrong/b.yaml", broken());
     for (folder, number) in [("scripts", 0), ("wrong", 1)] {
         let code = Some(number);
         let finished = run(&home, &["--format", "json", folder]);
@@ -462,7 +455,7 @@ fn every_format_has_its_form_also_when_nothing_is_found() {
 fn nobody_who_reads_on_is_no_failure_of_the_check() {
     let home = Home::new();
     for number in 0..50 {
-        put(&home, &format!("scripts/{number}.yaml"), broken());
+        home.put(&format!("scripts/{number}.yaml"), broken());
     }
     for format in ["human", "json"] {
         let mut command = home.command(["validate", "--all", "--format", format]);
@@ -479,7 +472,7 @@ fn very_many_findings_are_counted_unless_all_are_asked_for() {
     let home = Home::new();
     let action = "            - { action_type: nope, action_id: a, config: {} }\n";
     let actions: String = (0..2_000).map(|n| action.replace("id: a", &format!("id: a{n}"))).collect();
-    put(&home, "scripts/a.yaml", SOUND.to_owned() + &actions);
+    home.put("scripts/a.yaml", SOUND.to_owned() + &actions);
     let shown = |arguments: &[&str]| run(&home, arguments).out.matches("error[unknown-kind]").count();
     assert!(shown(&[]) < 200);
     assert_eq!(shown(&["--all"]), 2_000);

@@ -19,13 +19,6 @@ session:
               config: { content: 您好 }
 ";
 
-/// Puts a file into a folder of the home.
-fn put(home: &Home, name: &str, text: &str) {
-    let path = home.path().join(name);
-    fs::create_dir_all(path.parent().unwrap()).unwrap();
-    fs::write(path, text).unwrap();
-}
-
 /// File and rule of each finding.
 fn findings(home: &Home, arguments: &[&str]) -> Vec<(String, String)> {
     let finished = home.finish(["validate", "--format", "json"].iter().chain(arguments), "");
@@ -44,14 +37,14 @@ fn files(home: &Home, arguments: &[&str]) -> Vec<String> {
 #[test]
 fn in_the_folders_of_scripts_and_skills_no_file_is_passed_over() {
     let home = Home::new();
-    put(&home, "scripts/deep/empty.yaml", "");
-    put(&home, "scripts/full.yaml", "session：\n  session_id：visit\n");
-    put(&home, "scripts/other.yaml", "services: {}\n");
-    put(&home, "scripts/mistyped.yaml", "sesion:\n  sesion_id: x\n  phase:\n    - phaseid: p\n");
-    put(&home, "skills/empty.yml", "# nothing yet\n");
+    home.put("scripts/deep/empty.yaml", "");
+    home.put("scripts/full.yaml", "session：\n  session_id：visit\n");
+    home.put("scripts/other.yaml", "services: {}\n");
+    home.put("scripts/mistyped.yaml", "sesion:\n  sesion_id: x\n  phase:\n    - phaseid: p\n");
+    home.put("skills/empty.yml", "# nothing yet\n");
     // Not of the project, but of something in it.
-    put(&home, "deploy/scripts/other.yaml", "services: {}\n");
-    put(&home, "tests/fixture.yaml", "services: {}\n");
+    home.put("deploy/scripts/other.yaml", "services: {}\n");
+    home.put("tests/fixture.yaml", "services: {}\n");
     let expected = [
         "scripts/deep/empty.yaml",
         "scripts/full.yaml",
@@ -67,7 +60,7 @@ fn in_the_folders_of_scripts_and_skills_no_file_is_passed_over() {
 #[test]
 fn a_test_is_known_by_its_script_when_its_dialogue_is_mistyped() {
     let home = Home::new();
-    put(&home, "tests/t.yaml", "test: greets\nscript: ../a.yaml\ndialog:\n  - user: hi\n");
+    home.put("tests/t.yaml", "test: greets\nscript: ../a.yaml\ndialog:\n  - user: hi\n");
     let rules: Vec<String> = findings(&home, &[]).into_iter().map(|(_, rule)| rule).collect();
     assert!(rules.contains(&"unknown-key".to_owned()), "{rules:?}");
 }
@@ -76,7 +69,7 @@ fn a_test_is_known_by_its_script_when_its_dialogue_is_mistyped() {
 fn where_there_is_no_file_to_check_the_call_is_wrong() {
     let home = Home::new();
     fs::create_dir_all(home.path().join("empty/deep")).unwrap();
-    put(&home, "others/compose.yaml", "services: {}\n");
+    home.put("others/compose.yaml", "services: {}\n");
     let call = |arguments: &[&str]| home.finish(["validate"].iter().chain(arguments), "");
     for (arguments, part) in [
         (&["empty"][..], "there is nothing to check: no file below empty is"),
@@ -96,9 +89,9 @@ fn where_there_is_no_file_to_check_the_call_is_wrong() {
 #[test]
 fn of_a_folder_of_templates_nothing_is_said_about_files_beside_a_named_one() {
     let home = Home::new();
-    put(&home, "_system/config/default/ai_ask_v1.md", "{{ content");
-    put(&home, "_system/config/default/ai-say_v1.md", "x");
-    put(&home, "_system/elsewhere/ai_say_v1.md", "x");
+    home.put("_system/config/default/ai_ask_v1.md", "{{ content");
+    home.put("_system/config/default/ai-say_v1.md", "x");
+    home.put("_system/elsewhere/ai_say_v1.md", "x");
     let strays = [
         ("_system/config/default/ai-say_v1.md", "unused-template"),
         ("_system/elsewhere/ai_say_v1.md", "unused-template"),
@@ -113,9 +106,9 @@ fn of_a_folder_of_templates_nothing_is_said_about_files_beside_a_named_one() {
 #[test]
 fn a_name_that_is_only_suspected_in_a_template_is_told_there_alone_once_a_script_confirms_it() {
     let home = Home::new();
-    put(&home, "_system/config/default/ai_say_v1.md", "{{ contnet }} {{ outputs }}");
+    home.put("_system/config/default/ai_say_v1.md", "{{ contnet }} {{ outputs }}");
     for name in ["a", "b"] {
-        put(&home, &format!("scripts/{name}.yaml"), SCRIPT);
+        home.put(&format!("scripts/{name}.yaml"), SCRIPT);
     }
     let at_template = [("_system/config/default/ai_say_v1.md".to_owned(), "unknown-template-name".to_owned())];
     let own = |found: Vec<(String, String)>| -> Vec<(String, String)> {
@@ -134,7 +127,7 @@ fn a_name_that_is_only_suspected_in_a_template_is_told_there_alone_once_a_script
 #[test]
 fn every_mistake_of_a_configuration_is_told_at_once_and_no_key_in_it_is_shown() {
     let home = Home::new();
-    put(&home, "scripts/a.yaml", SCRIPT);
+    home.put("scripts/a.yaml", SCRIPT);
     let configuration = "\
 [project]
 schem = \"english\"
@@ -145,13 +138,13 @@ api_key = \"geheim\"
 temperature = \"warm\"
 base_url = \"https://llm.example/v1?token=sk-Vb3kQ9xT2mL7wR4nZ8pYc6Jd\"
 ";
-    put(&home, "bcc-script.toml", configuration);
+    home.put("bcc-script.toml", configuration);
     let finished = home.finish(["validate"], "");
     assert!(!finished.out.contains("geheim") && !finished.out.contains("Vb3kQ9"), "{}", finished.out);
     insta::assert_snapshot!(finished.out);
     let run = home.finish(["run", "scripts/a.yaml"], "");
     assert!(run.code == Some(2) && !run.err.contains("geheim"), "{}", run.err);
-    put(&home, "bcc-script.toml", &configuration.replace("schem ", "scheme ").replace("\"warm\"", "0.4"));
+    home.put("bcc-script.toml", configuration.replace("schem ", "scheme ").replace("\"warm\"", "0.4"));
     let run = home.finish(["run", "scripts/a.yaml"], "");
     assert!(run.code == Some(2) && !run.err.contains("geheim"), "{}", run.err);
     assert!(run.err.contains("help: a key never stands in this file"), "{}", run.err);
@@ -160,7 +153,7 @@ base_url = \"https://llm.example/v1?token=sk-Vb3kQ9xT2mL7wR4nZ8pYc6Jd\"
 #[test]
 fn the_default_templates_are_a_scheme_that_can_be_named() {
     let home = Home::new();
-    put(&home, "scripts/a.yaml", &SCRIPT.replace("  phases:", "  template_scheme: default\n  phases:"));
+    home.put("scripts/a.yaml", SCRIPT.replace("  phases:", "  template_scheme: default\n  phases:"));
     for arguments in [&["validate"][..], &["validate", "--scheme", "default"]] {
         let finished = home.finish(arguments, "");
         assert_eq!((finished.code, finished.out.as_str()), (Some(0), ""));
@@ -170,8 +163,8 @@ fn the_default_templates_are_a_scheme_that_can_be_named() {
 #[test]
 fn a_test_of_a_script_that_is_not_there_is_told_the_near_one() {
     let home = Home::new();
-    put(&home, "scripts/intake.yaml", SCRIPT);
-    put(&home, "tests/t.yaml", "test: greets\nscript: ../scripts/intak.yaml\nmodel: {}\ndialogue:\n  - user: hi\n");
+    home.put("scripts/intake.yaml", SCRIPT);
+    home.put("tests/t.yaml", "test: greets\nscript: ../scripts/intak.yaml\nmodel: {}\ndialogue:\n  - user: hi\n");
     let finished = home.finish(["validate"], "");
     assert!(finished.out.contains("help: did you mean `../scripts/intake.yaml`?"), "{}", finished.out);
 }

@@ -37,12 +37,6 @@ fn test(script: &str) -> String {
     format!("test: greets\nscript: {script}\ndialogue:\n  - ai: {{ contains: 您好 }}\n")
 }
 
-fn put(home: &Home, name: &str, text: &str) {
-    let path = home.path().join(name);
-    fs::create_dir_all(path.parent().unwrap()).unwrap();
-    fs::write(path, text).unwrap();
-}
-
 /// Rule and message of each finding of one file.
 fn found(home: &Home, file: &str) -> Vec<(String, String)> {
     let finished = home.finish(["validate", "--format", "json", file], "");
@@ -59,7 +53,7 @@ fn odd() -> Home {
     assert!(Command::new("mkfifo").arg(home.path().join("lib/pipe.yaml")).status().unwrap().success());
     symlink("/dev/zero", home.path().join("lib/device.yaml")).unwrap();
     symlink("nowhere", home.path().join("lib/dangling.yaml")).unwrap();
-    put(&home, "lib/notes.txt", "买菜，做饭\n");
+    home.put("lib/notes.txt", "买菜，做饭\n");
     fs::write(home.path().join("lib/photo.jpg"), b"\xff\xd8\xff\xe0").unwrap();
     home
 }
@@ -86,7 +80,7 @@ fn a_test_whose_script_cannot_be_used_says_why() {
         ("../lib/photo.jpg", "is no script"),
     ];
     for (path, part) in ODD.into_iter().chain(no_script) {
-        put(&home, "tests/a.yaml", &test(path));
+        home.put("tests/a.yaml", test(path));
         let found = found(&home, "tests/a.yaml");
         let [(rule, message)] = found.as_slice() else { panic!("{path}: {found:?}") };
         assert!(rule == "missing-script" && message.contains(part), "{path}: {message}");
@@ -103,7 +97,7 @@ fn a_script_whose_skills_cannot_be_used_says_why() {
         ("../scripts/a.yaml", "holds no skill"),
     ];
     for (path, part) in ODD.into_iter().chain(no_skill) {
-        put(&home, "scripts/a.yaml", &script(path));
+        home.put("scripts/a.yaml", script(path));
         let found = found(&home, "scripts/a.yaml");
         let [(rule, message)] = found.as_slice() else { panic!("{path}: {found:?}") };
         assert!(
@@ -116,14 +110,14 @@ fn a_script_whose_skills_cannot_be_used_says_why() {
 #[test]
 fn paths_to_scripts_and_skills_of_the_project_are_clean() {
     let home = Home::new();
-    put(&home, "lib/comfort.yaml", SKILL);
-    put(&home, "scripts/a.yaml", &script("./../scripts/../lib/comfort.yaml"));
-    put(&home, "tests/deep/a.yaml", &test("../../scripts/a.yaml"));
+    home.put("lib/comfort.yaml", SKILL);
+    home.put("scripts/a.yaml", script("./../scripts/../lib/comfort.yaml"));
+    home.put("tests/deep/a.yaml", test("../../scripts/a.yaml"));
     symlink("../scripts/a.yaml", home.path().join("lib/linked.yaml")).unwrap();
-    put(&home, "tests/b.yaml", &test("../lib/linked.yaml"));
+    home.put("tests/b.yaml", test("../lib/linked.yaml"));
     // What is broken is told there, not again at each test of it.
-    put(&home, "scripts/broken.yaml", "session:\n  session_id: [\n");
-    put(&home, "tests/c.yaml", &test("../scripts/broken.yaml"));
+    home.put("scripts/broken.yaml", "session:\n  session_id: [\n");
+    home.put("tests/c.yaml", test("../scripts/broken.yaml"));
     for file in ["scripts/a.yaml", "tests/deep/a.yaml", "tests/b.yaml", "tests/c.yaml"] {
         assert_eq!(found(&home, file), [], "{file}");
     }
@@ -133,10 +127,10 @@ fn paths_to_scripts_and_skills_of_the_project_are_clean() {
 fn folders_that_nothing_marks_as_a_project_belong_together_all_the_same() {
     let home = Home::new();
     fs::remove_dir(home.path().join(".bcc")).unwrap();
-    put(&home, "skills/comfort.yaml", SKILL);
-    put(&home, "scripts/a.yaml", &script("../skills/comfort.yaml"));
-    put(&home, "tests/a.yaml", &test("../scripts/a.yaml"));
-    put(&home, "conversations/a.yaml", &test("../scripts/a.yaml"));
+    home.put("skills/comfort.yaml", SKILL);
+    home.put("scripts/a.yaml", script("../skills/comfort.yaml"));
+    home.put("tests/a.yaml", test("../scripts/a.yaml"));
+    home.put("conversations/a.yaml", test("../scripts/a.yaml"));
     for file in ["scripts/a.yaml", "tests/a.yaml", "conversations/a.yaml"] {
         assert_eq!(found(&home, file), [], "{file}");
     }

@@ -57,6 +57,14 @@ impl Home {
         path
     }
 
+    /// Puts a file into a folder here, which is made with it, and gives its path.
+    pub fn put(&self, name: &str, text: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.path().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, text).unwrap();
+        path
+    }
+
     /// Puts a script of `tests/fixtures/sessions/` here, so that this is its project.
     pub fn script(&self, name: &str) -> PathBuf {
         self.file(name, &std::fs::read_to_string(fixture(name)).unwrap())
@@ -225,6 +233,13 @@ impl Drop for Running {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// Runs `command` to its end on this standard input.
+pub fn finished(command: Command, input: &str) -> Finished {
+    let mut running = Running::start(command);
+    running.feed(input.as_bytes().to_vec());
+    running.finish()
 }
 
 /// The end of a process, which must come.

@@ -18,7 +18,7 @@ use bcc_runtime::program::exchange::PROMPT_NAMES;
 use bcc_runtime::program::monitor::MONITOR_NAMES;
 use bcc_runtime::program::turn::ENGINE_NAMES;
 use bcc_runtime::run::session::Pause;
-use bcc_script::cli::arguments::Arguments;
+use bcc_script::cli::cli::Arguments;
 use checking::{findings, told};
 use clap::Parser;
 use pages::{Block, Page, all, leads_somewhere, root};

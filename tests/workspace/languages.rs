@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use bcc_lang::message::chinese::{FILES, UNTRANSLATED, of_file};
 use bcc_lang::message::language::Language;
 use bcc_lang::message::pattern::{Piece, pieces};
-use bcc_script::cli::help::command;
+use bcc_script::cli::cli::whole;
 use clap::Command;
 use process::{Finished, Home};
 use rust_literals::{Literal, is_prose, literals};
@@ -76,7 +76,7 @@ fn help_texts(command: &Command, of: &str, found: &mut Vec<(String, String)>) {
 }
 
 fn help() -> Vec<(String, String)> {
-    let mut command = command(Language::English);
+    let mut command = whole(Language::English);
     command.build();
     let mut found = Vec::new();
     help_texts(&command, "", &mut found);

@@ -10,7 +10,6 @@ use bcc_lang::schema::embedded::{CONFIG, PROTOCOL};
 use bcc_runtime::actions::{KINDS, PROJECT_SCHEMA};
 use bcc_runtime::program::custom::CustomKind;
 
-/// The name of the schema of `bcc-script.toml`.
 const CONFIG_NAME: &str = "config";
 
 /// What describes the kinds of one project.

@@ -21,10 +21,6 @@ const HELP: &str = "\
 /quit     save and leave (so does Ctrl-D; Ctrl-C too)
 //…       say a line that begins with a slash; a line that ends in \\ goes on in the next";
 
-/// Carries out a command.
-///
-/// # Errors
-/// When the store cannot be read.
 pub async fn command(words: &str, session: &Session, archive: &dyn Archive) -> Result<(), EngineError> {
     let (name, rest) = words.split_once(char::is_whitespace).unwrap_or((words, ""));
     let text = match (name, rest.trim()) {

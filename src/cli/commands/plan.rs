@@ -9,10 +9,6 @@ use bcc_engine::export::events_of;
 use bcc_runtime::run::session::Session;
 use bcc_store::contract::Archive;
 
-/// The topic that the session is in.
-///
-/// # Errors
-/// When the store cannot be read.
 pub async fn plan(session: &Session, archive: &dyn Archive) -> Result<String, EngineError> {
     let Some(outline) = session.outline() else { return Ok(said("the session is in no topic").into_owned()) };
     let mut plans = Vec::new();

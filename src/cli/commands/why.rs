@@ -14,12 +14,10 @@ const PAGE: usize = 64;
 /// How many events back an answer is looked for first; four times as many each time that there are too few.
 const LOOK_BACK: u64 = 64;
 
-/// What the author asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Asked {
     /// Since how many answers; `None` for the whole session.
     pub answers: Option<usize>,
-    /// Whether raw replies are shown.
     pub raw: bool,
 }
 
@@ -38,10 +36,6 @@ impl Asked {
     }
 }
 
-/// The trace of what was decided.
-///
-/// # Errors
-/// When the store cannot be read.
 pub async fn why(session: &Session, archive: &dyn Archive, asked: Asked) -> Result<String, EngineError> {
     let mut after = match asked.answers {
         None => 0,
@@ -93,10 +87,6 @@ async fn answers_since(id: &str, archive: &dyn Archive, mut after: u64) -> Resul
     }
 }
 
-/// A stored event.
-///
-/// # Errors
-/// When it is none.
 pub fn parse(line: &str) -> Result<Value, EngineError> {
     serde_json::from_str(line).map_err(|error| EngineError::failed(format!("a stored event cannot be read: {error}")))
 }

@@ -4,9 +4,8 @@ use super::*;
 
 use std::process::{Command, Stdio};
 
-/// What bash offers for a line, with the completions loaded.
-fn offered(home: &Home, words: &[&str]) -> Vec<String> {
-    let script = home.file("completions.bash", &home.finish(["completions", "bash"], "").out);
+/// What bash offers for a line, with the completions of `script` loaded.
+fn offered(home: &Home, script: &Path, words: &[&str]) -> Vec<String> {
     let last = words.len() - 1;
     let quoted: Vec<String> = words.iter().map(|word| format!("'{word}'")).collect();
     // `compopt` works in a shell that somebody types into, and sets nothing but how files are shown.
@@ -39,8 +38,9 @@ fn bash_completes_commands_options_choices_and_names() {
         (&["bcc-script", "completions", "z"], &["zsh"]),
         (&["bcc-script", "sessions", "ex"], &["export"]),
     ];
+    let script = home.file("completions.bash", &home.finish(["completions", "bash"], "").out);
     for (words, expected) in table {
-        assert_eq!(offered(&home, words), *expected, "{words:?}");
+        assert_eq!(offered(&home, &script, words), *expected, "{words:?}");
     }
 }
 

@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::mending::{NEW, put, run};
+use crate::mending::{NEW, run};
 use crate::process::Home;
 
 /// Empty lines at the end of a text may belong to it: an `output` is made only where none is lost.
@@ -36,7 +36,7 @@ fn an_older_output_becomes_todays_only_where_nothing_of_it_is_lost() {
     for (config, sure) in table {
         let home = Home::new();
         let text = action(&config).replace("ai_say", "ai_ask");
-        let file = put(&home, "scripts/a.yaml", &text);
+        let file = home.put("scripts/a.yaml", &text);
         let before = parsed(&text);
         run(&home, &["migrate", "--write"]);
         let after = fs::read_to_string(&file).unwrap();

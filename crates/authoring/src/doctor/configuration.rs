@@ -16,7 +16,6 @@ use bcc_runtime::program::custom::{COMMAND, CustomKind};
 const OTHERS: u32 = 0o077;
 const OTHERS_WRITE: u32 = 0o022;
 
-/// The configuration itself.
 pub fn configuration(project: &Project, environment: &Environment) -> Vec<Finding> {
     if !project.has_config {
         let note = Finding::note("configuration", format!("there is no {CONFIG_FILE}"));
@@ -71,7 +70,6 @@ fn mode(path: &Path) -> Option<u32> {
     std::fs::metadata(path).ok().map(|metadata| metadata.permissions().mode())
 }
 
-/// The models, and whether they may be asked.
 pub fn models(project: &Project, environment: &Environment) -> Vec<Finding> {
     let listing = list(project, environment);
     let mut found = Vec::new();

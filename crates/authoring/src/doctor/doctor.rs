@@ -16,20 +16,13 @@ use bcc_engine::project::{CONFIG_FILE, Project, absolute, given_directory, is_ma
 use bcc_lang::message::language::Language;
 use bcc_lang::source::diagnostic::Severity;
 
-/// What is asked for.
 #[derive(Clone, Debug, Default)]
 pub struct DoctorRequest {
-    /// Where it is asked.
     pub here: PathBuf,
-    /// `--project`.
     pub project: Option<PathBuf>,
-    /// `--store`.
     pub store: Option<PathBuf>,
-    /// `--ask`: whether models are asked something.
     pub ask: bool,
-    /// The language that the person reads.
     pub language: Language,
-    /// Where the output goes.
     pub terminals: Terminals,
 }
 
@@ -64,7 +57,6 @@ pub async fn doctor(request: &DoctorRequest, environment: &Environment) -> Vec<F
     found
 }
 
-/// The project directory, and how it was found.
 fn directory(request: &DoctorRequest, environment: &Environment, found: &mut Vec<Finding>) -> PathBuf {
     let by = if request.project.is_some() { "--project" } else { "BCC_PROJECT" };
     match given_directory(request.project.as_deref(), environment) {
@@ -107,7 +99,6 @@ fn project(directory: &Path, environment: &Environment, found: &mut Vec<Finding>
     }
 }
 
-/// Whether models answer, when they may be asked.
 async fn asked(request: &DoctorRequest, project: &Project, environment: &Environment) -> Vec<Finding> {
     let names = every(project, environment);
     if names.is_empty() {

@@ -6,7 +6,6 @@ use bcc_engine::outside::permits;
 use bcc_engine::project::Project;
 use bcc_runtime::notebook::kernel::specs::{find, installed};
 
-/// So many kernels are named.
 const MOST_NAMED: usize = 20;
 
 /// The name that scripts without another one mean.

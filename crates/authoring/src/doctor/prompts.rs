@@ -11,7 +11,6 @@ use bcc_lang::template::templates::Templates;
 /// The most problems of one scheme that are told one by one.
 const MOST: usize = 5;
 
-/// The default templates, and each scheme of the project.
 pub fn schemes(project: &Project) -> Vec<Finding> {
     let folders = TemplateFolders::of(&project.directory);
     let shelf = Shelf::of(&project.directory);

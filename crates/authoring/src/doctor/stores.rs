@@ -14,7 +14,6 @@ const LITTLE: u64 = 100 * 1024 * 1024;
 /// A log larger than this was not folded in for long, in bytes.
 const LONG_LOG: u64 = 64 * 1024 * 1024;
 
-/// Looks at the store at `path`.
 pub fn store(path: &Path) -> Vec<Finding> {
     let shown = path.display();
     let mut found = Vec::new();
@@ -99,7 +98,6 @@ fn room(path: &Path) -> Vec<Finding> {
     found
 }
 
-/// A size for people.
 fn size(bytes: u64) -> String {
     const STEP: u64 = 1024;
     match bytes {

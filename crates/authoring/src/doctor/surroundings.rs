@@ -10,16 +10,12 @@ use bcc_lang::message::language::Language;
 /// The first second of 2025: a clock before it is wrong.
 const SINCE: i64 = 1_735_689_600;
 
-/// Where input comes from and output goes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Terminals {
-    /// Whether standard input is a terminal.
     pub input: bool,
-    /// Whether standard output is one.
     pub output: bool,
 }
 
-/// Looks at the machine and the terminal.
 pub fn surroundings(terminals: &Terminals, language: Language, environment: &Environment) -> Vec<Finding> {
     vec![clock(), terminal(terminals, environment), encoding(environment), spoken(language, environment)]
 }

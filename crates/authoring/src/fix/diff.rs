@@ -6,19 +6,14 @@ use bcc_lang::source::render::hidden::mask;
 use bcc_lang::source::span::Span;
 use bcc_lang::source::text::SourceFile;
 
-/// The lines that are shown around a change.
 const AROUND: usize = 3;
 
-/// A line of a diff.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mark {
     /// The names of the two files, or the place of what follows.
     Head,
-    /// Stands in both.
     Same,
-    /// Stands only in the text as it was.
     Before,
-    /// Stands only in the mended one.
     After,
 }
 

@@ -10,7 +10,6 @@ use bcc_engine::files::read_bounded;
 use bcc_engine::files::write::{Beside, may_be_written};
 use bcc_lang::source::text::MAX_FILE_BYTES;
 
-/// Why a file was kept as it is.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Kept {
     /// It has several names. A new file would take the place of one, and the others would go on with the old text.
@@ -25,13 +24,11 @@ pub enum Kept {
     /// Somebody else wrote to it in the meantime.
     #[error("it changed while it was being mended")]
     Changed,
-    /// The system refused, as it says.
     #[error("{0}")]
     Failed(String),
 }
 
 impl Kept {
-    /// What to do about it.
     pub fn help(&self) -> &'static str {
         match self {
             Self::Linked(_) => "mend one of them by hand, or make copies of them",
@@ -51,9 +48,7 @@ impl From<io::Error> for Kept {
 
 /// Puts `after` in the place of the file at `path`, which held `before` when it was read. A link stays one: what it leads to is
 /// replaced. A reader sees the old text or the new one, also when the disk is full or the program is killed.
-///
-/// # Errors
-/// Why the file was left as it was.
+/// Errors: Why the file was left as it was.
 pub fn put(path: &Path, before: &str, after: &str) -> Result<(), Kept> {
     let real = std::fs::canonicalize(path)?;
     let metadata = writable(&real)?;

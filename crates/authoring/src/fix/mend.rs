@@ -21,21 +21,16 @@ use bcc_lang::source::compose::parse;
 use bcc_lang::source::diagnostic::{Diagnostic, sort};
 use bcc_lang::source::text::SourceFile;
 
-/// What to mend, and how.
 #[derive(Clone, Debug)]
 pub struct MendRequest {
-    /// Which files, and against what they are checked.
     pub check: ValidateRequest,
-    /// Which findings.
     pub rules: Rules,
     /// Whether the texts are written. If not, files stay as they are.
     pub write: bool,
 }
 
-/// What became of it.
 #[derive(Debug)]
 pub struct MendReport {
-    /// How many files were looked at.
     pub files: usize,
     /// Those whose texts are others now, by their names; with [`MendRequest::write`] they were written, but for what was kept.
     pub mended: Vec<MendedFile>,
@@ -46,12 +41,9 @@ pub struct MendReport {
     pub cut: Vec<String>,
 }
 
-/// A file whose text can be mended.
 #[derive(Debug)]
 pub struct MendedFile {
-    /// The text as it was read.
     pub before: Arc<SourceFile>,
-    /// As it is mended.
     pub after: Arc<SourceFile>,
     /// The rule of each finding that was mended.
     pub made: Vec<&'static str>,
@@ -68,9 +60,7 @@ impl MendReport {
 
 /// Mends the texts of the files of a request: scripts, skills, tests and templates. Each is mended by itself: the fixes of a
 /// finding are about its own file.
-///
-/// # Errors
-/// As those of [`validate`](crate::validate::validate::validate), also where no file was looked at. That one cannot be
+/// Errors: as those of [`validate`](crate::validate::validate::validate), also where no file was looked at. That one cannot be
 /// written is none: the report tells it.
 pub fn mend(request: &MendRequest, environment: &Environment) -> Result<MendReport, EngineError> {
     let prepared = Prepared::of(&request.check, environment, false)?;
@@ -106,7 +96,6 @@ pub fn mend(request: &MendRequest, environment: &Environment) -> Result<MendRepo
     Ok(report)
 }
 
-/// What became of one file.
 enum One {
     PassedOver,
     /// No document: a template, which is looked at with the others of its project, or a configuration, which has no fixes.

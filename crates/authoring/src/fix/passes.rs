@@ -18,25 +18,20 @@ const MOST_PASSES: usize = 100;
 /// When fixes do not go together, those that do are looked for by halves; each try takes a check of the text.
 const MOST_TRIES: usize = 400;
 
-/// A text with what is wrong with it.
 #[derive(Clone, Debug)]
 pub struct Look {
-    /// The text.
     pub file: Arc<SourceFile>,
-    /// What is wrong with it.
     pub findings: Vec<Diagnostic>,
     /// How many mistakes keep it from being read at all. While there is one, nothing can be said of the rest.
     pub unread: usize,
     /// How many bytes of it stand behind the first of them.
     behind: usize,
-    /// Whether YAML reads it.
     readable: bool,
     /// Whether it is in the oldest nesting, of which nothing else is said.
     oldest: bool,
 }
 
 impl Look {
-    /// At a document.
     pub fn of_document(file: &Arc<SourceFile>, findings: Vec<Diagnostic>) -> Self {
         let parsed = parse(file);
         let broken = || parsed.diagnostics.iter().filter(|diagnostic| diagnostic.is_error());
@@ -90,7 +85,6 @@ impl Look {
     }
 }
 
-/// A mended text.
 #[derive(Clone, Debug)]
 pub struct Passed {
     /// The last look at it: what is left.
@@ -101,7 +95,6 @@ pub struct Passed {
     pub cut: bool,
 }
 
-/// How far it has come.
 #[derive(Clone)]
 struct State {
     look: Look,
@@ -176,7 +169,6 @@ pub fn passes(first: Look, rules: Rules, look: impl Fn(&Arc<SourceFile>) -> Look
     Passed { look: kept.look, made: kept.made, cut: tries == 0 }
 }
 
-/// Whether there is something left to choose.
 fn chosen_again(look: &Look, rules: Rules, refused: &HashSet<Key>) -> bool {
     !chosen(look, rules, refused).is_empty()
 }
@@ -202,7 +194,6 @@ fn halves<'l>(
     }
 }
 
-/// A fix that is to be made.
 #[derive(Clone)]
 struct Chosen<'l> {
     rule: &'static str,

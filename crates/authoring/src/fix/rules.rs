@@ -14,14 +14,11 @@ pub const WHOLE_DOCUMENTS: [&str; 2] = ["older-skill-form", OLDEST_NESTING];
 /// The rules whose sure fixes are made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rules {
-    /// Every one, as `validate --fix` does.
     All,
-    /// Those of older forms, as `migrate` does.
     OlderForms,
 }
 
 impl Rules {
-    /// Whether findings of this rule are mended.
     pub fn have(self, rule: &str) -> bool {
         match self {
             Self::All => true,

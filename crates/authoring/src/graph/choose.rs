@@ -25,23 +25,16 @@ const SOME: usize = 90;
 /// The most topics that are drawn as topics then.
 const MANY: usize = 80;
 
-/// How a drawing is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
-    /// A flowchart of Mermaid.
     Mermaid,
-    /// A graph of Graphviz.
     Dot,
 }
 
-/// What is asked for.
 #[derive(Clone, Debug)]
 pub struct GraphRequest {
-    /// The script.
     pub file: PathBuf,
-    /// `--project`.
     pub project: Option<PathBuf>,
-    /// The form.
     pub format: Format,
     /// How far to unfold; none leaves it to the size of the script.
     pub depth: Option<Depth>,
@@ -49,23 +42,16 @@ pub struct GraphRequest {
     pub only: Vec<String>,
 }
 
-/// A drawing as it is written.
 #[derive(Clone, Debug)]
 pub struct Drawn {
-    /// Its text.
     pub text: String,
-    /// How far it is unfolded.
     pub depth: Depth,
-    /// Things to know, for the standard error.
     pub notices: Vec<String>,
     /// What the check of the script found; no errors among it.
     pub diagnostics: Vec<Diagnostic>,
 }
 
-/// Draws a script.
-///
-/// # Errors
-/// `Invalid` with all findings when the script is not sound; `Usage` when it cannot be read, or has no phase or topic that is
+/// Errors: `Invalid` with all findings when the script is not sound; `Usage` when it cannot be read, or has no phase or topic that is
 /// asked for.
 pub fn graph(request: &GraphRequest, environment: &Environment) -> Result<Drawn, EngineError> {
     let project = Project::of(&request.file, request.project.as_deref(), false, environment)?;
@@ -122,7 +108,6 @@ fn told(whole: &Whole, depth: Depth) -> Option<String> {
     }
 }
 
-/// The phases and topics of these ids.
 fn chosen(whole: &Whole, ids: &[String]) -> Result<BTreeSet<usize>, EngineError> {
     let places = || {
         let all = whole.parts.iter().enumerate();

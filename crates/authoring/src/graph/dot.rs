@@ -5,7 +5,6 @@ use std::fmt::Write as _;
 use crate::graph::drawing::{Arrow, Drawing, Item, Node};
 use crate::graph::parts::{Kind, Lead};
 
-/// Writes a drawing.
 pub fn dot(drawing: &Drawing) -> String {
     let mut text = String::from(
         "digraph script {\n  graph [rankdir=TB, fontname=\"Helvetica\", fontsize=12, nodesep=0.35, ranksep=0.45]\n  \

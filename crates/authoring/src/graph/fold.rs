@@ -14,16 +14,12 @@ const MOST_LINES: usize = 4;
 /// Where an arrow begins and ends, and how the one leads to the other.
 type Ends = (usize, usize, Lead);
 
-/// How far a script is unfolded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Depth {
-    /// Its phases.
     Phases,
-    /// Their topics.
     Topics,
     /// Their actions; runs of plain ones are one box.
     Actions,
-    /// Every action.
     All,
 }
 
@@ -61,7 +57,6 @@ impl Folding<'_> {
         refer(Drawing { items, arrows }, whole)
     }
 
-    /// Whether what a part holds is drawn.
     fn is_open(&self, number: usize) -> bool {
         let Some(part) = self.whole.parts.get(number) else { return false };
         if !self.only.is_empty() {
@@ -124,7 +119,6 @@ impl Folding<'_> {
         Item::Box(Node { number, kind, folded: holds || !members.is_empty(), lines })
     }
 
-    /// What is told of a part itself.
     fn head(&self, number: usize) -> Vec<String> {
         let Some(part) = self.part(number) else { return vec![] };
         let name = part.name.as_deref().filter(|name| *name != part.id);
@@ -142,7 +136,6 @@ impl Folding<'_> {
         lines
     }
 
-    /// What else is told of a part.
     fn notes(&self, part: &Part) -> Vec<String> {
         let more = part.notes.len().saturating_sub(MOST_LINES);
         let kept = if more > 1 { MOST_LINES - 1 } else { MOST_LINES };
@@ -161,7 +154,6 @@ impl Folding<'_> {
         (cut(&title), self.notes(part))
     }
 
-    /// How much is folded into a part.
     fn held(&self, number: usize) -> Vec<String> {
         let topics: Vec<usize> = self.whole.inside(Some(number)).filter(|inner| self.is(*inner, Kind::Topic)).collect();
         let holders = topics.iter().copied().chain([number]);
@@ -181,7 +173,6 @@ impl Folding<'_> {
         self.part(number).is_some_and(|part| part.kind == kind)
     }
 
-    /// How many there are of each kind of action.
     fn kinds(&self, members: &[usize]) -> Vec<String> {
         let mut kinds: BTreeMap<&str, usize> = BTreeMap::new();
         for member in members {

@@ -13,7 +13,6 @@ use bcc_runtime::program::routes::RouteTable;
 /// What ended and waits for what comes next: where it begins, how it leads on, and when.
 type Loose = (usize, Lead, String);
 
-/// Everything there is to draw of a script.
 pub fn gather(program: &Program) -> Whole {
     let mut gathering = Gathering::new(program);
     gathering.walk();

@@ -21,7 +21,6 @@ const CLASSES: &str = "  classDef place fill:#e8f0fe,stroke:#5b7db1,color:#1c273
   classDef ends fill:#2f3b4a,stroke:#2f3b4a,color:#ffffff
 ";
 
-/// Writes a drawing.
 pub fn mermaid(drawing: &Drawing) -> String {
     let mut text = String::from("flowchart TB\n");
     // Mermaid lays frames out from the last to the first where no arrow leads from one to another.

@@ -1,77 +1,55 @@
 //! What there is to draw of a script, whole and in its order: its parts, and what leads from one to another.
 
-/// What a part is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Kind {
-    /// Where the session begins.
     Start,
-    /// A phase.
     Phase,
-    /// A topic.
     Topic,
-    /// An action.
     Action,
-    /// An action that chooses between ways.
     Choice,
-    /// A skill.
     Skill,
     /// The routes that a topic, a phase or the session has for all of its actions.
     Table,
-    /// A trigger.
     Trigger,
     /// A name of another box, where an arrow to it would be long.
     Reference,
-    /// Where the session is completed.
     End,
-    /// Where the session fails.
     Fail,
 }
 
-/// One part.
 #[derive(Clone, Debug)]
 pub struct Part {
-    /// What it is.
     pub kind: Kind,
     /// The part that it stands in, by number.
     pub holder: Option<usize>,
     /// Its id, as written; empty for what has none.
     pub id: String,
-    /// Its name for people.
     pub name: Option<String>,
-    /// The kind of an action.
     pub action_type: &'static str,
     /// What else is told of it, a line each.
     pub notes: Vec<String>,
 }
 
 impl Part {
-    /// A part without anything to tell.
     pub fn new(kind: Kind, holder: Option<usize>, id: &str) -> Self {
         Self { kind, holder, id: id.to_owned(), name: None, action_type: "", notes: vec![] }
     }
 }
 
-/// How one part leads to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Lead {
-    /// By the order of the script.
     Order,
-    /// By a case of an action that chooses.
     Case,
-    /// By a route.
     Route,
     /// By a call or an insertion, from which it comes back.
     Call,
 }
 
-/// What leads from one part to another.
 #[derive(Clone, Debug)]
 pub struct Link {
-    /// Where it begins.
     pub from: usize,
     /// Where it leads: for a phase, a topic or a skill, to its first action.
     pub to: usize,
-    /// How.
     pub lead: Lead,
     /// When, and what is done on the way; empty for the order of the script.
     pub why: String,
@@ -79,22 +57,18 @@ pub struct Link {
     pub brief: String,
 }
 
-/// A script, ready to be drawn.
 #[derive(Clone, Debug, Default)]
 pub struct Whole {
     /// Its parts: what stands in another comes after it, and all in the order of the script.
     pub parts: Vec<Part>,
-    /// What leads from part to part.
     pub links: Vec<Link>,
 }
 
 impl Whole {
-    /// The number of actions.
     pub fn actions(&self) -> usize {
         self.count(|part| part.is_action())
     }
 
-    /// The number of topics.
     pub fn topics(&self) -> usize {
         self.count(|part| part.kind == Kind::Topic)
     }
@@ -103,7 +77,6 @@ impl Whole {
         self.parts.iter().filter(|part| counts(part)).count()
     }
 
-    /// What stands directly in a part.
     pub fn inside(&self, holder: Option<usize>) -> impl Iterator<Item = usize> {
         let all = self.parts.iter().enumerate();
         all.filter(move |(_, part)| part.holder == holder).map(|(number, _)| number)
@@ -123,7 +96,6 @@ impl Whole {
 }
 
 impl Part {
-    /// Whether it is an action.
     pub fn is_action(&self) -> bool {
         matches!(self.kind, Kind::Action | Kind::Choice)
     }

@@ -6,14 +6,12 @@ use bcc_lang::script::routes::Go;
 use bcc_runtime::program::outcome::ExitReason;
 use bcc_runtime::program::routes::{Route, RouteTable};
 
-/// What stands behind the place of a table.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Around {
     /// What `skip_topic` leads to; none where that depends on the action.
     pub(crate) behind_topic: Option<usize>,
     /// What `skip_phase` leads to.
     pub(crate) behind_phase: Option<usize>,
-    /// Whether it is the table of an action.
     pub(crate) action: bool,
 }
 

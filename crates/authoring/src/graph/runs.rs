@@ -44,7 +44,6 @@ impl Ways<'_> {
         plain && behind.len() <= 1 && behind.iter().all(|(_, link)| link.lead == Lead::Order)
     }
 
-    /// The action that follows in a run.
     fn next(&self, whole: &Whole, number: usize) -> Option<usize> {
         let [(next, _)] = self.behind.get(number)?.as_slice() else { return None };
         let alone = self.before.get(*next).is_some_and(|before| before.len() == 1);

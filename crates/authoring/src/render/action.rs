@@ -57,9 +57,7 @@ pub(crate) struct Scene<'p> {
 }
 
 /// The prompt of `script`, as its action would be asked with it.
-///
-/// # Errors
-/// `Invalid` when the script or its templates are not sound; `Usage` when there is no such action, round or variable, or
+/// Errors: `Invalid` when the script or its templates are not sound; `Usage` when there is no such action, round or variable, or
 /// when it asks no model there; `Failed` when the prompt cannot be made.
 pub async fn of_action(
     project: &Project,

@@ -21,9 +21,7 @@ use bcc_lang::template::templates::Templates;
 use bcc_runtime::program::messages::messages;
 
 /// The prompt of the template `name` with these variables only.
-///
-/// # Errors
-/// `Usage` when there is no such template or scheme, or the variables cannot be read; `Failed` when it cannot be rendered.
+/// Errors: `Usage` when there is no such template or scheme, or the variables cannot be read; `Failed` when it cannot be rendered.
 pub fn of_template(project: &Project, request: &RenderRequest, name: &str) -> Result<Prompt, EngineError> {
     let marks = Arc::new(Marks::default());
     let scheme = request.scheme.as_deref().or(project.config.project.scheme.as_deref());
@@ -54,9 +52,7 @@ pub fn of_template(project: &Project, request: &RenderRequest, name: &str) -> Re
 }
 
 /// The templates that a session of this scheme would begin with now; without one, of the project's.
-///
-/// # Errors
-/// When there is no such scheme, or a file cannot be read.
+/// Errors: when there is no such scheme, or a file cannot be read.
 pub fn templates(project: &Project, scheme: Option<&str>) -> Result<Templates, EngineError> {
     let scheme = scheme.or(project.config.project.scheme.as_deref());
     let files = collect(&TemplateFolders::of(&project.directory), scheme)?;

@@ -24,41 +24,30 @@ use bcc_lang::value::mask::Masker;
 use bcc_llm::model::message::Message;
 use bcc_store::contract::Archive;
 
-/// A call then and now.
 #[derive(Clone, Debug)]
 pub struct Changed {
-    /// The session.
     pub session: String,
-    /// The action that asked.
     pub action: String,
     /// The visit of the action: its instance path, as `t#2/ask`.
     pub path: String,
-    /// Its round.
     pub round: u32,
     /// Which call of the round it is, from 1: of all visits of the action, unless one of them was chosen.
     pub call: usize,
-    /// How many there were.
     pub calls: usize,
-    /// When it was.
     pub at: String,
-    /// What was sent.
     pub then: Vec<Message>,
     /// What would be sent now.
     ///
     /// The error says why there is no such prompt.
     pub now: Result<Prompt, String>,
-    /// Whether both are the same.
     pub same: bool,
     /// Whether the repetition of the session, with its own templates, sends what was sent.
     pub repeated: bool,
-    /// What a person should know of it.
     pub notes: Vec<String>,
 }
 
 /// Compares a call of a kept session with what would be sent now. The session is only read, and not held.
-///
-/// # Errors
-/// `Usage` when there is no such session, action, round or call: says which there are. `Failed` when what is kept cannot be
+/// Errors: `Usage` when there is no such session, action, round or call: says which there are. `Failed` when what is kept cannot be
 /// read, or holds no prompt.
 pub async fn changed(archive: &dyn Archive, project: &Project, request: &SentRequest) -> Result<Changed, EngineError> {
     let id = &request.session;
@@ -215,7 +204,6 @@ fn unlike(masker: &Masker) -> String {
 }
 
 impl Changed {
-    /// For programs.
     pub fn as_value(&self) -> Value {
         let now = self.now.as_ref().map(Prompt::as_value).ok();
         json!({
@@ -247,7 +235,6 @@ impl Changed {
     }
 }
 
-/// How many lines stand around a change.
 const CONTEXT: usize = 3;
 
 /// The unified difference of two texts; empty when there is none.

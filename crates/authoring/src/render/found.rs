@@ -4,28 +4,21 @@ use bcc_engine::error::EngineError;
 use bcc_lang::source::near::near_miss;
 use bcc_runtime::program::program::{Phase, Program, Skill, Step, Steps, Topic};
 
-/// How many ids a message lists.
 const MOST_IDS: usize = 30;
 
-/// An action with what stands around it.
 #[derive(Clone, Copy)]
 pub struct Found<'p> {
     /// Its phase; of what stands in a skill, the first one of the script.
     pub phase: &'p Phase,
     /// Its topic, likewise.
     pub topic: &'p Topic,
-    /// The action.
     pub step: &'p Step,
-    /// The skill that it stands in.
     pub skill: Option<&'p Skill>,
     /// Its index among the actions of its topic; none where it stands deeper.
     pub index: Option<usize>,
 }
 
-/// The action of this id.
-///
-/// # Errors
-/// When there is none: says which there are.
+/// Errors: when there is none: says which there are.
 pub fn find<'p>(program: &'p Program, id: &str) -> Result<Found<'p>, EngineError> {
     let mut all = actions(program);
     if let Some(number) = all.iter().position(|found| found.step.id == id) {
@@ -69,7 +62,6 @@ pub fn actions(program: &Program) -> Vec<Found<'_>> {
     all
 }
 
-/// What stands inside of an action.
 fn inside<'p>(found: Found<'p>, all: &mut Vec<Found<'p>>) {
     let blocks: Vec<&'p Steps> = found.step.action.blocks();
     for step in blocks.into_iter().flat_map(|steps| steps.iter()) {

@@ -10,9 +10,7 @@ use bcc_store::sqlite::look::open_untouched;
 use bcc_store::sqlite::store::SqliteArchive;
 
 /// Opens the store at `given`, else that of the project, for reading.
-///
-/// # Errors
-/// `Usage` when there is none; else as the store says why it cannot be read.
+/// Errors: `Usage` when there is none; else as the store says why it cannot be read.
 pub fn store(given: Option<&Path>, project: &Project, environment: &Environment) -> Result<SqliteArchive, EngineError> {
     let path = match given {
         Some(path) => absolute(path),

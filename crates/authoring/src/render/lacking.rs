@@ -14,7 +14,6 @@ use bcc_lang::template::templates::Templates;
 /// A place where a template uses a name that it does not get.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Lack {
-    /// The name.
     pub name: String,
     /// The file, as people are shown it; none where an author's text uses the name.
     pub file: Option<String>,
@@ -27,7 +26,6 @@ pub struct Lack {
 }
 
 impl Lack {
-    /// For programs.
     pub fn as_value(&self) -> Value {
         let Self { name, file, line, column, reached } = self;
         let place = file.as_ref().map(|_| (line, column));
@@ -37,7 +35,6 @@ impl Lack {
         })
     }
 
-    /// The name with its place, for people.
     pub fn told(&self) -> String {
         let Self { name, file, line, column, reached } = self;
         match file {

@@ -14,21 +14,17 @@ use bcc_runtime::program::event::{Delta, Observer};
 use bcc_runtime::program::models::Models;
 use bcc_runtime::program::outside::BehaviorServers;
 
-/// What a model was sent.
 #[derive(Clone, Debug)]
 pub struct Heard {
     /// The name under which the model was asked for; none for the session's own.
     pub model: Option<String>,
-    /// The whole request.
     pub request: ModelRequest,
 }
 
-/// Keeps what is sent to any model.
 #[derive(Clone, Default)]
 pub struct Listening(Arc<Mutex<Vec<Heard>>>);
 
 impl Listening {
-    /// What was sent since the last time, in order.
     pub fn take(&self) -> Vec<Heard> {
         std::mem::take(&mut *self.heard())
     }
@@ -103,7 +99,6 @@ impl BehaviorServers for NoPrompt {
     }
 }
 
-/// Reads no events.
 pub struct Unobserved;
 
 impl Observer for Unobserved {

@@ -12,7 +12,6 @@ use bcc_llm::model::message::{Message, Role};
 use bcc_llm::model::request::ModelRequest;
 use bcc_llm::model::tokens::estimate_prompt;
 
-/// The messages that would be sent, and with what.
 #[derive(Clone, Debug, Default)]
 pub struct Prompt {
     /// The file of the template, as people are shown it.
@@ -21,27 +20,22 @@ pub struct Prompt {
     pub template: String,
     /// The action that asks, and its kind; none for a template alone.
     pub action: Option<(String, String)>,
-    /// The round of the call.
     pub round: u32,
     /// The answer that the call judges; none for an opening.
     pub answer: Option<String>,
     /// The model that the template or the script names; none for the session's.
     pub model: Option<String>,
-    /// The sampling temperature of the front matter.
     pub temperature: Option<f64>,
     /// The most tokens of the reply, of the front matter.
     pub max_tokens: Option<u32>,
     /// The name of the reply schema; empty for a part of other templates.
     pub schema: String,
-    /// How the talk reaches the model.
     pub history: HistoryMode,
-    /// The messages, in order.
     pub messages: Vec<Message>,
     /// Names that nobody knows.
     pub unknown: Vec<Lack>,
     /// Variables that have no value.
     pub empty: Vec<Lack>,
-    /// What a person should know of it.
     pub notes: Vec<String>,
 }
 
@@ -75,12 +69,10 @@ impl Prompt {
         }
     }
 
-    /// About how many tokens all messages have together.
     pub fn tokens(&self) -> u64 {
         estimate_prompt(&self.messages)
     }
 
-    /// For programs.
     pub fn as_value(&self) -> Value {
         let lacks = |lacks: &[Lack]| Value::from_iter(lacks.iter().map(Lack::as_value));
         json!({
@@ -111,7 +103,6 @@ pub fn as_value(messages: &[Message]) -> Value {
     messages.iter().map(one).collect()
 }
 
-/// About how many tokens a message has.
 pub fn tokens(message: &Message) -> u64 {
     estimate_prompt(std::slice::from_ref(message))
 }
@@ -125,7 +116,6 @@ pub const fn role(role: Role) -> &'static str {
     }
 }
 
-/// A message without sensitive values.
 pub fn masked(message: Message, masker: &Masker) -> Message {
     if masker.is_empty() { message } else { Message { content: masker.text(&message.content), ..message } }
 }

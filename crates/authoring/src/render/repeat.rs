@@ -61,15 +61,11 @@ pub struct Repeated {
     pub now: Result<Heard, String>,
 }
 
-/// Repeats a session.
 pub struct Repeat<'a> {
     /// Where it is kept; only read.
     pub archive: &'a dyn Archive,
-    /// The session.
     pub row: &'a SessionRow,
-    /// What it is pinned to.
     pub pinned: &'a Arc<Pinned>,
-    /// What decided how it went on.
     pub steps: &'a [Step],
     /// Whether its clock was a fixed one, which speaks of UTC.
     pub utc: bool,
@@ -78,9 +74,7 @@ pub struct Repeat<'a> {
 impl Repeat<'_> {
     /// Repeats up to the wanted call. `fits` says whether a prompt is the one that was sent: of the moments that the call may
     /// have been made at, the one counts whose prompt fits. What the call lacks with the templates `now` is noted in `marks`.
-    ///
-    /// # Errors
-    /// A sentence: why the session does not come to this call again. As [`EngineError`] when what is kept cannot be read.
+    /// Errors: a sentence: why the session does not come to this call again. As [`EngineError`] when what is kept cannot be read.
     pub async fn up_to(
         &self,
         wanted: Wanted,
@@ -309,7 +303,6 @@ struct Playing {
     played: Played,
 }
 
-/// What came of a turn.
 #[derive(Default)]
 struct Played {
     asked: usize,
@@ -318,7 +311,6 @@ struct Played {
 }
 
 impl Player {
-    /// Gets ready for a turn.
     fn plays(&self, turn: Option<SentTurn>, until: Option<usize>) {
         *self.playing() = Playing { turn, until, played: Played::default() };
     }

@@ -2,20 +2,15 @@
 
 use std::path::PathBuf;
 
-/// A prompt that somebody wants to see.
 #[derive(Clone, Debug, Default)]
 pub struct RenderRequest {
     /// The template, as `ai_ask`, `ai_ask_v2` or `ai_ask_v2.md`; without one, that of the action.
     pub name: Option<String>,
-    /// `--scheme`.
     pub scheme: Option<String>,
     /// `--script`, with an `action`; without one, the template gets nothing but `variables` and `variables_file`.
     pub script: Option<PathBuf>,
-    /// `--action`.
     pub action: Option<String>,
-    /// `--var NAME=VALUE`, each.
     pub variables: Vec<String>,
-    /// `--vars FILE`.
     pub variables_file: Option<PathBuf>,
     /// `--round`: 1 is the opening, unless there is an answer to it.
     pub round: u32,
@@ -25,12 +20,9 @@ pub struct RenderRequest {
     pub clock: Option<String>,
 }
 
-/// A call of a kept session.
 #[derive(Clone, Debug, Default)]
 pub struct SentRequest {
-    /// The session.
     pub session: String,
-    /// The action that asked.
     pub action: String,
     /// Its instance path, where only one visit of the action is meant.
     pub path: Option<String>,

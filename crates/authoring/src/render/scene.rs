@@ -16,9 +16,7 @@ use bcc_runtime::program::recent::Recent;
 use bcc_runtime::program::turn::base_names;
 
 /// The variables that `found` sees: declared values, then those of `file`, then those of `pairs`.
-///
-/// # Errors
-/// When a name is none that the action sees, or a value does not fit its declaration.
+/// Errors: when a name is none that the action sees, or a value does not fit its declaration.
 pub fn scopes(
     program: &Program,
     found: &Found<'_>,
@@ -75,9 +73,6 @@ pub fn is_empty_list(program: &Program, found: &Found<'_>, scopes: &Scopes) -> b
 }
 
 /// Only these variables, each as it is given.
-///
-/// # Errors
-/// When the file cannot be read.
 pub fn alone(file: Option<&Path>, pairs: &[String]) -> Result<Scopes, EngineError> {
     let mut layer = Layer::new(Scope::Session, "", Arc::new(Declarations::new()));
     if let Some(path) = file {

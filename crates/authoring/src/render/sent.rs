@@ -13,10 +13,8 @@ use bcc_store::rows::VariableRow;
 /// How many rows of a journal are read at a time: one may hold a prompt and a reply of megabytes.
 const PAGE: usize = 64;
 
-/// One call of a model.
 #[derive(Clone, Debug, Default)]
 pub struct SentCall {
-    /// When it was committed.
     pub at: String,
     /// When the event before its turn was.
     pub before: String,
@@ -28,18 +26,13 @@ pub struct SentCall {
     pub reply: Option<String>,
     /// Whether the reply was mended to be read.
     pub repaired: bool,
-    /// Whether the reply was cut off.
     pub cut_off: bool,
 }
 
-/// A turn that asked a model.
 #[derive(Clone, Debug, Default)]
 pub struct SentTurn {
-    /// The instance of the action.
     pub path: String,
-    /// Its id.
     pub action: String,
-    /// The round of the call.
     pub round: u32,
     /// The calls: the first one, and those that asked again.
     pub calls: Vec<SentCall>,
@@ -49,21 +42,14 @@ pub struct SentTurn {
     pub said: Option<String>,
 }
 
-/// What decided how a session went on.
 #[derive(Clone, Debug)]
 pub enum Step {
-    /// The person said something.
     Answer(String),
-    /// A model was asked.
     Turn(SentTurn),
     /// A plan changed the rest of a topic: its event.
     Plan(Value),
 }
 
-/// The steps of a session.
-///
-/// # Errors
-/// When its journal cannot be read.
 pub async fn steps(archive: &dyn Archive, id: &str) -> Result<Vec<Step>, EngineError> {
     let mut steps: Vec<Step> = Vec::new();
     let mut before = String::new();
@@ -119,7 +105,6 @@ pub fn unmask(steps: &mut [Step], variables: &[VariableRow]) {
     }
 }
 
-/// A reply in which something is masked.
 struct Masked<'a> {
     path: &'a str,
     action: &'a str,

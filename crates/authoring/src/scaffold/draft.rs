@@ -8,17 +8,14 @@ use bcc_engine::error::EngineError;
 use bcc_engine::files::create::create;
 use bcc_engine::files::write::name_beside;
 
-/// A file that is to be.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Draft {
     /// Where, from the folder that it is written into, with `/`.
     pub path: String,
-    /// What it holds.
     pub text: String,
 }
 
 impl Draft {
-    /// A file at `path` with this text.
     pub fn new(path: impl Into<String>, text: impl Into<String>) -> Self {
         Self { path: path.into(), text: text.into() }
     }
@@ -26,9 +23,6 @@ impl Draft {
 
 /// What stands in the way of `drafts` below `base`: paths that something has already, and what is no folder, or leads out
 /// of `base`, where a folder is needed. Each once, in the order of the drafts.
-///
-/// # Errors
-/// When something cannot be looked at.
 pub fn in_the_way(base: &Path, drafts: &[Draft]) -> io::Result<Vec<String>> {
     let real = base.canonicalize().unwrap_or_else(|_| base.to_path_buf());
     let mut found: Vec<String> = Vec::new();
@@ -56,9 +50,7 @@ pub fn in_the_way(base: &Path, drafts: &[Draft]) -> io::Result<Vec<String>> {
 
 /// Writes `drafts` below `base` in their order, and makes what is missing of `base` and of the folders in it. A `base` that is
 /// not there comes into being with all of them at once. When something fails, what was made by then is taken away again.
-///
-/// # Errors
-/// `Failed`, with what could not be taken away again, if anything.
+/// Errors: `Failed`, with what could not be taken away again, if anything.
 pub fn write_all(base: &Path, drafts: &[Draft]) -> Result<(), EngineError> {
     let mut made = Made::default();
     let written = match base.symlink_metadata() {
@@ -158,7 +150,6 @@ mod tests {
         paths.iter().map(|path| Draft::new(*path, "new")).collect()
     }
 
-    /// Everything below a folder.
     fn tree(root: &Path) -> Vec<String> {
         let mut names = Vec::new();
         let mut open = vec![root.to_path_buf()];

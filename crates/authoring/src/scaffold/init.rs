@@ -22,20 +22,16 @@ const MOST_NAMED: usize = 10;
 /// What a directory often has before it is a project, and what can be as it is.
 const KEPT: [&str; 2] = ["README.md", ".gitignore"];
 
-/// What is asked for.
 #[derive(Clone, Copy, Debug)]
 pub struct InitRequest<'r> {
     /// Where. It is made where it is not there.
     pub directory: &'r Path,
-    /// The language of what is written.
     pub language: Language,
     /// What the scheme to edit is called; `None` for [`USUAL_SCHEME`].
     pub scheme: Option<&'r str>,
-    /// Whether it may lie inside of another project.
     pub nested: bool,
 }
 
-/// A project that was begun.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Begun {
     /// Its directory, from the root.
@@ -44,7 +40,6 @@ pub struct Begun {
     pub written: Vec<String>,
     /// The files that were there before, and stay as they are.
     pub kept: Vec<String>,
-    /// The name of its scheme.
     pub scheme: String,
     /// Why it could not be trusted, when it could not: what needs trust in its configuration does not count then.
     pub untrusted: Option<String>,
@@ -53,9 +48,7 @@ pub struct Begun {
 /// Begins a project, and trusts the configuration that it wrote (INTERFACES.md, "Configuration"). Either every file is added
 /// beside what is there, or nothing is written at all; but a `README.md` and a `.gitignore` that are there stay as they are, and
 /// a file that is there already as it would be written is taken for written.
-///
-/// # Errors
-/// `Usage` when the place or the scheme's name will not do, when another file has the name of one of the project, or when the place
+/// Errors: `Usage` when the place or the scheme's name will not do, when another file has the name of one of the project, or when the place
 /// lies inside of another project and `nested` does not say that it may; `Failed` when something cannot be written.
 pub fn init(request: &InitRequest<'_>, environment: &Environment) -> Result<Begun, EngineError> {
     begin(request, environment, |_| {})
@@ -113,7 +106,6 @@ fn is_written(directory: &Path, draft: &Draft) -> bool {
     is_file && read_bounded(&path, draft.text.len() as u64).is_ok_and(|bytes| bytes == draft.text.as_bytes())
 }
 
-/// What a project is called in its own README.
 fn title(directory: &Path) -> String {
     let name = directory.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let plain: String = name.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();

@@ -13,9 +13,7 @@ const MOST_BYTES: usize = 250;
 const RULE: &str = "a name is made of letters, digits, `_` and `-`, as in `first_talk` or `初次访谈`";
 
 /// The name that `given` means: itself, without an ending `.yaml`.
-///
-/// # Errors
-/// `Usage`, with what is wrong and, where there is one, a name that would do.
+/// Errors: `Usage`, with what is wrong and, where there is one, a name that would do.
 pub fn name(given: &str) -> Result<&str, EngineError> {
     let name = given.strip_suffix(".yaml").or_else(|| given.strip_suffix(".yml")).unwrap_or(given);
     let refused = |why: String| Err(EngineError::usage(why).with_help(RULE));

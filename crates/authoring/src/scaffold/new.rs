@@ -18,19 +18,15 @@ use bcc_lang::message::language::Language;
 /// Words that YAML, in some version of it, takes for something else than text.
 const NO_TEXTS: [&str; 9] = ["true", "false", "null", "yes", "no", "on", "off", "y", "n"];
 
-/// Something that was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Written {
     /// Where, from the root.
     pub path: PathBuf,
-    /// Its name, which is its id too.
     pub name: String,
 }
 
 /// The project that something new goes to: `given` (`--project`, then `BCC_PROJECT`), else the one around the current directory.
-///
-/// # Errors
-/// `Usage` when there is none.
+/// Errors: `Usage` when there is none.
 pub fn project(given: Option<&Path>, environment: &Environment) -> Result<Project, EngineError> {
     let here = here()?;
     let project = Project::of(&here, given, false, environment)?;
@@ -57,9 +53,7 @@ pub fn built_in_scheme(language: Language) -> &'static str {
 }
 
 /// Writes `scripts/<name>.yaml`.
-///
-/// # Errors
-/// `Usage` for a name that will not do or is taken, `Failed` when it cannot be written.
+/// Errors: `Usage` for a name that will not do or is taken, `Failed` when it cannot be written.
 pub fn script(project: &Project, given: &str, language: Language) -> Result<Written, EngineError> {
     let name = name_of(given)?;
     let text = filled(texts(language).new_script, name);
@@ -77,9 +71,7 @@ pub fn script(project: &Project, given: &str, language: Language) -> Result<Writ
 }
 
 /// Writes `skills/<name>.yaml`.
-///
-/// # Errors
-/// As [`script`]; also when another file holds a skill of this name.
+/// Errors: as [`script`]; also when another file holds a skill of this name.
 pub fn skill(project: &Project, given: &str, language: Language) -> Result<Written, EngineError> {
     let name = name_of(given)?;
     let names = Names::seen_from(here()?);
@@ -92,9 +84,7 @@ pub fn skill(project: &Project, given: &str, language: Language) -> Result<Writt
 }
 
 /// Writes one file of a project, with the line for editors where the project has the schema that it names. Gives its path.
-///
-/// # Errors
-/// `Usage` when it is there already, `Failed` when it cannot be written.
+/// Errors: `Usage` when it is there already, `Failed` when it cannot be written.
 pub fn one(project: &Project, folder: &str, name: &str, schema: &str, text: String) -> Result<PathBuf, EngineError> {
     let base = &project.directory;
     let schema = format!("schemas/{schema}.schema.json");
@@ -129,7 +119,6 @@ pub fn one(project: &Project, folder: &str, name: &str, schema: &str, text: Stri
     Ok(base.join(draft.path))
 }
 
-/// What is in the way of a folder.
 fn no_folder(path: &Path, shown: &str) -> EngineError {
     if !path.is_symlink() {
         return EngineError::usage(format!("{shown} is a file, and a folder is needed"))
@@ -151,7 +140,6 @@ fn filled(text: &str, name: &str) -> String {
     text.replace("@ID@", &scalar(name)).replace("@NAME@", &scalar(name))
 }
 
-/// A name as YAML reads it as text.
 fn scalar(name: &str) -> String {
     let plain = name.starts_with(char::is_alphabetic) && !NO_TEXTS.contains(&name.to_lowercase().as_str());
     if plain { name.to_owned() } else { format!("\"{name}\"") }

@@ -21,7 +21,6 @@ const SESSION: &str = "opening";
 /// Where the clock of tests stands at first (docs/tests.md): texts may say the time.
 const CLOCK: &str = "2026-01-01T09:00:00Z";
 
-/// How a script begins.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Opening {
     /// What the AI says, message by message.
@@ -37,9 +36,7 @@ impl Observer for Nobody {
 }
 
 /// The opening of the script at `file`.
-///
-/// # Errors
-/// As [`Engine::run`] when it cannot be begun; `Failed` when it fails before anybody has said anything.
+/// Errors: as [`Engine::run`] when it cannot be begun; `Failed` when it fails before anybody has said anything.
 pub async fn opening(project: Project, file: &Path, environment: &Environment) -> Result<Opening, EngineError> {
     let archive = Arc::new(MemoryArchive::default());
     let engine = Engine::new(project, environment.clone(), Arc::clone(&archive) as Arc<dyn Archive>);

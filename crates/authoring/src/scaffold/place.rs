@@ -7,9 +7,7 @@ use bcc_engine::error::EngineError;
 use bcc_engine::project::{CONFIG_FILE, absolute};
 
 /// The directory that a project may begin in, from the root, with the links resolved of what is there of it.
-///
-/// # Errors
-/// `Usage` when it is no directory, leads nowhere, or has a name that is not UTF-8; `Failed` when it cannot be looked at.
+/// Errors: `Usage` when it is no directory, leads nowhere, or has a name that is not UTF-8; `Failed` when it cannot be looked at.
 pub fn place(directory: &Path) -> Result<PathBuf, EngineError> {
     let shown = directory.display();
     if directory.as_os_str().is_empty() {

@@ -20,9 +20,7 @@ use bcc_lang::message::language::Language;
 const ANSWER: &str = "  # - user:";
 
 /// Writes `tests/<name>.yaml` about the script at `script`, else about the project's `scripts/<name>.yaml`.
-///
-/// # Errors
-/// `Usage` for a name that will not do or is taken, and for a script that there is not, that lies outside of the project or
+/// Errors: `Usage` for a name that will not do or is taken, and for a script that there is not, that lies outside of the project or
 /// cannot be begun; `Invalid` when it is not sound; `Failed` when the test cannot be written.
 pub async fn test(
     project: &Project,
@@ -81,7 +79,6 @@ fn from_tests(script: &Path, base: &Path) -> String {
     }
 }
 
-/// The test.
 fn text(language: Language, name: &str, script: &str, opening: &Opening) -> Result<String, EngineError> {
     let status = if opening.waits { "waiting_input" } else { "completed" };
     let said: Vec<_> = opening.said.iter().map(|text| json!({ "ai": text })).collect();

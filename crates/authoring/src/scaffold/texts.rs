@@ -8,7 +8,6 @@ use bcc_lang::template::builtin::BUILTINS;
 /// The schemas that a new project gets for editors, by the names that `schema` knows.
 pub const SCHEMAS: [&str; 6] = ["script", "skill", "test", "document", "template", "config"];
 
-/// The texts in one language.
 #[derive(Debug)]
 pub struct Texts {
     config: &'static str,
@@ -46,7 +45,6 @@ macro_rules! texts {
 static ENGLISH: Texts = texts!("english");
 static CHINESE: Texts = texts!("chinese");
 
-/// The texts in `language`.
 pub fn texts(language: Language) -> &'static Texts {
     match language {
         Language::English => &ENGLISH,

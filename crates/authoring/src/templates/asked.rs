@@ -16,14 +16,11 @@ use bcc_lang::source::yaml::Node;
 /// How many nodes of one document are looked at: what it repeats by aliases may have more than a memory holds.
 const MOST_NODES: usize = 500_000;
 
-/// What is asked for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Asked {
-    /// Kind and version of every action.
     pub versions: BTreeSet<(String, u32)>,
     /// Every `template_scheme`.
     pub schemes: BTreeSet<String>,
-    /// How many documents have actions.
     pub documents: usize,
     /// Whether every document could be read, so that what is not here is asked for nowhere.
     pub whole: bool,

@@ -17,9 +17,7 @@ const FOLDERS: [&str; 2] = ["_system", "schemas/replies"];
 
 /// Checks the templates of the project in this directory with the whole project known, so that a variable of a script is one
 /// here too: those of all schemes, or what a session of one scheme is served of them.
-///
-/// # Errors
-/// `Usage` when there is no such scheme, or the project has no templates of its own; else as [`validate`].
+/// Errors: `Usage` when there is no such scheme, or the project has no templates of its own; else as [`validate`].
 pub fn check(
     directory: &Path,
     scheme: Option<&str>,
@@ -69,7 +67,6 @@ pub fn check(
     Ok(ValidateReport { files: own.len() - left_out.len(), passed_over: 0, diagnostics })
 }
 
-/// Where the file of a finding lies.
 fn absolute_of(names: &Names, name: &str) -> Option<PathBuf> {
     Some(names.folder(name)?.join(Path::new(name).file_name()?))
 }

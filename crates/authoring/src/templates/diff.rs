@@ -23,7 +23,6 @@ const NO_FILE: &str = "/dev/null";
 /// Comparing one file takes no longer than this; what is left then counts as different.
 const LIMIT: Duration = Duration::from_secs(5);
 
-/// What a scheme is compared with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Against<'a> {
     /// Another scheme, as it is served.
@@ -39,7 +38,6 @@ impl Against<'_> {
     }
 }
 
-/// One template that differs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Difference {
     /// The name of the file: `ai_ask_v1.md`.
@@ -58,15 +56,12 @@ pub struct Difference {
     pub line_ends: bool,
     /// Whether one of the two has a mistake, so that nobody knows what it lacks.
     pub mistaken: bool,
-    /// Why the two cannot be compared.
     pub fault: Option<String>,
 }
 
 /// Compares a template of a scheme, named as people name it, or all that differ; of all, those that cannot be read are told with
 /// the rest.
-///
-/// # Errors
-/// `Usage` for a scheme or a template that there is not, or a file that cannot be read.
+/// Errors: `Usage` for a scheme or a template that there is not, or a file that cannot be read.
 pub fn diff(
     shelf: &Shelf,
     scheme: &str,
@@ -143,7 +138,6 @@ pub fn nearer(shelf: &Shelf, scheme: &str) -> Option<String> {
     best.map(|(other, _)| other.to_owned())
 }
 
-/// The templates of a scheme.
 struct Side<'s> {
     files: BTreeMap<&'s str, &'s Standing>,
     templates: Templates,

@@ -14,13 +14,11 @@ use bcc_lang::template::loaded::{DEFAULT_PREFIX, is_outside};
 pub struct Served<'s> {
     /// The name of the file: `ai_ask_v1.md`.
     pub name: &'s str,
-    /// What is served.
     pub file: &'s Standing,
     /// What would be served without it, and so on.
     pub overrides: Vec<&'s Standing>,
 }
 
-/// What somebody typed for a template.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Typed<'t> {
     /// `ai_ask`; the name of a part without its end.
@@ -30,9 +28,7 @@ pub struct Typed<'t> {
 }
 
 /// Reads what somebody typed for a template, `default:` in front or not.
-///
-/// # Errors
-/// `Usage` for a path: templates are named by their file alone.
+/// Errors: `Usage` for a path: templates are named by their file alone.
 pub fn typed(typed: &str) -> Result<Typed<'_>, EngineError> {
     let bare = typed.strip_prefix(DEFAULT_PREFIX).unwrap_or(typed);
     if is_outside(bare) {
@@ -47,9 +43,7 @@ pub fn typed(typed: &str) -> Result<Typed<'_>, EngineError> {
 
 /// The template that is meant by `typed` in a scheme. A name without a version means `version`, else version 1, which is what
 /// an action without `version` gets; else the lowest that there is.
-///
-/// # Errors
-/// `Usage`: there is no such scheme, or no such template in it, with near names and the versions that there are.
+/// Errors: `Usage`: there is no such scheme, or no such template in it, with near names and the versions that there are.
 pub fn find<'s>(shelf: &'s Shelf, scheme: &str, typed: &str, version: Option<u32>) -> Result<Served<'s>, EngineError> {
     shelf.known(scheme)?;
     let Typed { name: root, version: exact } = self::typed(typed)?;
@@ -81,7 +75,6 @@ pub fn find<'s>(shelf: &'s Shelf, scheme: &str, typed: &str, version: Option<u32
     Ok(Served { name, file, overrides: overrides.to_vec() })
 }
 
-/// The version of a file that belongs to `stem`.
 fn version_of(file: &str, stem: &str) -> Option<u32> {
     name_and_version(file).filter(|(name, _)| *name == stem).map(|(_, version)| version)
 }

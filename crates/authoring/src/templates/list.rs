@@ -18,32 +18,25 @@ use bcc_runtime::program::monitor::Monitor;
 use bcc_runtime::program::orchestration::ORCHESTRATOR;
 use bcc_runtime::program::persona::PERSONA;
 
-/// All that `templates list` tells.
 #[derive(Clone, Debug)]
 pub struct Listing {
     /// The schemes that were asked for, the default one first.
     pub schemes: Vec<SchemeListed>,
     /// Files of the project that are of no use, with the reason.
     pub unused: Vec<Fault>,
-    /// What is wrong with files and folders.
     pub faults: Vec<Fault>,
 }
 
-/// A scheme.
 #[derive(Clone, Debug)]
 pub struct SchemeListed {
-    /// Its name.
     pub name: String,
-    /// Whether the project has files of it.
     pub of_project: bool,
     /// Whether `bcc-script.toml` or a script names it; none where not every script could be read. The default one is named by
     /// whoever names none.
     pub named: Option<bool>,
-    /// Its templates, by file.
     pub templates: Vec<TemplateListed>,
 }
 
-/// A template as a scheme has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TemplateListed {
     /// `ai_ask_v1.md`
@@ -52,21 +45,16 @@ pub struct TemplateListed {
     pub name: String,
     /// Its version; none for a part of others.
     pub version: Option<u32>,
-    /// The layer that serves it.
     pub layer: Layer,
     /// The file, as people are shown it.
     pub path: String,
     /// The files that it stands before, the nearest first.
     pub overrides: Vec<String>,
-    /// What its front matter says for people.
     pub description: Option<String>,
-    /// The names that it pulls in.
     pub pulls: Vec<String>,
-    /// The files that pull it in.
     pub pulled_by: Vec<String>,
     /// Why nothing in this scheme needs it.
     pub unused: Option<String>,
-    /// Why it cannot be read.
     pub fault: Option<String>,
 }
 
@@ -80,9 +68,7 @@ pub fn kinds() -> Vec<&'static str> {
 
 /// Lists the templates of the project in this directory: of one scheme, or of all. `chosen` is the scheme that its
 /// configuration names.
-///
-/// # Errors
-/// `Usage` when there is no such scheme, or its files are more than a session can have.
+/// Errors: `Usage` when there is no such scheme, or its files are more than a session can have.
 pub fn list(directory: &Path, only: Option<&str>, chosen: Option<&str>) -> Result<Listing, EngineError> {
     let shelf = Shelf::of(directory);
     if let Some(only) = only {

@@ -19,12 +19,9 @@ use bcc_engine::project::{Project, absolute};
 use bcc_lang::message::language::Language;
 use bcc_lang::template::layers::{DEFAULT_SCHEME, Place, is_template_name};
 
-/// What is asked for.
 #[derive(Clone, Copy, Debug)]
 pub struct NewScheme<'r> {
-    /// The project's directory.
     pub project: &'r Path,
-    /// The name of the new scheme.
     pub scheme: &'r str,
     /// The scheme whose templates are copied, as they are served there; `None` for the default one.
     pub from: Option<&'r str>,
@@ -32,14 +29,12 @@ pub struct NewScheme<'r> {
     pub names: &'r [String],
 }
 
-/// What became of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MadeScheme {
     /// The folder of the scheme, absolute.
     pub folder: PathBuf,
     /// The same in the project: `_system/config/custom/gentle`.
     pub shown: String,
-    /// The names of the files that were written.
     pub written: Vec<String>,
     /// The names of those that were there before, and stay as they were.
     pub kept: Vec<String>,
@@ -59,9 +54,7 @@ pub fn usual_source(project: &Project, scheme: &str) -> String {
 /// Copies templates into the folder of a scheme: all that its source serves, or those that are named with the parts that they
 /// pull in from the source's own folder. The folder comes into being with all of its files at once; in one that is there
 /// already, what has the name of a template stays. When something fails, nothing is left.
-///
-/// # Errors
-/// `Usage` for a name that no new scheme may have, a source or a template that there is not, one that cannot be read, and a
+/// Errors: `Usage` for a name that no new scheme may have, a source or a template that there is not, one that cannot be read, and a
 /// folder that a link leads out of the project; `Failed` when the files cannot be written.
 pub fn new_scheme(request: &NewScheme<'_>) -> Result<MadeScheme, EngineError> {
     let NewScheme { project, scheme, from, names } = *request;
@@ -87,7 +80,6 @@ pub fn new_scheme(request: &NewScheme<'_>) -> Result<MadeScheme, EngineError> {
     Ok(MadeScheme { folder, shown, written: created.written, kept: created.kept })
 }
 
-/// The files to copy.
 fn wanted<'s>(shelf: &'s Shelf, from: &str, names: &[String]) -> Result<Vec<&'s Standing>, EngineError> {
     let served = shelf.served(from);
     let pulls = Pulls::of(shelf, from)?;

@@ -10,7 +10,6 @@ use bcc_lang::template::templates::Templates;
 /// Stands in the place of the guarded role markers: nothing is rendered here.
 pub const MARK: &str = "00000000000000000000000000000000";
 
-/// What the templates of one scheme pull in.
 #[derive(Clone, Debug, Default)]
 pub struct Pulls {
     /// For each file that is served, the names that it pulls in, `default:` in front where it skips the scheme.
@@ -26,9 +25,7 @@ pub struct Pulls {
 
 impl Pulls {
     /// Those of a scheme. A file that cannot be read pulls in nothing.
-    ///
-    /// # Errors
-    /// `Usage` when no session could take these files.
+    /// Errors: `Usage` when no session could take these files.
     pub fn of(shelf: &Shelf, scheme: &str) -> Result<Self, EngineError> {
         let templates = Templates::new(&shelf.pinned(scheme), MARK)?;
         let served = shelf.served(scheme);

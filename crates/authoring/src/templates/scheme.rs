@@ -4,13 +4,9 @@ use bcc_engine::error::EngineError;
 use bcc_engine::portable::is_device;
 use bcc_lang::template::layers::{DEFAULT_SCHEME, MAX_SCHEME_BYTES, is_scheme_name};
 
-/// What a scheme may be called.
 const RULE: &str = "a scheme is named by letters, digits, `_` and `-`, as in `gentle` or `访谈_2`";
 
-/// Whether a new scheme may have this name.
-///
-/// # Errors
-/// `Usage`, with what is wrong: it is empty, a path, too long, holds other characters, or is kept for something else.
+/// Errors: `Usage`, with what is wrong: it is empty, a path, too long, holds other characters, or is kept for something else.
 pub fn may_be_made(name: &str) -> Result<(), EngineError> {
     let refused = |why: String| Err(EngineError::usage(why).with_help(RULE));
     let shown = name.escape_debug();

@@ -17,7 +17,6 @@ use bcc_lang::template::layers::{
 /// The most schemes of a project that are looked into.
 const MOST_SCHEMES: usize = 200;
 
-/// A file of a layer.
 #[derive(Clone, Debug)]
 pub struct Standing {
     /// [`TemplateFile::place`].
@@ -34,15 +33,11 @@ impl Standing {
         shown(&self.place, &self.name)
     }
 
-    /// Whether it is one of the binary.
     pub fn is_built_in(&self) -> bool {
         self.place.starts_with("builtin/")
     }
 
-    /// Its text.
-    ///
-    /// # Errors
-    /// `Usage` when it cannot be read.
+    /// Errors: `Usage` when it cannot be read.
     pub fn readable(&self) -> Result<&str, EngineError> {
         self.text.as_deref().map_err(|why| {
             EngineError::usage(format!("{} cannot be read: {why}", self.shown()))
@@ -54,15 +49,12 @@ impl Standing {
 /// What is wrong with a file or a folder of templates, beside what `validate` tells of the files that can be read.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Fault {
-    /// The file or folder in the project.
     pub path: String,
-    /// What is wrong with it.
     pub why: String,
     /// Whether no session that needs it can begin.
     pub fatal: bool,
 }
 
-/// The files of all layers.
 #[derive(Clone, Debug)]
 pub struct Shelf {
     folders: TemplateFolders,
@@ -178,7 +170,6 @@ impl Shelf {
         &self.files
     }
 
-    /// What is wrong with files and folders, by path.
     pub fn faults(&self) -> &[Fault] {
         &self.faults
     }
@@ -190,7 +181,6 @@ impl Shelf {
         std::iter::once(DEFAULT_SCHEME.to_owned()).chain(named).collect()
     }
 
-    /// Whether the project has files of this scheme.
     pub fn is_of_project(&self, scheme: &str) -> bool {
         match own_scheme(Some(scheme)) {
             Some(scheme) => self.own.contains(scheme),
@@ -198,10 +188,7 @@ impl Shelf {
         }
     }
 
-    /// That there is such a scheme.
-    ///
-    /// # Errors
-    /// `Usage`, with near names and what was tried.
+    /// Errors: `Usage`, with near names and what was tried.
     pub fn known(&self, scheme: &str) -> Result<(), EngineError> {
         if self.schemes().iter().any(|known| known == scheme) {
             return Ok(());
@@ -241,7 +228,6 @@ impl Shelf {
     }
 }
 
-/// A folder of templates as people are shown it.
 fn bare(place: &str) -> String {
     shown(place, "").trim_end_matches('/').to_owned()
 }

@@ -11,7 +11,6 @@ use bcc_runtime::program::clock::Clock;
 /// When the clock of a test begins that says nothing about it.
 const USUAL_START: Timestamp = Timestamp::constant(1_767_258_000, 0);
 
-/// The clock of one conversation.
 #[derive(Debug)]
 pub struct TrialClock {
     start: Timestamp,

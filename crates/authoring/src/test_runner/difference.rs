@@ -13,18 +13,13 @@ const AROUND: usize = 40;
 /// Comparing takes no longer than this; what is left then counts as different.
 const LIMIT: Duration = Duration::from_millis(200);
 
-/// A piece of two texts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Piece {
-    /// Both have it.
     Same(String),
-    /// Only what was expected has it.
     Expected(String),
-    /// Only what came has it.
     Found(String),
 }
 
-/// The pieces of two texts, in order.
 pub fn difference(expected: &str, found: &str) -> Vec<Piece> {
     let mut config = TextDiff::configure();
     config.algorithm(Algorithm::Myers).timeout(LIMIT);

@@ -25,7 +25,6 @@ use bcc_lang::source::yaml::Node;
 /// The folder of a project whose tests are run when nothing is named.
 pub const USUAL_FOLDER: &str = "tests";
 
-/// A file that holds a test.
 #[derive(Clone, Debug)]
 pub struct TestFile {
     /// Its text, under the name that messages use.
@@ -34,29 +33,20 @@ pub struct TestFile {
     pub real: PathBuf,
     /// `test`: what it shows, as a sentence.
     pub name: String,
-    /// What is written in it.
     pub root: Arc<Node>,
     /// Its cases; none for a test without `for`.
     pub cases: Option<Vec<CaseValues>>,
-    /// How many errors the check found in it.
     pub errors: usize,
 }
 
-/// The tests that there are.
 #[derive(Debug, Default)]
 pub struct Tests {
-    /// The files, by their names.
     pub files: Vec<TestFile>,
-    /// What is wrong with them.
     pub diagnostics: Vec<Diagnostic>,
-    /// How many other YAML files were passed over.
     pub passed_over: usize,
 }
 
-/// Finds and checks the tests.
-///
-/// # Errors
-/// `Usage` when there is nothing to test, `Failed` when a check breaks off.
+/// Errors: `Usage` when there is nothing to test, `Failed` when a check breaks off.
 pub fn find(request: &TrialRequest, environment: &Environment) -> Result<Tests, EngineError> {
     let here = here()?;
     let names = Names::seen_from(here.clone());

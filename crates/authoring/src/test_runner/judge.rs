@@ -23,17 +23,11 @@ use bcc_runtime::run::session::Session;
 /// Kinds of actions that no conversation is about: why they ended is asked for by their ids only.
 const SILENT: [&str; 2] = ["set", "condition"];
 
-/// What an `expect` is held against.
 pub struct Judge<'j> {
-    /// The file of the test.
     pub file: &'j Arc<SourceFile>,
-    /// The session.
     pub session: &'j Session,
-    /// Its events.
     pub log: &'j Log,
-    /// What was said.
     pub lines: &'j [Line],
-    /// What models were asked.
     pub watch: &'j Watch,
     /// The first event that counts for what is about events: the person's newest words, or the beginning.
     pub since: usize,

@@ -25,24 +25,18 @@ use bcc_llm::providers::scripted::entries::{Come, Entry, Key, List};
 use bcc_llm::providers::scripted::time::VirtualTime;
 use bcc_runtime::program::models::Models;
 
-/// The name of the offline responder.
 const OFFLINE: &str = "offline";
 
 /// The most calls of a model for each turn that a test allows: a loop that never waits for the person ends with it.
 const CALLS_PER_TURN: u64 = 10;
 
-/// What a model was asked.
 #[derive(Clone, Debug)]
 pub struct Asked {
-    /// What for.
     pub purpose: Purpose,
-    /// By which action.
     pub action_id: String,
-    /// The prompt.
     pub messages: Vec<Message>,
 }
 
-/// What was asked so far.
 #[derive(Debug, Default)]
 struct SoFar {
     calls: u64,
@@ -101,14 +95,11 @@ impl Watch {
     }
 }
 
-/// The models of one conversation.
 pub struct TrialModels {
     inner: Inner,
     monitors: bool,
     watch: Arc<Watch>,
-    /// The model as events name it.
     pub name: String,
-    /// The written replies, when they are.
     pub scripted: Option<Arc<Scripted>>,
 }
 
@@ -119,9 +110,6 @@ enum Inner {
 
 impl TrialModels {
     /// The models of `test`, with what is shared with other conversations. `asked` (`--model`) stands in the place of a model that is not written out.
-    ///
-    /// # Errors
-    /// When a configured model does not exist or cannot be used.
     pub fn of(
         test: &WrittenTest,
         tried: &Tried,

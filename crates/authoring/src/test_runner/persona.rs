@@ -48,9 +48,7 @@ pub enum Unplayed {
 
 /// The model that plays `persona`: the test's written replies when they have some for it; else the one that it names, the one
 /// of `--model`, the test's or the configured one.
-///
-/// # Errors
-/// Why there is none, in words.
+/// Errors: Why there is none, in words.
 pub fn model(
     persona: &Persona,
     models: &TrialModels,
@@ -80,9 +78,6 @@ pub fn model(
 }
 
 /// [`model`] of every simulated person of a test, in its order.
-///
-/// # Errors
-/// As [`model`].
 pub fn models(
     test: &WrittenTest,
     models: &TrialModels,
@@ -97,7 +92,6 @@ pub fn models(
     test.dialogue.iter().filter_map(persona).collect()
 }
 
-/// What the calls of a persona cost together.
 #[derive(Debug, Default)]
 pub struct Spent {
     calls: u64,
@@ -126,9 +120,7 @@ impl Spent {
 
 impl Talk<'_> {
     /// The person answers each question, until the session ends or the turns are used up.
-    ///
-    /// # Errors
-    /// A failure when the turns are used up (unless `bound: ok`), the person says nothing or the same again and again; broken when
+    /// Errors: a failure when the turns are used up (unless `bound: ok`), the person says nothing or the same again and again; broken when
     /// the model cannot be reached.
     pub(crate) async fn played(&mut self, persona: &Persona, provider: &Arc<dyn Provider>) -> Result<(), End> {
         let mut spent = Spent::default();
@@ -173,7 +165,6 @@ impl Talk<'_> {
         }
     }
 
-    /// Asks the model for the person's next words.
     async fn asks(
         &mut self,
         persona: &Persona,

@@ -16,7 +16,6 @@ use bcc_runtime::run::session::Pause;
 use bcc_store::contract::Archive;
 use bcc_store::memory::MemoryArchive;
 
-/// A session that was run.
 pub(crate) struct Played {
     pub(crate) program: Arc<Program>,
     pub(crate) events: Vec<Value>,
@@ -43,7 +42,6 @@ pub(crate) fn play(files: &[(&str, &str)], replies: &str, answers: &[&str]) -> P
     play_file(&directory.path().join("script.yaml"), &replies, answers)
 }
 
-/// Runs a script that is there.
 pub(crate) fn play_file(script: &Path, replies: &Path, answers: &[&str]) -> Played {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
     runtime.block_on(async {

@@ -12,12 +12,9 @@ use bcc_lang::source::text::SourceFile;
 use bcc_runtime::program::event::Speaker;
 use bcc_runtime::program::program::Program;
 
-/// What came of a case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Status {
-    /// Everything was as expected.
     Passed,
-    /// Something was not.
     Failed,
     /// It was not run, for a reason that is none of its own.
     Skipped,
@@ -26,7 +23,6 @@ pub enum Status {
 }
 
 impl Status {
-    /// The word for it in reports.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Passed => "passed",
@@ -37,12 +33,9 @@ impl Status {
     }
 }
 
-/// One line of the conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line {
-    /// Who said it.
     pub speaker: Speaker,
-    /// What.
     pub text: String,
     /// The action in which it was said; empty outside of any.
     pub action_id: String,
@@ -63,9 +56,7 @@ pub struct Failure {
     pub expected: Told,
     /// The text that was expected word for word, where it was: it can be compared with [`Failure::found`].
     pub exact: Option<String>,
-    /// What came.
     pub found: Told,
-    /// What to do, where something is known.
     pub help: Option<String>,
     /// How many lines of [`Ran::transcript`] were said by then.
     pub said: usize,
@@ -74,19 +65,15 @@ pub struct Failure {
 /// One case that was run, or could not be.
 #[derive(Clone)]
 pub struct Ran {
-    /// The file of the test.
     pub file: Arc<SourceFile>,
     /// Where that file really is.
     pub real: PathBuf,
     /// `test`: what it shows.
     pub test: String,
-    /// Which case of it.
     pub case: Option<String>,
     /// The number of the case in its file, from 0.
     pub number: usize,
-    /// What came of it.
     pub status: Status,
-    /// Why it was skipped or is broken.
     pub why: Option<String>,
     /// What was not as expected, in the order in which it was found.
     pub failures: Vec<Failure>,
@@ -94,7 +81,6 @@ pub struct Ran {
     pub notes: Vec<String>,
     /// The file of its snapshot, when it asks for one.
     pub snapshot: Option<PathBuf>,
-    /// What was said.
     pub transcript: Vec<Line>,
     /// The journal of its session: each event as its JSON line. [`Ran::events`] reads them.
     pub journal: Vec<String>,
@@ -102,9 +88,7 @@ pub struct Ran {
     pub program: Option<Arc<Program>>,
     /// The file of the script, where it really is.
     pub script: Option<PathBuf>,
-    /// The turns of its session.
     pub turns: u64,
-    /// The model calls of its session.
     pub model_calls: u64,
     /// How often its session was begun or taken up.
     pub sessions: u64,
@@ -118,7 +102,6 @@ impl Ran {
         self.journal.iter().filter_map(|line| serde_json::from_str(line).ok()).collect()
     }
 
-    /// Test and case in one line.
     pub fn title(&self) -> String {
         match &self.case {
             Some(case) => format!("{} [{case}]", self.test),
@@ -126,7 +109,6 @@ impl Ran {
         }
     }
 
-    /// Whether it counts as failure.
     pub fn failed(&self) -> bool {
         matches!(self.status, Status::Failed | Status::Broken)
     }

@@ -8,7 +8,6 @@ pub const USUAL_LIMIT: Duration = Duration::from_secs(60);
 /// See [`USUAL_LIMIT`].
 pub const LIMIT_OF_REAL_MODELS: Duration = Duration::from_secs(900);
 
-/// Which tests, and how.
 #[derive(Clone, Debug, Default)]
 pub struct TrialRequest {
     /// Files and folders; none for `tests/` of the project around the current directory.
@@ -23,8 +22,6 @@ pub struct TrialRequest {
     pub jobs: Option<usize>,
     /// `--fail-fast`: after the first failure no other conversation begins.
     pub fail_fast: bool,
-    /// `--trust`: whether every configuration is trusted in this run.
     pub trust: bool,
-    /// `--update`: whether snapshots that differ are written anew.
     pub update: bool,
 }

@@ -29,7 +29,6 @@ use bcc_llm::providers::scripted::time::VirtualTime;
 /// As deep as `validate` may go: a plan is checked like a script.
 const STACK_BYTES: usize = 8 * 1024 * 1024;
 
-/// What came of all tests.
 pub struct Report {
     /// Every case, in the order of the files and of their cases.
     pub ran: Vec<Ran>,
@@ -41,9 +40,7 @@ pub struct Report {
 }
 
 /// Runs the tests that were found. `told` is given each case as soon as it and all before it are done.
-///
-/// # Errors
-/// `Usage` when the given project does not exist; `Failed` when threads cannot be started.
+/// Errors: `Usage` when the given project does not exist; `Failed` when threads cannot be started.
 pub fn run(tests: &Tests, request: &TrialRequest, environment: &Environment) -> Result<Report, EngineError> {
     let given = given_directory(request.project.as_deref(), environment)?;
     let scripts = Scripts::new(given, request.trust, environment.clone());
@@ -251,7 +248,6 @@ impl Runner<'_> {
     }
 }
 
-/// Whether a real model may answer in this test.
 fn is_real(test: &WrittenTest, asked: Option<&str>) -> bool {
     let named = match &test.model {
         Some(Model::Scripted(_)) => return false,

@@ -18,33 +18,25 @@ use bcc_runtime::program::outside::Outside;
 use bcc_runtime::program::program::Program;
 use bcc_runtime::program::recheck::Recheck;
 
-/// A script that can be tried.
 pub struct Tried {
-    /// The program; every case of it shares it.
     pub program: Arc<Program>,
     /// The script, to be checked again with other actions.
     pub recheck: Arc<dyn Recheck>,
     /// What it may touch beyond models: programs alone. Each conversation has a kernel of its own, or none.
     pub outside: Outside,
-    /// Its project.
     pub project: Project,
-    /// Where it is.
     pub path: PathBuf,
 }
 
-/// Why a script cannot be tried.
 #[derive(Clone, Debug)]
 pub struct Untried {
-    /// In one line.
     pub why: String,
-    /// What the check found.
     pub diagnostics: Vec<Diagnostic>,
 }
 
 /// One place for each script and scheme, filled by whoever comes first; the others wait for it.
 type Place = Arc<OnceLock<Result<Arc<Tried>, Untried>>>;
 
-/// The scripts of one run of tests.
 pub struct Scripts {
     given: Option<PathBuf>,
     trust: bool,
@@ -59,7 +51,6 @@ impl Scripts {
         Self { given, trust, environment, shared: Shared::default(), known: Mutex::default() }
     }
 
-    /// The environment that models are chosen in.
     pub fn environment(&self) -> &Environment {
         &self.environment
     }
@@ -70,9 +61,7 @@ impl Scripts {
     }
 
     /// The script at `path`, with the templates of this scheme, else of its own.
-    ///
-    /// # Errors
-    /// When it cannot be read, or is not sound.
+    /// Errors: when it cannot be read, or is not sound.
     pub fn get(&self, path: &Path, scheme: Option<&str>) -> Result<Arc<Tried>, Untried> {
         let key = (absolute(path), scheme.map(str::to_owned));
         let place = {

@@ -43,19 +43,12 @@ const MOST_TROUBLES: usize = 10;
 /// can be done at once, and what one does may give another something to do.
 const ROUNDS_OF_WORK: u32 = 8;
 
-/// What a conversation is made of.
 pub struct Setting<'t> {
-    /// The test, or the case of it.
     pub test: &'t WrittenTest,
-    /// Its file.
     pub file: &'t Arc<SourceFile>,
-    /// The script.
     pub tried: &'t Tried,
-    /// The models.
     pub models: Arc<TrialModels>,
-    /// What they were asked.
     pub watch: Arc<Watch>,
-    /// The time.
     pub time: Arc<VirtualTime>,
     /// Whether it is one of several cases.
     pub one_of_several: bool,
@@ -70,7 +63,6 @@ pub struct Talk<'t> {
     pub(crate) log: Arc<Log>,
     services: Services,
     pub(crate) session: Option<Session>,
-    /// What was said.
     pub lines: Vec<Line>,
     /// The events from which [`Talk::lines`] was read.
     read: usize,
@@ -82,7 +74,6 @@ pub struct Talk<'t> {
     masker: Masker,
     /// Whether the test speaks of a session that fails or stops, since it went on for the last time.
     pub(crate) spoke_of_trouble: bool,
-    /// What was not as expected.
     pub failures: Vec<Failure>,
     /// What is no failure and yet worth knowing.
     pub notes: Vec<String>,
@@ -91,11 +82,8 @@ pub struct Talk<'t> {
     answers: u32,
 }
 
-/// Why a conversation does not go on.
 pub enum End {
-    /// Something was not as expected.
     Failed,
-    /// The interpreter itself could not go on.
     Broken(String),
 }
 
@@ -140,10 +128,7 @@ impl<'t> Talk<'t> {
         }
     }
 
-    /// Holds the whole conversation.
-    ///
-    /// # Errors
-    /// When something is not as expected (see [`Talk::failures`]), or the interpreter cannot go on.
+    /// Errors: when something is not as expected (see [`Talk::failures`]), or the interpreter cannot go on.
     pub async fn hold(&mut self) -> Result<(), End> {
         self.begin().await?;
         self.advance().await?;
@@ -413,12 +398,10 @@ impl<'t> Talk<'t> {
         stops::at_the_end(self)
     }
 
-    /// How many turns there were.
     pub fn turns(&self) -> u64 {
         self.session.as_ref().map_or(0, |session| session.so_far().turns)
     }
 
-    /// How many calls of models there were.
     pub fn model_calls(&self) -> u64 {
         self.session.as_ref().map_or(0, |session| session.so_far().model_calls)
     }
@@ -448,7 +431,6 @@ impl<'t> Talk<'t> {
         troubles
     }
 
-    /// Notes a failure at a place of the test.
     pub(crate) fn failure(
         &mut self,
         span: Span,

@@ -32,7 +32,6 @@ use bcc_lang::template::layers::{Place, Source, TemplateFile, collect};
 use bcc_lang::template::templates::Templates;
 use bcc_runtime::program::custom::CustomKind;
 
-/// A project.
 #[derive(Debug)]
 pub struct Home {
     /// The directory, absolute.
@@ -41,11 +40,9 @@ pub struct Home {
     pub config: Config,
     /// The names of its models; none when the configuration cannot be read.
     pub models: Option<Vec<String>>,
-    /// Its kinds, by name.
     pub kinds: BTreeMap<String, CustomKind>,
     /// The schemas of replies: those of this release, and the project's own before them.
     pub reply_schemas: BTreeMap<String, Value>,
-    /// What is wrong with configuration and schemas.
     pub diagnostics: Vec<Diagnostic>,
     /// What its configuration and the command line set rules to.
     pub levels: Levels,
@@ -65,7 +62,6 @@ pub struct Scheme {
     pub templates: Option<Arc<Templates>>,
     /// Their texts, in look-up order.
     pub files: Vec<TemplateFile>,
-    /// What keeps some of them from being read.
     pub diagnostics: Vec<Diagnostic>,
     /// Why there is no such scheme, and what to do; the templates are then those without one.
     pub missing: Option<(String, String)>,
@@ -125,7 +121,6 @@ impl Home {
         !is_marked(&self.directory) || file.starts_with(absolute(&self.directory))
     }
 
-    /// Its skills.
     pub fn library(&self) -> &Library {
         self.library.get_or_init(|| skills::library(&self.directory, &self.names))
     }
@@ -149,7 +144,6 @@ impl Home {
         }
     }
 
-    /// The schemes that were asked for so far.
     pub fn schemes(&self) -> Vec<Arc<Scheme>> {
         self.schemes.lock().unwrap_or_else(PoisonError::into_inner).values().map(Arc::clone).collect()
     }

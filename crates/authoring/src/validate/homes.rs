@@ -9,15 +9,12 @@ use crate::validate::memory::stamp;
 use bcc_engine::discovery::names::Names;
 use bcc_engine::project::nearest;
 
-/// The projects.
 #[derive(Debug)]
 pub struct Homes {
     /// The one project of all files, when it was given.
     given: Option<PathBuf>,
     names: Names,
-    /// What the command line sets rules to.
     rules: Vec<(String, String)>,
-    /// Whether each is stamped.
     stamped: bool,
     loaded: Mutex<Loaded>,
 }
@@ -41,7 +38,6 @@ impl Homes {
         Self { stamped, ..self }
     }
 
-    /// What files are called.
     pub fn names(&self) -> &Names {
         &self.names
     }
@@ -59,7 +55,6 @@ impl Homes {
         home
     }
 
-    /// The project in exactly this directory.
     pub fn of_directory(&self, directory: &Path) -> Arc<Home> {
         let mut loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
         self.load(&mut loaded, directory.to_path_buf())

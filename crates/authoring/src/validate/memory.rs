@@ -17,7 +17,6 @@ use bcc_lang::source::text::{MAX_FILE_BYTES, SourceFile};
 /// The folders of a project that its scripts depend on, as wholes, besides that of its skills.
 const DEPENDED_ON: [&str; 1] = ["_system"];
 
-/// The findings of earlier checks.
 #[derive(Debug, Default)]
 pub struct Memory {
     scripts: Mutex<HashMap<PathBuf, Remembered>>,
@@ -32,12 +31,9 @@ struct Remembered {
     checking: Checking,
 }
 
-/// What came of the check of one document.
 #[derive(Clone, Debug)]
 pub struct Checking {
-    /// What is wrong with it.
     pub findings: Vec<Diagnostic>,
-    /// The scheme that it was checked against.
     pub scheme: Option<String>,
     /// The names that it gives values to; none when not all of it could be read.
     pub names: Option<Arc<BTreeSet<String>>>,
@@ -54,7 +50,6 @@ impl Memory {
         (known.file.text() == file.text()).then(|| known.checking.clone())
     }
 
-    /// Whether nothing is kept.
     pub fn is_empty(&self) -> bool {
         self.scripts.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
     }

@@ -62,9 +62,6 @@ impl Places {
 }
 
 /// The places that the report for `request` depends on, as they are now.
-///
-/// # Errors
-/// As [`validate`](crate::validate::validate::validate).
 pub fn places(request: &ValidateRequest, environment: &Environment) -> Result<Places, EngineError> {
     let here = here()?;
     let names = Names::seen_from(here.clone());

@@ -14,14 +14,11 @@ use bcc_lang::source::near::near_miss;
 use bcc_lang::source::span::Span;
 use bcc_lang::source::text::{MAX_FILE_BYTES, SourceFile};
 
-/// What became of a file.
 #[derive(Debug)]
 pub enum Reading {
-    /// It is a text.
     Text(Arc<SourceFile>),
     /// It was not named, and is no document of the language.
     PassedOver,
-    /// It cannot be read.
     Wrong(Box<Diagnostic>),
 }
 

@@ -4,7 +4,6 @@ use std::path::PathBuf;
 
 use bcc_lang::source::diagnostic::Diagnostic;
 
-/// What to check, and how.
 #[derive(Clone, Debug, Default)]
 pub struct ValidateRequest {
     /// Files and folders; none for the usual folders of the project around the current directory.
@@ -17,10 +16,8 @@ pub struct ValidateRequest {
     pub rules: Vec<String>,
 }
 
-/// What was found.
 #[derive(Clone, Debug, Default)]
 pub struct ValidateReport {
-    /// How many files were checked.
     pub files: usize,
     /// How many YAML files below the folders are none of the language's documents and were passed over.
     pub passed_over: usize,

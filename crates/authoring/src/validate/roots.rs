@@ -13,9 +13,7 @@ use bcc_engine::project::{absolute, given_directory, nearest};
 const OWN_FOLDERS: [&str; 2] = ["scripts", "skills"];
 
 /// What is to be walked: what was named, else the usual folders of the project.
-///
-/// # Errors
-/// When nothing was named and there is none of them.
+/// Errors: when nothing was named and there is none of them.
 pub fn roots(request: &ValidateRequest, given: Option<&Path>, here: &Path) -> Result<Vec<PathBuf>, EngineError> {
     if !request.paths.is_empty() {
         return Ok(request.paths.clone());
@@ -65,7 +63,6 @@ pub struct OwnFolders {
 }
 
 impl OwnFolders {
-    /// Those of a call.
     pub fn of(request: &ValidateRequest, given: Option<&Path>, here: &Path) -> Self {
         let usual = || request.paths.is_empty().then(|| nearest(&absolute(here)));
         Self { project: given.map(Path::to_path_buf).or_else(usual) }

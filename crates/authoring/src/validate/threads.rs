@@ -9,9 +9,7 @@ use bcc_engine::error::EngineError;
 const STACK_BYTES: usize = 8 * 1024 * 1024;
 
 /// What `work` makes of each of `things`, in their order, on as many threads as there are processors.
-///
-/// # Errors
-/// When threads cannot be started, or one broke off.
+/// Errors: when threads cannot be started, or one broke off.
 pub fn on_threads<T: Sync, R: Send>(things: &[T], work: impl Fn(&T) -> R + Sync) -> Result<Vec<R>, EngineError> {
     let workers = thread::available_parallelism().map_or(1, usize::from).min(things.len());
     let next = AtomicUsize::new(0);

@@ -33,9 +33,7 @@ use bcc_runtime::actions::{KINDS, project_kinds};
 use bcc_runtime::program::kind::Kind;
 
 /// Checks what is asked for. Faults of files are findings, whatever they are; the check of the rest goes on.
-///
-/// # Errors
-/// `Usage` when nothing was named and there is nothing usual to check, when there is no file to check in what was named, or
+/// Errors: `Usage` when nothing was named and there is nothing usual to check, when there is no file to check in what was named, or
 /// when the given project does not exist; `Failed` when threads cannot be started.
 pub fn validate(request: &ValidateRequest, environment: &Environment) -> Result<ValidateReport, EngineError> {
     let report = validate_again(request, environment, None)?;
@@ -48,9 +46,6 @@ pub fn validate(request: &ValidateRequest, environment: &Environment) -> Result<
 
 /// [`validate`], which takes from `memory` what it found in scripts that are as they were, and leaves there what it finds. A
 /// memory serves one request. That there is no file yet is no error: one may come.
-///
-/// # Errors
-/// As [`validate`] for the rest.
 pub fn validate_again(
     request: &ValidateRequest,
     environment: &Environment,
@@ -97,7 +92,6 @@ pub fn validate_again(
     Ok(ValidateReport { files, passed_over, diagnostics })
 }
 
-/// What `--rule` sets.
 fn rules(written: &[String]) -> Result<Vec<(String, String)>, EngineError> {
     let wrong = |error: LevelError| EngineError::usage(format!("`--rule`: {error}")).with_help(error.help());
     let pair = |text: &String| Levels::pair(text).map(|(slug, level)| (slug.to_owned(), level.to_owned()));
@@ -106,17 +100,10 @@ fn rules(written: &[String]) -> Result<Vec<(String, String)>, EngineError> {
     Ok(pairs)
 }
 
-/// What became of one file.
 enum Checked {
     PassedOver,
     Unread(Box<Diagnostic>),
-    Document {
-        file: Arc<SourceFile>,
-        home: PathBuf,
-        findings: Vec<Diagnostic>,
-        names: Option<Arc<BTreeSet<String>>>,
-    },
-    /// Checked with its project.
+    Document { file: Arc<SourceFile>, home: PathBuf, findings: Vec<Diagnostic>, names: Option<Arc<BTreeSet<String>>> },
     Other,
 }
 
@@ -125,21 +112,16 @@ enum Checked {
 pub struct Prepared {
     /// The projects, each loaded when a file of it is looked at.
     pub homes: Homes,
-    /// The files.
     pub found: Vec<Found>,
     /// In which folders no YAML file is another program's.
     pub own: OwnFolders,
     scheme: Option<String>,
     folders: BTreeSet<PathBuf>,
-    /// What could not be looked at.
     pub diagnostics: Vec<Diagnostic>,
 }
 
 impl Prepared {
     /// Looks for the files that are asked for; `stamped`: whether the projects are given stamps ([`Home::stamp`]).
-    ///
-    /// # Errors
-    /// As those of [`validate`] that have to do with what is asked.
     pub fn of(request: &ValidateRequest, environment: &Environment, stamped: bool) -> Result<Self, EngineError> {
         let rules = rules(&request.rules)?;
         let here = here()?;
@@ -288,7 +270,6 @@ fn named_files(path: &str, real: &Path, home: &Home) -> impl Iterator<Item = Pat
     resolved.into_iter().chain(written).filter(|file| home.may_hold(file))
 }
 
-/// What is wrong with a project itself.
 fn of_home(home: &Home, asked: Option<&str>, first: Option<&Arc<SourceFile>>, diagnostics: &mut Vec<Diagnostic>) {
     diagnostics.extend(home.diagnostics.iter().cloned());
     let mut told = BTreeSet::new();

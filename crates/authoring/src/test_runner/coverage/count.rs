@@ -20,17 +20,14 @@ pub struct Tally {
     pub skipped: u64,
 }
 
-/// What ran of one file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// By part.
     pub tallies: BTreeMap<Key, Tally>,
     /// How often an action ended with a reason, or met what stood in its way: by its id and the reason.
     pub exits: BTreeMap<(String, String), u64>,
 }
 
 impl Counts {
-    /// Adds what ran in other sessions.
     pub fn add(&mut self, other: &Self) {
         for (key, tally) in &other.tallies {
             let sum = self.tallies.entry(key.clone()).or_default();

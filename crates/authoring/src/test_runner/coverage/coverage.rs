@@ -18,23 +18,17 @@ pub struct Coverage {
     files: BTreeMap<String, Covered>,
 }
 
-/// What ran of one file.
 #[derive(Clone, Debug)]
 pub struct Covered {
-    /// What there is.
     pub outline: Outline,
-    /// What ran.
     pub counts: Counts,
     /// How many sessions of scripts that have this file were counted.
     pub sessions: u64,
 }
 
-/// How much of something ran.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Figure {
-    /// How many ran.
     pub covered: u64,
-    /// How many there are.
     pub total: u64,
 }
 
@@ -58,7 +52,6 @@ impl Figure {
         self.covered * 100 >= percent * self.total
     }
 
-    /// Both together.
     #[must_use]
     pub const fn plus(self, other: Self) -> Self {
         Self { covered: self.covered + other.covered, total: self.total + other.total }
@@ -109,17 +102,14 @@ impl Coverage {
         }
     }
 
-    /// The files, by their names.
     pub fn files(&self) -> impl Iterator<Item = &Covered> {
         self.files.values()
     }
 
-    /// Whether there is nothing to tell.
     pub fn is_empty(&self) -> bool {
         self.files.is_empty()
     }
 
-    /// How much of everything ran.
     pub fn total(&self) -> Figure {
         self.files().fold(Figure::default(), |sum, file| sum.plus(file.total()))
     }
@@ -129,7 +119,6 @@ impl Coverage {
         self.files().fold(Figure::default(), |sum, file| sum.plus(file.endings()))
     }
 
-    /// The same with other names of files.
     #[must_use]
     pub fn renamed(self, name: impl Fn(&str) -> String) -> Self {
         let renamed = |(old, mut covered): (String, Covered)| {
@@ -140,36 +129,30 @@ impl Coverage {
         Self { files: self.files.into_iter().map(renamed).collect() }
     }
 
-    /// How much of one sort ran, in all files.
     pub fn figure(&self, what: What) -> Figure {
         self.files().fold(Figure::default(), |sum, file| sum.plus(file.figure(what)))
     }
 }
 
 impl Covered {
-    /// Every part of the file, in its order.
     pub fn items(&self) -> Vec<&Item> {
         self.outline.items.iter().flat_map(Item::all).collect()
     }
 
-    /// How often a part ran and was passed over.
     pub fn tally(&self, item: &Item) -> Tally {
         self.counts.tallies.get(&item.key).copied().unwrap_or_default()
     }
 
-    /// How often an action ended for a reason.
     pub fn exits(&self, action: &str, reason: &str) -> u64 {
         self.counts.exits.get(&(action.to_owned(), reason.to_owned())).copied().unwrap_or(0)
     }
 
-    /// How much of these parts ran.
     pub fn figure_of<'i>(&self, items: impl IntoIterator<Item = &'i Item>) -> Figure {
         items.into_iter().fold(Figure::default(), |sum, item| {
             sum.plus(Figure { covered: u64::from(self.tally(item).ran > 0), total: 1 })
         })
     }
 
-    /// How much of one sort ran.
     pub fn figure(&self, what: What) -> Figure {
         self.figure_of(self.items().into_iter().filter(|item| item.key.what() == what))
     }
@@ -189,7 +172,6 @@ impl Covered {
         })
     }
 
-    /// What never ran, in the order of the file.
     pub fn missed(&self) -> Vec<&Item> {
         self.items().into_iter().filter(|item| self.tally(item).ran == 0).collect()
     }

@@ -5,42 +5,29 @@ use bcc_runtime::program::routes::Level;
 /// A part of a file by what it is and its id, which is unique in the file.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Key {
-    /// A phase.
     Phase(String),
-    /// A topic.
     Topic(String),
     /// The body of the `for_each` of this topic.
     ForEach(String),
-    /// An action.
     Action(String),
     /// A branch of this action, by the name that the action gives it.
     Branch(String, String),
     /// A route: in the table of this level, of this id, for this reason.
     Route(Level, String, &'static str),
-    /// A trigger.
     Trigger(String),
-    /// A skill.
     Skill(String),
 }
 
-/// What a part of a file is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum What {
-    /// A phase.
     Phase,
-    /// A topic.
     Topic,
-    /// The body of a `for_each`.
     ForEach,
-    /// An action.
     Action,
     /// A case or the `else` of an action that chooses.
     Branch,
-    /// A route of an `on_exit`.
     Route,
-    /// A trigger.
     Trigger,
-    /// A skill.
     Skill,
 }
 
@@ -49,7 +36,6 @@ impl What {
     pub const ALL: [Self; 8] =
         [Self::Phase, Self::Topic, Self::ForEach, Self::Action, Self::Branch, Self::Route, Self::Trigger, Self::Skill];
 
-    /// The word for one of them.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Phase => "phase",
@@ -79,7 +65,6 @@ impl What {
 }
 
 impl Key {
-    /// What it is.
     pub const fn what(&self) -> What {
         match self {
             Self::Phase(_) => What::Phase,
@@ -121,7 +106,6 @@ impl Key {
 /// One part of a file, with what stands inside of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Item {
-    /// Which.
     pub key: Key,
     /// More for people: the name of a phase or topic, the kind of an action, the condition of a branch, where a route leads.
     pub about: Option<String>,

@@ -5,7 +5,6 @@ use serde_json::{Map, Value, json};
 use crate::test_runner::coverage::coverage::{Coverage, Covered, Figure};
 use crate::test_runner::coverage::item::{Item, What};
 
-/// The coverage as one value.
 pub fn json(coverage: &Coverage) -> Value {
     let mut value = json!({
         "version": 1,

@@ -11,16 +11,11 @@ use bcc_runtime::program::action::Branch;
 use bcc_runtime::program::program::{Phase, Program, Skill, Step, Topic};
 use bcc_runtime::program::routes::{Level, Route, RouteTable};
 
-/// What one file holds.
 #[derive(Clone, Debug)]
 pub struct Outline {
-    /// The file.
     pub file: Arc<SourceFile>,
-    /// The id of its script or skill.
     pub id: String,
-    /// The name of its script, for people.
     pub name: Option<String>,
-    /// Its parts.
     pub items: Vec<Item>,
 }
 

@@ -146,7 +146,6 @@ fn list(covered: &Covered, item: &Item, language: Language, lines: &mut Vec<(Str
     lines.push((format!("{}:{}", visible_line(covered.outline.file.name()), item.line), words));
 }
 
-/// `once`, `twice`, `5 times`.
 pub(crate) fn times(count: u64) -> String {
     match count {
         1 => "once".to_owned(),
@@ -205,7 +204,6 @@ mod tests {
         coverage
     }
 
-    /// The table without the folder of the test.
     fn shown(color: bool) -> String {
         let coverage = example();
         let name = coverage.files().next().unwrap().outline.file.name().to_owned();

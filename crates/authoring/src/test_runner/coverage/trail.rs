@@ -8,10 +8,8 @@ use bcc_lang::source::text::SourceFile;
 use bcc_runtime::program::program::{Program, Skill, Step, Steps};
 use bcc_runtime::run::frames::id_of;
 
-/// One part of a path.
 #[derive(Clone, Copy)]
 pub enum Part<'p> {
-    /// An action.
     Action(&'p Step),
     /// A skill that was called or inserted.
     Skill(&'p Skill),
@@ -23,9 +21,7 @@ pub enum Part<'p> {
 
 /// A part with the file that it is written in, and its own instance path.
 pub struct Passed<'p> {
-    /// The part.
     pub part: Part<'p>,
-    /// Its file.
     pub file: &'p Arc<SourceFile>,
     /// The path up to it, which tells visits apart.
     pub path: String,
@@ -57,13 +53,10 @@ pub fn trail<'p>(program: &'p Program, location: &Value) -> Option<Vec<Passed<'p
     Some(passed.collect())
 }
 
-/// Where a path has come to.
 struct Here<'p> {
     /// The lists that its next part may stand in.
     lists: Vec<&'p Steps>,
-    /// The skill that it is in.
     skill: Option<&'p Skill>,
-    /// The file of what stands here.
     file: &'p Arc<SourceFile>,
 }
 

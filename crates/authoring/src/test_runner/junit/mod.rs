@@ -1,4 +1,3 @@
 //! The results of a test run as JUnit XML, which GitHub, GitLab and Jenkins read.
 
 pub mod report;
-pub mod xml;

@@ -1,9 +1,9 @@
 //! The report: a suite for each file, a case for each conversation.
 
-use std::time::Duration;
+use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
 
-use crate::test_runner::junit::xml::Xml;
 use crate::test_runner::ran::{Line, Ran, Status};
+use bcc_engine::error::EngineError;
 use bcc_runtime::program::event::Speaker;
 
 /// The most characters of a `message`, which readers show in one line; the whole stands in the text of the element.
@@ -15,44 +15,77 @@ const LONGEST_MESSAGE: usize = 300;
 /// (`name`, `tests`, `failures`, `errors`, `skipped`, `time`), `testcase` (`name`, `classname`, `file`, `time`) with at most one of
 /// `failure` (not as expected), `error` (it could not be run) and `skipped`, each with its `message`, then `system-out`
 /// (what was said) and `system-err` (notes).
-pub fn junit(ran: &[Ran], told: &dyn Fn(&Ran) -> String) -> String {
-    let mut xml = Xml::new();
-    let sum = Sum::of(ran);
-    xml.open("testsuites", &sum.attributes("bcc-script test").each());
-    for suite in ran.chunk_by(|one, other| one.file.name() == other.file.name()) {
-        let Some(first) = suite.first() else { continue };
-        xml.open("testsuite", &Sum::of(suite).attributes(first.file.name()).each());
-        suite.iter().for_each(|ran| case(&mut xml, ran, told));
-        xml.close();
+pub fn junit(ran: &[Ran], told: &dyn Fn(&Ran) -> String) -> Result<String, EngineError> {
+    let mut report = Report::new("bcc-script test");
+    report.set_time(ran.iter().map(|ran| ran.took).sum());
+    for ran in ran.chunk_by(|one, other| one.file.name() == other.file.name()) {
+        let mut suite = TestSuite::new(attribute(ran.first().map_or("", |ran| ran.file.name())));
+        suite.set_time(ran.iter().map(|ran| ran.took).sum());
+        suite.add_test_cases(ran.iter().map(|ran| case(ran, told)));
+        report.add_test_suite(suite);
     }
-    xml.finish()
+    let xml = report.to_string().map_err(|error| EngineError::failed(format!("the report cannot be made: {error}")))?;
+    Ok(HELD.iter().fold(xml, |xml, (held, reference)| xml.replace(*held, reference)))
 }
 
-fn case(xml: &mut Xml, ran: &Ran, told: &dyn Fn(&Ran) -> String) {
-    let (title, file, time) = (ran.title(), ran.file.name(), seconds(ran.took));
-    let attributes = [("name", title.as_str()), ("classname", &class(file)), ("file", file), ("time", &time)];
-    xml.open("testcase", &attributes);
-    let why = ran.why.clone().unwrap_or_default();
-    match ran.status {
-        Status::Passed => {}
+fn case(ran: &Ran, told: &dyn Fn(&Ran) -> String) -> TestCase {
+    let why = ran.why.as_deref().unwrap_or_default();
+    let not_passed = |kind, message: &str, name: &str| {
+        let mut status = TestCaseStatus::non_success(kind);
+        status.set_message(attribute(&shortened(message))).set_type(name).set_description(text(&told(ran)));
+        status
+    };
+    let status = match ran.status {
+        Status::Passed => TestCaseStatus::success(),
         Status::Failed => {
             let message = match ran.failures.as_slice() {
-                [] => why,
+                [] => why.to_owned(),
                 [only] => only.message.clone(),
                 [first, others @ ..] => format!("{} (and {} more)", first.message, others.len()),
             };
-            xml.leaf("failure", &[("message", &shortened(&message)), ("type", "failed")], &told(ran));
+            not_passed(NonSuccessKind::Failure, &message, "failed")
         }
-        Status::Broken => xml.leaf("error", &[("message", &shortened(&why)), ("type", "broken")], &told(ran)),
-        Status::Skipped => xml.leaf("skipped", &[("message", &shortened(&why))], ""),
-    }
+        Status::Broken => not_passed(NonSuccessKind::Error, why, "broken"),
+        Status::Skipped => {
+            let mut status = TestCaseStatus::skipped();
+            status.set_message(attribute(&shortened(why)));
+            status
+        }
+    };
+    let file = ran.file.name();
+    let mut case = TestCase::new(attribute(&ran.title()), status);
+    case.set_classname(attribute(&class(file))).set_time(ran.took);
+    case.extra.insert("file".into(), attribute(file).into());
     if !ran.transcript.is_empty() {
-        xml.leaf("system-out", &[], &transcript(&ran.transcript));
+        case.set_system_out(text(&transcript(&ran.transcript)));
     }
     if !ran.notes.is_empty() {
-        xml.leaf("system-err", &[], &ran.notes.join("\n"));
+        case.set_system_err(text(&ran.notes.join("\n")));
     }
-    xml.close();
+    case
+}
+
+/// What quick-junit would leave out or a parser would read as a space, is written as a reference; in between, characters that XML
+/// cannot hold anyway keep its place.
+const HELD: [(char, &str); 3] = [('\u{fffe}', "&#9;"), ('\u{ffff}', "&#13;"), ('\u{7f}', "&#10;")];
+
+/// A text with a visible character for each that XML 1.0 cannot hold. A reader gives back every other character as it was.
+fn text(text: &str) -> String {
+    let visible = |c: char| match c {
+        '\n' => c,
+        '\t' => '\u{fffe}',
+        '\r' => '\u{ffff}',
+        // The pictures of control characters stand in their order.
+        '\0'..='\u{1f}' => char::from_u32(0x2400 + u32::from(c)).unwrap_or('\u{fffd}'),
+        '\u{7f}'..='\u{9f}' | '\u{fffe}' | '\u{ffff}' => '\u{fffd}',
+        other => other,
+    };
+    text.chars().map(visible).collect()
+}
+
+/// The same for the value of an attribute, where a line feed would be read as a space.
+fn attribute(value: &str) -> String {
+    text(value).replace('\n', "\u{7f}")
 }
 
 /// What was said, a line each; further lines of one message are indented.
@@ -82,58 +115,12 @@ fn shortened(text: &str) -> String {
     }
 }
 
-fn seconds(took: Duration) -> String {
-    format!("{:.3}", took.as_secs_f64())
-}
-
-/// What came of several cases.
-#[derive(Default)]
-struct Sum {
-    tests: usize,
-    failures: usize,
-    errors: usize,
-    skipped: usize,
-    took: Duration,
-}
-
-impl Sum {
-    fn of(ran: &[Ran]) -> Self {
-        let count = |status| ran.iter().filter(|ran| ran.status == status).count();
-        Self {
-            tests: ran.len(),
-            failures: count(Status::Failed),
-            errors: count(Status::Broken),
-            skipped: count(Status::Skipped),
-            took: ran.iter().map(|ran| ran.took).sum(),
-        }
-    }
-
-    fn attributes(&self, name: &str) -> Attributes {
-        let number = |count: usize| count.to_string();
-        Attributes([
-            ("name", name.to_owned()),
-            ("tests", number(self.tests)),
-            ("failures", number(self.failures)),
-            ("errors", number(self.errors)),
-            ("skipped", number(self.skipped)),
-            ("time", seconds(self.took)),
-        ])
-    }
-}
-
-struct Attributes([(&'static str, String); 6]);
-
-impl Attributes {
-    fn each(&self) -> [(&str, &str); 6] {
-        self.0.each_ref().map(|(name, value)| (*name, value.as_str()))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
     use std::path::PathBuf;
     use std::sync::Arc;
+    use std::time::Duration;
 
     use proptest::prelude::*;
     use quick_xml::events::{BytesStart, Event};
@@ -207,7 +194,7 @@ mod tests {
 
     #[test]
     fn a_report_has_a_suite_for_each_file_and_a_case_for_each_conversation() {
-        insta::assert_snapshot!(junit(&four(), &told));
+        insta::assert_snapshot!(junit(&four(), &told).unwrap());
     }
 
     #[derive(Debug)]
@@ -218,14 +205,18 @@ mod tests {
         children: Vec<Element>,
     }
 
+    fn utf8(name: &[u8]) -> String {
+        String::from_utf8(name.to_vec()).unwrap()
+    }
+
     fn element(start: &BytesStart<'_>) -> Element {
         let attribute = |attribute: Result<quick_xml::events::attributes::Attribute<'_>, _>| {
             let attribute = attribute.unwrap();
             let value = attribute.normalized_value(XmlVersion::Explicit1_0).unwrap().into_owned();
-            (attribute.key.as_ref().to_owned(), value)
+            (utf8(attribute.key.as_ref()), value)
         };
         Element {
-            name: start.name().as_ref().to_owned(),
+            name: utf8(start.name().as_ref()),
             attributes: start.attributes().map(attribute).collect(),
             text: String::new(),
             children: vec![],
@@ -245,12 +236,12 @@ mod tests {
                 }
                 Event::Text(text) => {
                     if let Some(here) = open.last_mut() {
-                        here.text += &text.xml10_content();
+                        here.text += &text.xml10_content().unwrap();
                     }
                 }
                 Event::GeneralRef(reference) => {
                     let c = reference.resolve_char_ref().unwrap().map(String::from);
-                    let name = reference.into_inner();
+                    let name = reference.decode().unwrap();
                     let c = c.or_else(|| quick_xml::escape::resolve_xml_entity(&name).map(str::to_owned));
                     open.last_mut().unwrap().text += &c.unwrap();
                 }
@@ -301,13 +292,13 @@ mod tests {
 
     #[test]
     fn a_report_is_what_readers_of_junit_expect() {
-        let suites = read(&junit(&four(), &told));
+        let suites = read(&junit(&four(), &told).unwrap());
         check(&suites);
         let failure = &suites.children[0].children[1].children[0];
         assert_eq!(failure.attributes["message"], "the AI said something else (and 1 more)");
         assert_eq!(failure.text, "the AI said something else\n]]>another\n]]>");
         assert_eq!(suites.children[0].children[0].children[0].text, "ai: 您好。\n    怎么称呼您？\nuser: 小林 <3\n");
-        check(&read(&junit(&[], &told)));
+        check(&read(&junit(&[], &told).unwrap()));
     }
 
     proptest! {
@@ -318,7 +309,7 @@ mod tests {
                 transcript: vec![said(Speaker::Ai, &text)],
                 ..ran("t.yaml", &message, None, Status::Failed, None)
             };
-            let report = junit(&[ran], &|_| text.clone());
+            let report = junit(&[ran], &|_| text.clone()).unwrap();
             prop_assert!(!report.contains("]]>"));
             let suites = read(&report);
             check(&suites);

@@ -38,20 +38,13 @@ const PASSING: [&str; 23] = [
 /// Fields whose words are the engine's own: a sensitive value that is one of them by chance leaves them as they are.
 const OWN: [&str; 8] = ["type", "at", "action_type", "exit_reason", "progress_suggestion", "reason", "scope", "code"];
 
-/// What is looked at for a snapshot.
 pub struct Seen<'s> {
-    /// The events of the session's journal.
     pub events: &'s [Value],
     /// The variables at the end, as [`variables`] gives them.
     pub variables: &'s Value,
-    /// The sensitive values.
     pub masker: &'s Masker,
 }
 
-/// The snapshot as a YAML text.
-///
-/// # Errors
-/// When it cannot be written as YAML.
 pub fn content(kept: &[Kept], seen: &Seen<'_>) -> Result<String, EngineError> {
     let mut snapshot = Map::new();
     for kept in kept {

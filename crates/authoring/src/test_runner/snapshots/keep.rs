@@ -23,24 +23,18 @@ const LARGEST: u64 = 64 * 1024 * 1024;
 /// How what is kept compares with what is there now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Compared {
-    /// It is the same.
     Same,
-    /// Nothing is kept yet.
     Missing,
     /// It is otherwise: the differing lines, with some around them.
     Differs(String),
-    /// What is kept cannot be read, and why.
     Unreadable(String),
 }
 
-/// What was done to a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kept {
     /// It was as it should be, and was not touched.
     Same,
-    /// There was none.
     New,
-    /// It was another.
     Changed,
 }
 
@@ -57,9 +51,7 @@ pub fn compare(file: &Path, now: &str) -> Compared {
 }
 
 /// Keeps a snapshot in this file. It is there whole or not at all, and is not written when it is the same.
-///
-/// # Errors
-/// Why it cannot be written, in words.
+/// Errors: Why it cannot be written, in words.
 pub fn update(file: &Path, now: &str) -> Result<Kept, String> {
     let before = read(file).unwrap_or_default();
     if before.as_deref().map(body).as_deref() == Some(now) {

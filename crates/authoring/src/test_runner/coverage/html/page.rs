@@ -13,7 +13,6 @@ const STYLE: &str = include_str!("page.css");
 const GOOD: u64 = 900;
 const POOR: u64 = 600;
 
-/// The coverage as a whole HTML document.
 pub fn html(coverage: &Coverage) -> String {
     let mut page = String::from("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n");
     page += "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n";

@@ -5,7 +5,6 @@ use crate::test_runner::coverage::html::escape::escaped;
 use crate::test_runner::coverage::item::Item;
 use bcc_lang::source::render::hidden::mask;
 
-/// What a line shows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Mark {
     /// How often the innermost part of the line ran; none for a line of no part.

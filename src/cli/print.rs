@@ -1,0 +1,48 @@
+//! What goes to standard output, and documents that go to files instead.
+
+use std::io::{self, ErrorKind, IsTerminal, Write};
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::cli::language::said;
+use crate::cli::terminal::plain;
+use bcc_engine::error::EngineError;
+use bcc_engine::files::write::replace;
+
+/// Writes bytes as they are. Says whether anybody reads on: a reader that has gone away (`| head`) is no failure; a disk that
+/// is full is.
+pub fn write(bytes: &[u8]) -> io::Result<bool> {
+    let mut output = io::stdout().lock();
+    match output.write_all(bytes).and_then(|()| output.flush()) {
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(false),
+        written => written.map(|()| true),
+    }
+}
+
+/// [`write`] with the failure that most commands have.
+pub fn write_out(bytes: &[u8]) -> Result<(), EngineError> {
+    let written = write(bytes).map_err(|error| format!("standard output cannot be written: {error}"));
+    written.map(drop).map_err(EngineError::failed)
+}
+
+/// A line, or several; a terminal gets nothing that moves its cursor.
+pub fn print(text: &str) -> Result<(), EngineError> {
+    let shown = if io::stdout().is_terminal() { plain(text) } else { text.to_owned() };
+    write_out(format!("{shown}\n").as_bytes())
+}
+
+/// A sentence of this program, in the language of the person.
+pub fn tell(text: &str) -> Result<(), EngineError> {
+    print(&said(text))
+}
+
+pub fn print_json(document: &Value) -> Result<(), EngineError> {
+    print(&serde_json::to_string_pretty(document).map_err(|error| EngineError::failed(error.to_string()))?)
+}
+
+/// Writes a document to the file that was asked for.
+pub fn keep(path: &Path, bytes: &[u8]) -> Result<(), EngineError> {
+    replace(path, bytes)
+        .map_err(|error| EngineError::failed(format!("{path} cannot be written: {error}", path = path.display())))
+}
