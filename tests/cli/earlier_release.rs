@@ -116,7 +116,8 @@ fn as_before(old: &Value, new: &Value, at: &str) {
 #[test]
 fn a_reader_of_json_lines_finds_what_it_found() {
     let home = project();
-    let fixed = ["--session", "events", "--model", "offline", "--json", "--clock", "2026-11-01T08:00:00Z", "--seed", "7"];
+    let fixed =
+        ["--session", "events", "--model", "offline", "--json", "--clock", "2026-11-01T08:00:00Z", "--seed", "7"];
     let arguments = [["run", "scripts/all_kinds.yaml"].as_slice(), &fixed].concat();
     let finished = home.finish(arguments, kept("answers.txt"));
     assert_eq!(finished.code, Some(0), "{}", finished.err);

@@ -13,7 +13,6 @@ use bcc_llm::model::request::ModelRequest;
 use bcc_runtime::effects::behaviors::{Arriving, BehaviorServer, Piece, ServerError};
 use bcc_runtime::notebook::cell::Ended;
 use bcc_runtime::notebook::kernel::contract::{Execution, Kernel, KernelError, KernelSettings};
-use bcc_runtime::program::models::Models;
 use bcc_runtime::program::outside::{BehaviorServers, Outside};
 use serde_json::{Map, Value, json};
 

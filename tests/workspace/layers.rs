@@ -59,7 +59,7 @@ const OUTSIDE_CALLS: [&str; 8] =
 const MOST_LINES: usize = 500;
 
 /// The largest circle of imports: files that all need one another.
-const LARGEST_CIRCLE: usize = 22;
+const LARGEST_CIRCLE: usize = 6;
 
 /// The list of kinds, which alone names them.
 const KINDS_FILE: &str = "crates/runtime/src/actions/mod.rs";

@@ -121,7 +121,7 @@ async fn holds_a_kernel_until_it_is_killed() {
 async fn nothing_is_left_of_a_kernel_whose_process_is_killed() {
     let Some(_) = kernel_python() else { return };
     let mut holder = Command::new(std::env::current_exe().unwrap())
-        .args(["death::holds_a_kernel_until_it_is_killed", "--exact", "--nocapture"])
+        .args(["kernel::death::holds_a_kernel_until_it_is_killed", "--exact", "--nocapture"])
         .env("BCC_TEST_HOLD_KERNEL", "1")
         .stdout(Stdio::piped())
         .spawn()

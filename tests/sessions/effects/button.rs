@@ -19,7 +19,6 @@ use bcc_runtime::program::action::Action;
 use bcc_runtime::program::flow::{ActionError, Announced, Flow};
 use bcc_runtime::program::interrupted::{Decision, decide, given_up};
 use bcc_runtime::program::kind::{About, Checking, Described, Kind};
-use bcc_runtime::program::models::Models;
 use bcc_runtime::program::outcome::{ExitReason, Outcome};
 use bcc_runtime::program::program::Program;
 use bcc_runtime::program::turn::Turn;

@@ -17,7 +17,8 @@ use bcc_lang::source::text::SourceFile;
 use bcc_lang::value::mask::MASK;
 use bcc_lang::value::scopes::Scope;
 use bcc_llm::model::request::Purpose;
-use bcc_runtime::program::event::Speaker;
+use bcc_runtime::program::event::{Event, Speaker};
+use bcc_runtime::program::outcome::Outcome;
 use bcc_runtime::run::session::Session;
 
 /// Kinds of actions that no conversation is about: why they ended is asked for by their ids only.
@@ -107,15 +108,15 @@ impl Judge<'_> {
         layers.any(|layer| layer.declaration(name).is_some_and(|declaration| declaration.sensitive))
     }
 
-    /// The newest outcome: of the action of this id, else of any that a conversation is about.
-    fn outcome(&self, action: Option<&Spanned<String>>, wanted: impl Fn(&Value) -> bool) -> Option<Value> {
-        let at = |event: &Value, pointer: &str| event.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
-        self.log.newest("outcome", |event| {
+    /// What `read` takes of the newest outcome: of the action of this id, else of any that a conversation is about.
+    fn outcome<T>(&self, action: Option<&Spanned<String>>, read: impl Fn(&str, &Outcome) -> Option<T>) -> Option<T> {
+        self.log.newest(|row| {
+            let Event::Outcome { action_type, outcome } = &row.event else { return None };
             let fits = match action {
-                Some(action) => at(event, "/location/action_id").as_deref() == Some(&action.value),
-                None => !at(event, "/action_type").is_some_and(|kind| SILENT.contains(&kind.as_str())),
+                Some(action) => row.action() == action.value,
+                None => !SILENT.contains(action_type),
             };
-            fits && wanted(event)
+            if fits { read(row.action(), outcome) } else { None }
         })
     }
 
@@ -125,11 +126,12 @@ impl Judge<'_> {
             None => "the last action".to_owned(),
         };
         for (action, reason) in &expect.exit_reason {
-            let outcome = self.outcome(action.as_ref(), |event| text(event, "exit_reason").is_some());
-            let found = outcome.as_ref().and_then(|event| text(event, "exit_reason"));
+            let outcome =
+                self.outcome(action.as_ref(), |id, outcome| Some((id.to_owned(), outcome.exit_reason?.name())));
+            let found = outcome.as_ref().map(|(_, reason)| *reason);
             if found != Some(reason.value.as_str()) {
-                let ended = outcome.as_ref().and_then(|event| event.pointer("/location/action_id")?.as_str());
-                let ended = ended.filter(|_| action.is_none()).map(|id| format!(" (`{id}`)")).unwrap_or_default();
+                let ended = outcome.as_ref().filter(|_| action.is_none());
+                let ended = ended.map(|(id, _)| format!(" (`{id}`)")).unwrap_or_default();
                 let message = format!("{}{ended} ended for another reason", of(action));
                 failures.push(self.failure(
                     reason.span,
@@ -140,8 +142,7 @@ impl Judge<'_> {
             }
         }
         for (action, suggestion) in &expect.progress_suggestion {
-            let outcome = self.outcome(action.as_ref(), |event| text(event, "progress_suggestion").is_some());
-            let found = outcome.as_ref().and_then(|event| text(event, "progress_suggestion"));
+            let found = self.outcome(action.as_ref(), |_, outcome| Some(outcome.progress_suggestion.name()));
             if found != Some(suggestion.value.as_str()) {
                 let message = format!("{} suggests another progress", of(action));
                 let found = theirs_or(found, "(none)");
@@ -151,10 +152,8 @@ impl Judge<'_> {
         if expect.metrics.is_empty() {
             return;
         }
-        let metrics = self.outcome(None, |event| {
-            event.get("metrics").and_then(Value::as_object).is_some_and(|metrics| !metrics.is_empty())
-        });
-        let metrics = metrics.and_then(|event| event.get("metrics").cloned()).unwrap_or_default();
+        let metrics = |outcome: &Outcome| Some(outcome.metrics.clone()).filter(|metrics| !metrics.is_empty());
+        let metrics = self.outcome(None, |_, outcome| metrics(outcome)).unwrap_or_default();
         for (name, wanted) in &expect.metrics {
             let value = metrics.get(&name.value);
             if !wanted.fits_there(value) {
@@ -168,8 +167,7 @@ impl Judge<'_> {
         if let Some(status) = &expect.status {
             let found = self.session.status().name();
             if found != status.value {
-                let error = self.log.newest("error", |_| true);
-                let error = error.as_ref().and_then(|error| text(error, "message")).unwrap_or_default();
+                let error = self.log.newest_error().unwrap_or_default();
                 let why = if matches!(found, "failed" | "stopped") { format!(" ({error})") } else { String::new() };
                 let message = "the session stands otherwise".to_owned();
                 failures.push(self.failure(status.span, message, status.value.clone(), format!("{found}{why}")));
@@ -195,14 +193,14 @@ impl Judge<'_> {
 
     fn events(&self, expect: &Expect, failures: &mut Vec<Failure>) {
         if let Some(counts) = &expect.event_counts {
-            let kinds = self.log.kinds(self.since);
-            let count = |name: &str| kinds.iter().filter(|kind| *kind == name).count();
+            let kinds = self.log.read(self.since, |row| Some(row.event.kind()));
+            let count = |name: &str| kinds.iter().filter(|kind| **kind == name).count();
             self.counted(counts, "events of the type", kinds.len(), &count, failures);
         }
         if expect.events.is_empty() {
             return;
         }
-        let kinds = self.log.kinds(self.since);
+        let kinds = self.log.read(self.since, |row| Some(row.event.kind()));
         let mut at = 0;
         for wanted in &expect.events {
             let found = kinds.iter().enumerate().skip(at).find(|(index, kind)| {
@@ -229,22 +227,23 @@ impl Judge<'_> {
         if expect.model_calls.is_none() && expect.attempts.is_none() {
             return;
         }
-        let calls = self.log.of("model_call", self.since);
-        let by = |asker: &str, call: &Value| {
-            let (purpose, id) = asker.split_once(':').unwrap_or(("action", asker));
-            let of = call.pointer("/location/action_id").and_then(Value::as_str).unwrap_or_default();
-            text(call, "purpose") == Some(purpose) && of == id
+        let calls = self.log.read(self.since, |row| match &row.event {
+            Event::ModelCall(call) => Some((call.purpose, row.action().to_owned(), call.attempts as usize)),
+            _ => None,
+        });
+        let by = |asker: &str, (purpose, id, _): &(&str, String, usize)| {
+            asker.split_once(':').unwrap_or(("action", asker)) == (*purpose, id.as_str())
         };
         if let Some(counts) = &expect.model_calls {
             let count = |asker: &str| calls.iter().filter(|call| by(asker, call)).count();
             self.counted(counts, "calls of the model by", calls.len(), &count, failures);
         }
         if let Some(counts) = &expect.attempts {
-            let sum = |of: &mut dyn Iterator<Item = &Value>| {
-                of.filter_map(|call| call.get("attempts")?.as_u64()).sum::<u64>() as usize
+            let sum = |of: &dyn Fn(&(&str, String, usize)) -> bool| {
+                calls.iter().filter(|call| of(call)).map(|(_, _, attempts)| attempts).sum::<usize>()
             };
-            let count = |asker: &str| sum(&mut calls.iter().filter(|call| by(asker, call)));
-            self.counted(counts, "requests by", sum(&mut calls.iter()), &count, failures);
+            let count = |asker: &str| sum(&|call| by(asker, call));
+            self.counted(counts, "requests by", sum(&|_| true), &count, failures);
         }
     }
 
@@ -294,46 +293,44 @@ impl Judge<'_> {
     }
 
     fn feedback(&self, wanted: &WantedFeedback, failures: &mut Vec<Failure>) {
-        let said = self.log.of("monitor_feedback", self.since);
-        let of = |event: &&Value| {
-            wanted.action.as_ref().is_none_or(|action| text(event, "action_id") == Some(action.value.as_str()))
-                && wanted.used.is_none_or(|used| event.get("used") == Some(&Value::Bool(used)))
+        let said = |all: bool| {
+            self.log.read(self.since, |row| {
+                let Event::MonitorFeedback { action_id, used, analysis, .. } = &row.event else { return None };
+                let fits = wanted.action.as_ref().is_none_or(|action| *action_id == action.value)
+                    && wanted.used.is_none_or(|wanted| *used == wanted);
+                (all || fits).then(|| analysis.to_string())
+            })
         };
-        let of: Vec<&Value> = said.iter().filter(of).collect();
-        let shown_all = |events: &[&Value]| events.iter().map(|event| analysis(event)).collect::<Vec<_>>().join("\n");
+        let of = said(false);
         if wanted.none {
             if !of.is_empty() {
                 let message = "a monitor said something".to_owned();
-                failures.push(self.failure(wanted.span, message, Told::own("nothing"), shown_all(&of)));
+                failures.push(self.failure(wanted.span, message, Told::own("nothing"), of.join("\n")));
             }
             return;
         }
-        let fits = |event: &&Value| wanted.wording.fault(&analysis(event)).is_none();
+        let fits = |analysis: &String| wanted.wording.fault(analysis).is_none();
         // Words that must not be there are in none of them; where there is none at all, nothing was shown.
         let forbids = wanted.wording.only_forbids() && !wanted.wording.not_contains.is_empty();
         if of.iter().any(fits) && (!forbids || of.iter().all(fits)) {
             return;
         }
         let (message, found) = if forbids && !of.is_empty() {
-            ("a monitor said what it must not say".to_owned(), shown_all(&of))
+            ("a monitor said what it must not say".to_owned(), of.join("\n"))
         } else if of.is_empty() {
             let used = if wanted.used == Some(true) { " that a turn used" } else { "" };
-            let all: Vec<&Value> = said.iter().collect();
-            (format!("no monitor said anything{used}"), shown_all(&all))
+            (format!("no monitor said anything{used}"), said(true).join("\n"))
         } else {
-            ("no monitor said such a thing".to_owned(), shown_all(&of))
+            ("no monitor said such a thing".to_owned(), of.join("\n"))
         };
         failures.push(self.failure(wanted.span, message, wanted.wording.told(), found));
     }
 
     fn codes(&self, codes: &Codes, kind: &str, failures: &mut Vec<Failure>) {
-        let events = self.log.of(kind, self.since);
-        let found: Vec<&str> = events.iter().filter_map(|event| text(event, "code")).collect();
+        let events = self.log.codes(kind == "error", self.since);
+        let found: Vec<&str> = events.iter().map(|(code, _)| *code).collect();
         if codes.codes.is_empty() && !found.is_empty() {
-            let told = events
-                .iter()
-                .filter_map(|event| Some(format!("{}: {}", text(event, "code")?, text(event, "message")?)));
-            let told = told.collect::<Vec<_>>().join("\n");
+            let told = events.iter().map(|(code, message)| format!("{code}: {message}")).collect::<Vec<_>>().join("\n");
             failures.push(self.failure(codes.span, format!("there are {kind}s"), Told::own("none"), told));
         }
         for code in &codes.codes {
@@ -349,11 +346,14 @@ impl Judge<'_> {
         if expect.routes.is_empty() {
             return;
         }
-        let mut taken: Vec<(String, String)> = Vec::new();
-        for kind in ["routed", "triggered"] {
-            let pair = |event: &Value| Some((text(event, "reason")?.to_owned(), text(event, "route")?.to_owned()));
-            taken.extend(self.log.of(kind, self.since).iter().filter_map(pair));
-        }
+        let mut taken: Vec<(String, String)> = self.log.read(self.since, |row| match &row.event {
+            Event::Routed { reason, route, .. } => Some(((*reason).to_owned(), route.clone())),
+            _ => None,
+        });
+        taken.extend(self.log.read(self.since, |row| match &row.event {
+            Event::Triggered { reason, route, .. } => Some((reason.clone(), route.clone())),
+            _ => None,
+        }));
         let words = |route: &str| -> Vec<String> {
             let plain = route.replace([':', ',', '{', '}', '`'], " ");
             plain.split_whitespace().map(str::to_owned).collect()
@@ -393,18 +393,10 @@ impl Judge<'_> {
     }
 }
 
-fn text<'v>(event: &'v Value, field: &str) -> Option<&'v str> {
-    event.get(field).and_then(Value::as_str)
-}
-
 /// That a variable or a metric is not as wanted.
 fn absent_or_other(what: &str, absent: &str, name: &str, value: Option<&Value>) -> String {
     let how = if value.is_some() { "is another" } else { absent };
     format!("the {what} `{name}` {how}")
-}
-
-fn analysis(event: &Value) -> String {
-    event.get("analysis").map(Value::to_string).unwrap_or_default()
 }
 
 fn fits(wanted: &WantedEvent, event: &Value) -> bool {

@@ -1,18 +1,20 @@
-//! The events of one conversation, kept as lines and read only where somebody asks for them.
+//! The events of one conversation, as they were committed.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use serde::Deserialize;
 use serde_json::Value;
 
 use crate::test_runner::ran::Line;
-use bcc_runtime::program::event::{Committed, Observer, Speaker};
+use bcc_runtime::program::event::{Committed, Event, Observer};
+use bcc_runtime::program::place::Place;
 
 /// One event.
 #[derive(Clone, Debug)]
-struct Row {
-    kind: String,
-    body: String,
+pub struct Row {
+    pub seq: u64,
+    pub place: Place,
+    pub event: Event,
+    line: String,
 }
 
 /// The events of one conversation so far.
@@ -23,21 +25,16 @@ pub struct Log {
 
 impl Observer for Log {
     fn committed(&self, committed: &Committed<'_>) {
-        self.rows().push(Row { kind: committed.event.kind().to_owned(), body: committed.line.to_owned() });
+        let (seq, place, event) = (committed.seq, committed.place.clone(), committed.event.clone());
+        self.rows().push(Row { seq, place, event, line: committed.line.to_owned() });
     }
 }
 
-#[derive(Deserialize)]
-struct Said {
-    seq: u64,
-    role: String,
-    text: String,
-    location: Place,
-}
-
-#[derive(Deserialize)]
-struct Place {
-    action_id: Option<String>,
+impl Row {
+    /// The id of the action in which it happened; empty outside of any.
+    pub fn action(&self) -> &str {
+        self.place.action_id.as_deref().unwrap_or_default()
+    }
 }
 
 impl Log {
@@ -50,46 +47,50 @@ impl Log {
         self.rows().len()
     }
 
-    /// The events of this type from the `from`-th on.
-    pub fn of(&self, kind: &str, from: usize) -> Vec<Value> {
-        let rows = self.rows();
-        let of = rows.iter().skip(from).filter(|row| row.kind == kind);
-        of.filter_map(|row| serde_json::from_str(&row.body).ok()).collect()
+    /// What `read` takes of the events from the `from`-th on.
+    pub fn read<T>(&self, from: usize, read: impl Fn(&Row) -> Option<T>) -> Vec<T> {
+        self.rows().iter().skip(from).filter_map(read).collect()
     }
 
-    /// The newest event of this type that is as wanted.
-    pub fn newest(&self, kind: &str, wanted: impl Fn(&Value) -> bool) -> Option<Value> {
-        let rows = self.rows();
-        let mut of = rows.iter().rev().filter(|row| row.kind == kind);
-        of.find_map(|row| serde_json::from_str(&row.body).ok().filter(|event| wanted(event)))
+    /// What `read` takes of the newest event of which it takes anything.
+    pub fn newest<T>(&self, read: impl Fn(&Row) -> Option<T>) -> Option<T> {
+        self.rows().iter().rev().find_map(read)
     }
 
-    /// The types of the events from the `from`-th on.
-    pub fn kinds(&self, from: usize) -> Vec<String> {
-        self.rows().iter().skip(from).map(|row| row.kind.clone()).collect()
+    /// The message of the newest error.
+    pub fn newest_error(&self) -> Option<String> {
+        self.newest(|row| match &row.event {
+            Event::Error { message, .. } => Some(message.clone()),
+            _ => None,
+        })
     }
 
-    /// The `at`-th event.
+    /// The codes and messages of warnings, or of errors, from the `from`-th event on.
+    pub fn codes(&self, errors: bool, from: usize) -> Vec<(&'static str, String)> {
+        self.read(from, |row| match &row.event {
+            Event::Warning { code, message, .. } if !errors => Some((*code, message.clone())),
+            Event::Error { code, message, .. } if errors => Some((*code, message.clone())),
+            _ => None,
+        })
+    }
+
+    /// The `at`-th event as `--json` writes it, in which a test names its fields.
     pub fn event(&self, at: usize) -> Option<Value> {
-        self.rows().get(at).and_then(|row| serde_json::from_str(&row.body).ok())
+        self.rows().get(at).and_then(|row| serde_json::from_str(&row.line).ok())
     }
 
     /// What was said from the `from`-th event on.
     pub fn lines(&self, from: usize) -> Vec<Line> {
-        let rows = self.rows();
-        let messages = rows.iter().skip(from).filter(|row| row.kind == "message");
-        let read = messages.filter_map(|row| serde_json::from_str::<Said>(&row.body).ok());
-        read.map(|said| Line {
-            speaker: if said.role == Speaker::User.name() { Speaker::User } else { Speaker::Ai },
-            text: said.text,
-            action_id: said.location.action_id.unwrap_or_default(),
-            seq: said.seq,
+        self.read(from, |row| match &row.event {
+            Event::Message { role, text, .. } => {
+                Some(Line { speaker: *role, text: text.clone(), action_id: row.action().to_owned(), seq: row.seq })
+            }
+            _ => None,
         })
-        .collect()
     }
 
     /// All of them as they were written.
     pub fn journal(&self) -> Vec<String> {
-        std::mem::take(&mut *self.rows()).into_iter().map(|row| row.body).collect()
+        std::mem::take(&mut *self.rows()).into_iter().map(|row| row.line).collect()
     }
 }

@@ -161,9 +161,7 @@ fn state(talk: &Talk<'_>) -> (String, Option<String>) {
 }
 
 fn newest_error(talk: &Talk<'_>) -> String {
-    let error = talk.log.newest("error", |_| true);
-    let message = error.as_ref().and_then(|error| error.get("message")).and_then(Value::as_str);
-    message.map(|message| format!(" ({message})")).unwrap_or_default()
+    talk.log.newest_error().map(|message| format!(" ({message})")).unwrap_or_default()
 }
 
 fn quoted(text: &str) -> String {

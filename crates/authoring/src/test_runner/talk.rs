@@ -411,18 +411,13 @@ impl<'t> Talk<'t> {
         if status == crate::test_runner::ran::Status::Passed {
             return vec![];
         }
-        let told = |kind: &str| -> Vec<String> {
-            let events = self.log.of(kind, 0);
-            let told = events.iter().filter_map(|event| {
-                let text = |field: &str| event.get(field).and_then(serde_json::Value::as_str);
-                // That the test has no reply is told by the failure itself.
-                text("message").filter(|message| !message.starts_with("no reply for "))?;
-                Some(format!("{kind} {}: {}", text("code")?, text("message")?))
-            });
-            told.collect()
-        };
-        let mut troubles = told("error");
-        troubles.extend(told("warning"));
+        let mut troubles = Vec::new();
+        for (kind, errors) in [("error", true), ("warning", false)] {
+            let codes = self.log.codes(errors, 0).into_iter();
+            // That the test has no reply is told by the failure itself.
+            let telling = codes.filter(|(_, message)| !message.starts_with("no reply for "));
+            troubles.extend(telling.map(|(code, message)| format!("{kind} {code}: {message}")));
+        }
         let more = troubles.len().saturating_sub(MOST_TROUBLES);
         troubles.truncate(MOST_TROUBLES);
         if more > 0 {

@@ -9,7 +9,7 @@ use bcc_lang::schema::embedded;
 use bcc_lang::source::text::SourceFile;
 use bcc_lang::template::mentions::visit;
 use bcc_lang::template::templates::Templates;
-use bcc_runtime::program::kind::PromptOf;
+use bcc_runtime::program::prompt::PromptOf;
 
 /// Names of templates that the language has (LANGUAGE.md section 7) and no kind of this release asks for.
 pub const LATER_TEMPLATES: [&str; 3] = ["structured_actions", "plan_create", "plan_decompose"];

@@ -78,6 +78,16 @@ pub enum ProgressSuggestion {
 }
 
 impl ProgressSuggestion {
+    /// The name in replies and events.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::ContinueNeeded => "continue_needed",
+            Self::Completed => "completed",
+            Self::Blocked => "blocked",
+            Self::OffTopic => "off_topic",
+        }
+    }
+
     /// The suggestion with this name; anything else counts as `continue_needed`.
     pub fn parse(name: &str) -> Self {
         match name {

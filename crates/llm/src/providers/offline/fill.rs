@@ -20,7 +20,7 @@ const YES: &str = "是 是的 对 对的 没错 有 有的 有过 好 好的 好
 const NO: &str = "不 不是 不是的 不对 没 没有 否 无 不行 不可以 不愿意 不同意 不会 不要 不能 no n nope false";
 
 /// What changes nothing before a choice or a Chinese numeral, and after it.
-const BEFORE: &str = "我的 我 想要 想 要 喝 选 来 杯 就 大概 大约 有 是 a an the";
+const BEFORE: &str = "我的 我 想要 想 要 喝 选 来 杯 就 大概 大约 最多 至少 有 是 a an the";
 const AFTER: &str = "吧 啊 呀 呢 左右 please mostly";
 
 const COUNTED: [char; 7] = ['分', '岁', '次', '个', '天', '年', '月'];
