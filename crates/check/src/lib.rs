@@ -1,4 +1,11 @@
-//! Script + kinds → Program or diagnostics. All that is wrong is found before anything runs.
+//! From a document and the kinds of actions to a `Program`, or to diagnostics.
+//!
+//! [`check`] is the whole of it: the walk collects what a document says ([`walk`], [`seen`]), [`facts`] answers questions about
+//! it, [`rules`] has one file for each rule of `validate`, [`typing`] finds what an expression can never be, and [`templates`]
+//! looks at prompts. [`diagnostics`] lists every diagnostic with its page. [`against`] is what a document is checked against.
+//!
+//! This crate promises that checking does not stop at the first mistake, that only a document without errors becomes a
+//! program, and that a rule speaks only where it is sure. It runs nothing.
 
 pub mod against;
 pub mod allow;

@@ -1,4 +1,11 @@
-//! Puts it together: project, configuration, trust, models, and sessions that begin, go on and are exported.
+//! Puts it together: a project, its configuration and trust, its models, and sessions over a store.
+//!
+//! [`project`], [`config`] and [`trust`] read what a folder says and what of it counts; [`discovery`] finds its documents;
+//! [`loaded`] checks a script; [`engine`] begins sessions and takes them up, pinned by [`pin`] to the texts that they began
+//! with; [`handle`] runs one as a task, commands in, events out; [`export`] and [`notebook_file`] write down what became of it.
+//!
+//! This crate promises that the clock, the environment and identifiers enter here and nowhere below, and that nothing of a
+//! project runs or is sent anywhere before it is trusted. It prints nothing.
 
 pub mod behavior_servers;
 pub mod calls;
