@@ -9,7 +9,7 @@ pub(crate) fn visible(text: &str) -> String {
     text.lines().map(|line| normalize_untrusted_str(&without_c1(line))).collect::<Vec<_>>().join("\n")
 }
 
-/// [`visible`] on one line: breaks become spaces.
+/// The text as it is shown on one line: breaks become spaces.
 pub fn visible_line(text: &str) -> String {
     text.lines().map(|line| normalize_untrusted_str(&without_c1(line))).collect::<Vec<_>>().join(" ")
 }

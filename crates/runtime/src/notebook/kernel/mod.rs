@@ -1,4 +1,4 @@
-//! The kernel that runs the code of a notebook. Beside `archive/` and the providers of models, this room and `effects/` are the
+//! The kernel that runs the code of a notebook. Besides the stores and the providers of models, this module and `effects/` are the
 //! only ones that touch the outside world.
 
 pub mod contract;
