@@ -21,7 +21,7 @@ pub struct Watched {
     pub path: String,
     pub round: u32,
     pub max_rounds: u32,
-    /// What [`Monitor::parse_metrics`] gave.
+    /// What `Monitor::parse_metrics` gave.
     pub metrics: Map<String, Value>,
     #[serde(default)]
     pub progress_suggestion: ProgressSuggestion,
