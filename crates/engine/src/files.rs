@@ -32,8 +32,10 @@ pub fn read_bounded(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     // which without `NONBLOCK` would wait for somebody to write into it.
     regular(&std::fs::metadata(path)?)?;
     let file = OpenOptions::new().read(true).custom_flags(OFlags::NONBLOCK.bits().cast_signed()).open(path)?;
-    regular(&file.metadata()?)?;
-    let mut bytes = Vec::new();
+    let metadata = file.metadata()?;
+    regular(&metadata)?;
+    // In one piece, with a byte to see the end by.
+    let mut bytes = Vec::with_capacity(usize::try_from(metadata.len().min(most)).unwrap_or(0).saturating_add(1));
     file.take(most + 1).read_to_end(&mut bytes)?;
     Ok(bytes)
 }

@@ -1,125 +1,88 @@
-//! A template file that was read: its front matter, its tree, and every mistake that stands in it.
+//! A template file: its front matter, its tree, and every mistake that stands in it, read when somebody first asks.
+//! A session needs a few of the templates that it is pinned to.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock, OnceLock};
 
-use minijinja::Environment;
 use minijinja::machinery::parse;
 use minijinja::syntax::SyntaxConfig;
+use minijinja::{Environment, UndefinedBehavior};
 
 use crate::source::span::Span;
 use crate::source::text::SourceFile;
+use crate::template::environment::environment;
 use crate::template::fault::{Mistake, MistakeKind, TemplateError, fault};
 use crate::template::front::{Cut, cut_all};
 use crate::template::guard::{Refused, admit};
 use crate::template::layers::{TemplateFile, shown};
-use crate::template::roles::Sentinels;
 use crate::template::uses::{NameUse, Uses, find};
 
 /// What skips the scheme's layer in the name of a template: `{% extends "default:ai_ask_v1.md" %}`.
 pub const DEFAULT_PREFIX: &str = "default:";
 
-/// A file that was read.
+/// The filters, tests and functions that a file may name; the same for all.
+static VOCABULARY: LazyLock<Environment<'static>> = LazyLock::new(|| environment(UndefinedBehavior::Strict));
+
+/// A template file.
 #[derive(Debug)]
 pub struct Loaded {
     /// What the environment calls it: its place and its name.
     pub(crate) key: String,
     /// `custom/english`, `builtin/default` …
-    pub(crate) place: String,
+    place: String,
     /// `ai_ask_v1.md`
-    pub(crate) name: String,
+    name: String,
     /// Its text, under the name that people are shown.
-    pub(crate) source: Arc<SourceFile>,
+    source: Arc<SourceFile>,
+    content: OnceLock<Content>,
+    /// What [`Templates`](crate::template::templates::Templates) finds out about it and about what it names.
+    pub(crate) mentioned: OnceLock<BTreeMap<String, bool>>,
+    pub(crate) problem: OnceLock<Option<TemplateError>>,
+}
+
+/// What stands in a file.
+#[derive(Debug)]
+struct Content {
     /// Its front matter, and where the template begins.
-    pub(crate) cut: Cut,
+    cut: Cut,
     /// What it uses; its ranges are those of the template without the front matter.
-    pub(crate) uses: Uses,
+    uses: Uses,
     /// The names of `uses`, with their places in the whole file.
-    pub(crate) names: Vec<NameUse>,
-    pub(crate) mentioned: BTreeMap<String, bool>,
-    pub(crate) mistakes: Vec<TemplateError>,
-    /// The first thing that is wrong in the file or in one that it names.
-    pub(crate) problem: Option<TemplateError>,
+    names: Vec<NameUse>,
+    mistakes: Vec<TemplateError>,
 }
 
 impl Loaded {
-    /// Reads a file and adds it to the environment when nothing is wrong in it.
-    pub(crate) fn of(file: &TemplateFile, environment: &mut Environment<'static>, sentinels: &Sentinels) -> Self {
-        let (cut, front) = cut_all(&file.text);
-        let mut loaded = Self {
+    pub(crate) fn of(file: &TemplateFile) -> Self {
+        Self {
             key: format!("{}/{}", file.place, file.name),
             place: file.place.clone(),
             name: file.name.clone(),
             source: Arc::new(SourceFile::new(shown(&file.place, &file.name), file.text.as_str())),
-            cut,
-            uses: Uses::default(),
-            names: Vec::new(),
-            mentioned: BTreeMap::new(),
-            mistakes: Vec::new(),
-            problem: None,
-        };
-        for fault in front {
-            let told = loaded.mistake(MistakeKind::Front, fault.range, fault.message, fault.help);
-            // A fault of YAML may have a line and no column.
-            let told = TemplateError { line: Some(fault.line), column: None, ..told };
-            loaded.mistakes.push(told.with_instead(fault.instead.as_deref()));
-        }
-        loaded.read(environment, sentinels);
-        loaded.problem = loaded.mistakes.first().cloned();
-        loaded
-    }
-
-    fn read(&mut self, environment: &mut Environment<'static>, sentinels: &Sentinels) {
-        let source = Arc::clone(&self.source);
-        let body = source.text().get(self.cut.body..).unwrap_or_default();
-        if let Err(refused) = admit(body, false) {
-            self.refused(refused);
-            return;
-        }
-        let tree = match parse(body, &self.key, SyntaxConfig::default()) {
-            Ok(tree) => tree,
-            Err(error) => {
-                self.unreadable(&error, body);
-                return;
-            }
-        };
-        let mut uses = find(&tree, environment);
-        std::mem::take(&mut uses.refused).into_iter().for_each(|refused| self.refused(refused));
-        for target in &uses.targets {
-            if let Some(name) = target.name.as_deref().filter(|name| is_outside(name)) {
-                let help = "put the file beside the templates, and write its name without a folder".to_owned();
-                let range = self.range(&target.named);
-                let told = self.mistake(MistakeKind::Outside, range, outside(name), Some(help));
-                self.mistakes.push(told);
-            }
-        }
-        self.names = uses.names.iter().map(|used| NameUse { range: self.range(&used.range), ..used.clone() }).collect();
-        self.uses = uses;
-        if self.mistakes.is_empty()
-            && environment.add_template_owned(self.key.clone(), sentinels.place(body)).is_err()
-            // Once more without the sentinels, so that the place is that of the file.
-            && let Err(error) = environment.add_template_owned(self.key.clone(), body.to_owned())
-        {
-            self.unreadable(&error, body);
+            content: OnceLock::new(),
+            mentioned: OnceLock::new(),
+            problem: OnceLock::new(),
         }
     }
 
-    fn refused(&mut self, refused: Refused) {
-        let told = self.mistake(MistakeKind::Syntax, self.range(&refused.range), refused.message, refused.help);
-        self.mistakes.push(told.with_instead(refused.instead.as_deref()));
+    fn content(&self) -> &Content {
+        self.content.get_or_init(|| Reading::of(self))
     }
 
-    fn unreadable(&mut self, error: &minijinja::Error, body: &str) {
-        let fault = fault(error).within(body);
-        let range = fault.range.as_ref().map_or(self.cut.body..self.cut.body, |range| self.range(range));
-        let told = self.mistake(MistakeKind::Syntax, range, fault.message, None);
-        self.mistakes.push(told);
+    /// The template without its front matter.
+    pub(crate) fn body(&self) -> &str {
+        self.source.text().get(self.cut().body..).unwrap_or_default()
+    }
+
+    /// Every mistake that stands in the file itself; none when it can be compiled.
+    pub(crate) fn mistakes(&self) -> &[TemplateError] {
+        &self.content().mistakes
     }
 
     /// A range of the template as one of the whole file.
     pub(crate) fn range(&self, body: &Range<usize>) -> Range<usize> {
-        body.start + self.cut.body..body.end + self.cut.body
+        whole(self.cut(), body)
     }
 
     /// A mistake at bytes of the whole file.
@@ -130,15 +93,7 @@ impl Loaded {
         message: String,
         help: Option<String>,
     ) -> TemplateError {
-        let (line, column) = self.source.line_column(range.start);
-        TemplateError {
-            message,
-            file: Some(self.source.name().to_owned()),
-            line: Some(line),
-            column: Some(column),
-            help,
-            mistake: Some(Box::new(Mistake { kind, range, instead: None })),
-        }
+        mistake(&self.source, kind, range, message, help)
     }
 
     /// An error while the template was rendered, at a byte range of what was compiled: its role markers are sentinels there,
@@ -151,7 +106,7 @@ impl Loaded {
         help: Option<String>,
     ) -> TemplateError {
         let before = range.and_then(|range| compiled.get(..range.start));
-        let lines = self.source.line(self.cut.body).saturating_sub(1);
+        let lines = self.source.line(self.cut().body).saturating_sub(1);
         let last_line = |before: &str| before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
         TemplateError {
             message,
@@ -179,21 +134,107 @@ impl Loaded {
 
     /// Its front matter as far as it could be read, and where the template begins.
     pub fn cut(&self) -> &Cut {
-        &self.cut
+        &self.content().cut
     }
 
     /// What it uses; ranges count from where the template begins.
     pub fn uses(&self) -> &Uses {
-        &self.uses
+        &self.content().uses
     }
 
     /// The names that it does not set itself, with their places in the whole file.
     pub fn names(&self) -> &[NameUse] {
-        &self.names
+        &self.content().names
     }
 
     pub fn span(&self, range: &Range<usize>) -> Span {
         self.source.clamp(Span::new(range.start, range.end))
+    }
+}
+
+/// A file while it is read.
+struct Reading<'f> {
+    file: &'f Loaded,
+    content: Content,
+}
+
+impl Reading<'_> {
+    fn of(file: &Loaded) -> Content {
+        let (cut, front) = cut_all(file.source.text());
+        let content = Content { cut, uses: Uses::default(), names: Vec::new(), mistakes: Vec::new() };
+        let mut reading = Reading { file, content };
+        for fault in front {
+            let told = mistake(&file.source, MistakeKind::Front, fault.range, fault.message, fault.help);
+            // A fault of YAML may have a line and no column.
+            let told = TemplateError { line: Some(fault.line), column: None, ..told };
+            reading.content.mistakes.push(told.with_instead(fault.instead.as_deref()));
+        }
+        reading.template();
+        reading.content
+    }
+
+    fn template(&mut self) {
+        let body = self.file.source.text().get(self.content.cut.body..).unwrap_or_default();
+        if let Err(refused) = admit(body, false) {
+            self.refused(refused);
+            return;
+        }
+        // What can be parsed can be compiled too.
+        let tree = match parse(body, &self.file.key, SyntaxConfig::default()) {
+            Ok(tree) => tree,
+            Err(error) => {
+                let fault = fault(&error).within(body);
+                self.mistake(MistakeKind::Syntax, &fault.range.unwrap_or(0..0), fault.message, None);
+                return;
+            }
+        };
+        let mut uses = find(&tree, &VOCABULARY);
+        std::mem::take(&mut uses.refused).into_iter().for_each(|refused| self.refused(refused));
+        for target in &uses.targets {
+            if let Some(name) = target.name.as_deref().filter(|name| is_outside(name)) {
+                let help = "put the file beside the templates, and write its name without a folder".to_owned();
+                self.mistake(MistakeKind::Outside, &target.named, outside(name), Some(help));
+            }
+        }
+        let cut = &self.content.cut;
+        self.content.names =
+            uses.names.iter().map(|used| NameUse { range: whole(cut, &used.range), ..used.clone() }).collect();
+        self.content.uses = uses;
+    }
+
+    fn refused(&mut self, refused: Refused) {
+        let range = whole(&self.content.cut, &refused.range);
+        let told = mistake(&self.file.source, MistakeKind::Syntax, range, refused.message, refused.help);
+        self.content.mistakes.push(told.with_instead(refused.instead.as_deref()));
+    }
+
+    /// Notes a mistake at bytes of the template.
+    fn mistake(&mut self, kind: MistakeKind, range: &Range<usize>, message: String, help: Option<String>) {
+        let range = whole(&self.content.cut, range);
+        self.content.mistakes.push(mistake(&self.file.source, kind, range, message, help));
+    }
+}
+
+/// A range of the template as one of the whole file.
+fn whole(cut: &Cut, range: &Range<usize>) -> Range<usize> {
+    range.start + cut.body..range.end + cut.body
+}
+
+fn mistake(
+    source: &SourceFile,
+    kind: MistakeKind,
+    range: Range<usize>,
+    message: String,
+    help: Option<String>,
+) -> TemplateError {
+    let (line, column) = source.line_column(range.start);
+    TemplateError {
+        message,
+        file: Some(source.name().to_owned()),
+        line: Some(line),
+        column: Some(column),
+        help,
+        mistake: Some(Box::new(Mistake { kind, range, instead: None })),
     }
 }
 

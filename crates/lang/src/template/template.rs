@@ -30,44 +30,46 @@ impl<'a> Template<'a> {
     }
 
     pub fn front(&self) -> &'a Front {
-        &self.loaded.cut.front
+        &self.loaded.cut().front
     }
 
     /// Its file, as people are shown it: `_system/config/custom/english/ai_ask_v1.md`.
     pub fn file(&self) -> &'a str {
-        self.loaded.source.name()
+        self.loaded.source().name()
     }
 
     /// The names that its own file does not set itself, with their places in the whole file.
     pub fn names(&self) -> &'a [NameUse] {
-        &self.loaded.names
+        self.loaded.names()
     }
 
     /// Its file, in which the places of [`names`](Self::names) stand.
     pub fn source(&self) -> &'a Arc<SourceFile> {
-        &self.loaded.source
+        self.loaded.source()
     }
 
     /// Where the value of a key of its front matter stands.
     pub fn written(&self, key: &str) -> Option<Span> {
-        let written = self.loaded.cut.written.iter().find(|written| written.key == key)?;
+        let written = self.loaded.cut().written.iter().find(|written| written.key == key)?;
         Some(self.loaded.span(&written.value))
     }
 
     /// The line of its file in which a use stands, from 1.
     pub fn line(&self, used: &NameUse) -> usize {
-        self.loaded.source.line(used.range.start)
+        self.loaded.source().line(used.range.start)
     }
 
     /// Whether rendering it may look `name` up, in itself or in what it extends, includes and imports by literal names.
     pub fn mentions(&self, name: &str) -> bool {
-        self.loaded.mentioned.contains_key(name)
+        self.templates.mentioned(self.loaded).contains_key(name)
     }
 
     /// Every name that [`mentions`](Self::mentions) says yes to.
     /// With each, whether it must be known.
     pub fn mentioned(&self) -> impl Iterator<Item = (&'a str, bool)> {
-        self.loaded.mentioned.iter().map(|(name, needed)| (name.as_str(), *needed))
+        let strict = self.templates.marks.is_none();
+        let mentioned = self.templates.mentioned(self.loaded).iter();
+        mentioned.map(move |(name, needed)| (name.as_str(), *needed && strict))
     }
 
     /// The messages of the prompt with these names in place.

@@ -1,4 +1,5 @@
-//! The prompt templates of a session: compiled once, found by name and version (LANGUAGE.md section 7).
+//! The prompt templates of a session: found by name and version, each compiled once, when it is first needed
+//! (docs/templates.md).
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -26,7 +27,7 @@ const UNKNOWN: char = '\0';
 pub struct Templates {
     pub(crate) environment: Environment<'static>,
     pub(crate) sentinels: Sentinels,
-    pub(crate) loaded: Vec<Loaded>,
+    pub(crate) loaded: Arc<[Loaded]>,
     /// As templates name each other: `ai_ask_v1.md`, `default:ai_ask_v1.md`.
     by_name: HashMap<String, usize>,
     places: Vec<String>,
@@ -35,7 +36,7 @@ pub struct Templates {
 }
 
 impl Templates {
-    /// Compiles pinned files. `mark` becomes part of the role markers: at least [`MIN_MARK_BYTES`] ASCII letters and
+    /// Takes pinned files. `mark` becomes part of the role markers: at least [`MIN_MARK_BYTES`] ASCII letters and
     /// digits that nobody can guess, new for each process.
     /// Errors: A mark that is none, a file with an impossible place or name, more or longer files than
     /// [`collect`](crate::template::layers::collect) gives. A mistake *inside* a file is an error of [`get`](Self::get)
@@ -45,29 +46,22 @@ impl Templates {
         let sentinels = Sentinels::new(mark).ok_or_else(|| {
             TemplateError::new(format!("the mark of role markers needs {MIN_MARK_BYTES} or more letters and digits"))
         })?;
-        let mut templates = Self {
-            environment: environment(UndefinedBehavior::Strict),
-            sentinels,
-            loaded: Vec::with_capacity(files.len()),
-            by_name: HashMap::new(),
-            places: Vec::new(),
-            marks: None,
-        };
-        for (layer, file) in in_order(files)? {
-            let loaded = Loaded::of(file, &mut templates.environment, &templates.sentinels);
-            let number = templates.loaded.len();
-            templates.by_name.entry(file.name.clone()).or_insert(number);
+        let mut by_name = HashMap::new();
+        let mut loaded = Vec::with_capacity(files.len());
+        for (number, (layer, file)) in in_order(files)?.into_iter().enumerate() {
+            by_name.entry(file.name.clone()).or_insert(number);
             if !layer.is_of_scheme() {
-                templates.by_name.entry(format!("{DEFAULT_PREFIX}{}", file.name)).or_insert(number);
+                by_name.entry(format!("{DEFAULT_PREFIX}{}", file.name)).or_insert(number);
             }
-            templates.loaded.push(loaded);
+            loaded.push(Loaded::of(file));
         }
         let scheme = files
             .iter()
             .find_map(|file| file.place.strip_prefix("custom/").or_else(|| file.place.strip_prefix("builtin/custom/")));
-        templates.places = order(scheme);
-        templates.connect();
-        Ok(templates)
+        let mut environment = environment(UndefinedBehavior::Strict);
+        let loaded: Arc<[Loaded]> = loaded.into();
+        connect(&mut environment, &loaded, &by_name, &sentinels);
+        Ok(Self { environment, sentinels, loaded, by_name, places: order(scheme), marks: None })
     }
 
     /// The same templates to be looked at instead of sent: a name that is unknown fails nothing, is marked at its place and
@@ -76,55 +70,33 @@ impl Templates {
     pub fn marking(mut self, marks: Arc<Marks>) -> Self {
         self.marks = Some(marks);
         self.environment.set_formatter(write_marked);
-        self.loaded.iter_mut().flat_map(|loaded| loaded.mentioned.values_mut()).for_each(|needed| *needed = false);
         self
     }
 
-    /// Lets the templates find each other, and finds what cannot be found.
-    fn connect(&mut self) {
-        let keys: Arc<HashMap<String, String>> = Arc::new(
-            self.by_name
-                .iter()
-                .filter_map(|(name, number)| Some((name.clone(), self.loaded.get(*number)?.key.clone())))
-                .collect(),
-        );
-        self.environment.set_path_join_callback(move |name, _parent| match keys.get(name) {
-            Some(key) => Cow::Owned(key.clone()),
-            None => Cow::Owned(format!("{UNKNOWN}{name}")),
-        });
-        // Reached only by names that are computed, and by files that did not compile.
-        let broken: HashMap<String, String> = self
-            .loaded
-            .iter()
-            .filter_map(|loaded| Some((loaded.key.clone(), loaded.problem.as_ref()?.to_string())))
-            .collect();
-        self.environment.set_loader(move |key| -> Result<Option<String>, Error> {
-            if let Some(problem) = broken.get(key) {
-                return Err(Error::new(ErrorKind::InvalidOperation, problem.clone()));
-            }
-            match key.strip_prefix(UNKNOWN) {
-                Some(name) if is_outside(name) => Err(Error::new(ErrorKind::InvalidOperation, outside(name))),
-                Some(name) => Err(Error::new(ErrorKind::TemplateNotFound, format!("there is no template `{name}`"))),
-                None => Ok(None),
-            }
-        });
-        let mentions: Vec<BTreeMap<String, bool>> =
-            (0..self.loaded.len()).map(|number| mentioned(&*self, number)).collect();
-        let problems: Vec<Option<TemplateError>> =
-            (0..self.loaded.len()).map(|number| self.problem(number, &mut Vec::new())).collect();
-        for (loaded, (mentioned, problem)) in self.loaded.iter_mut().zip(mentions.into_iter().zip(problems)) {
-            (loaded.mentioned, loaded.problem) = (mentioned, problem);
-        }
+    /// The names that rendering a template may look up, with whether each must be known.
+    pub(crate) fn mentioned<'t>(&'t self, loaded: &'t Loaded) -> &'t BTreeMap<String, bool> {
+        loaded.mentioned.get_or_init(|| {
+            let number = self.loaded.iter().position(|other| other.key == loaded.key);
+            number.map(|number| mentioned(self, number)).unwrap_or_default()
+        })
     }
 
-    /// What is wrong with a template or one that it names.
+    /// What is wrong with a template or one that it names: the first of it.
+    fn problem_of(&self, number: usize) -> Option<&TemplateError> {
+        let loaded = self.loaded.get(number)?;
+        loaded.problem.get_or_init(|| self.problem(number, &mut Vec::new())).as_ref()
+    }
+
     fn problem(&self, number: usize, path: &mut Vec<usize>) -> Option<TemplateError> {
         let loaded = self.loaded.get(number)?;
-        if loaded.problem.is_some() || path.contains(&number) {
-            return loaded.problem.clone();
+        if let Some(mistake) = loaded.mistakes().first() {
+            return Some(mistake.clone());
+        }
+        if path.contains(&number) {
+            return None;
         }
         path.push(number);
-        let found = loaded.uses.targets.iter().find_map(|target| {
+        let found = loaded.uses().targets.iter().find_map(|target| {
             self.fault_of(loaded, target, path).or_else(|| {
                 let next = self.by_name.get(target.name.as_deref()?)?;
                 self.problem(*next, path)
@@ -165,8 +137,8 @@ impl Templates {
     /// Every mistake that stands in the file with this number, not only the first one, without those of what it names.
     pub fn mistakes(&self, number: usize) -> Vec<TemplateError> {
         let Some(loaded) = self.loaded.get(number) else { return Vec::new() };
-        let mut found = loaded.mistakes.clone();
-        for target in &loaded.uses.targets {
+        let mut found = loaded.mistakes().to_vec();
+        for target in &loaded.uses().targets {
             match self.fault_of(loaded, target, &[number]) {
                 Some(fault) => found.push(fault),
                 None => found.extend(self.circle(number, target)),
@@ -196,7 +168,9 @@ impl Templates {
                 return Some(loaded.mistake(MistakeKind::Itself, loaded.range(&target.named), message, Some(help)));
             }
             if seen.insert(one) {
-                next.extend(self.loaded.get(one).into_iter().flat_map(|loaded| &loaded.uses.targets).filter_map(named));
+                next.extend(
+                    self.loaded.get(one).into_iter().flat_map(|loaded| &loaded.uses().targets).filter_map(named),
+                );
             }
         }
         None
@@ -228,44 +202,37 @@ impl Templates {
     /// mistake.
     pub fn get(&self, name: &str, version: u32) -> Result<Template<'_>, TemplateError> {
         let file = format!("{name}_v{version}.md");
-        let loaded = self.by_name.get(&file).and_then(|number| self.loaded.get(*number));
-        let Some(loaded) = loaded else {
+        let Some(number) = self.by_name.get(&file) else {
             let versions: BTreeSet<u32> =
-                self.loaded.iter().filter_map(|loaded| version_of(&loaded.name, name)).collect();
+                self.loaded.iter().filter_map(|loaded| version_of(loaded.name(), name)).collect();
             let mut help = self.tried(&file);
             if !versions.is_empty() {
                 let versions: Vec<String> = versions.iter().map(u32::to_string).collect();
                 help = format!("{help}; there is version {}", versions.join(", "));
-            } else if let Some(near) = did_you_mean(&file, self.loaded.iter().map(|loaded| loaded.name.as_str())) {
+            } else if let Some(near) = did_you_mean(&file, self.loaded.iter().map(|loaded| loaded.name())) {
                 help = format!("{near} ({help})");
             }
             return Err(
                 TemplateError::new(format!("there is no template `{name}` in version {version}")).with_help(help)
             );
         };
-        self.sound(loaded)
+        self.at(*number)
     }
 
     /// The template with this number, whatever it is called: a part of others too.
     /// Errors: It, or one that it names, has a mistake; there is no such number.
     pub fn at(&self, number: usize) -> Result<Template<'_>, TemplateError> {
-        match self.loaded.get(number) {
-            Some(loaded) => self.sound(loaded),
-            None => Err(TemplateError::new("there is no such template")),
-        }
-    }
-
-    fn sound<'t>(&'t self, loaded: &'t Loaded) -> Result<Template<'t>, TemplateError> {
-        match &loaded.problem {
-            Some(problem) => Err(problem.clone()),
-            None => Ok(Template::new(self, loaded)),
+        match (self.problem_of(number), self.loaded.get(number)) {
+            (Some(problem), _) => Err(problem.clone()),
+            (None, Some(loaded)) => Ok(Template::new(self, loaded)),
+            (None, None) => Err(TemplateError::new("there is no such template")),
         }
     }
 
     /// What is wrong with the files, each mistake once, whether or not a template needs them.
     pub fn problems(&self) -> Vec<&TemplateError> {
         let mut problems: Vec<&TemplateError> = Vec::new();
-        for problem in self.loaded.iter().filter_map(|loaded| loaded.problem.as_ref()) {
+        for problem in (0..self.loaded.len()).filter_map(|number| self.problem_of(number)) {
             if !problems.contains(&problem) {
                 problems.push(problem);
             }
@@ -283,12 +250,40 @@ impl Library for Templates {
             blocks: Vec::new(),
             refused: Vec::new(),
         };
-        self.loaded.get(template).map_or(&NONE, |loaded| &loaded.uses)
+        self.loaded.get(template).map_or(&NONE, Loaded::uses)
     }
 
     fn find(&self, name: &str) -> Option<usize> {
         self.by_name.get(name).copied()
     }
+}
+
+/// Lets templates find each other: the environment asks for each once, by its name, and compiles it.
+fn connect(
+    environment: &mut Environment<'static>,
+    loaded: &Arc<[Loaded]>,
+    by_name: &HashMap<String, usize>,
+    sentinels: &Sentinels,
+) {
+    let keys: HashMap<String, String> =
+        by_name.iter().filter_map(|(name, number)| Some((name.clone(), loaded.get(*number)?.key.clone()))).collect();
+    environment.set_path_join_callback(move |name, _parent| match keys.get(name) {
+        Some(key) => Cow::Owned(key.clone()),
+        None => Cow::Owned(format!("{UNKNOWN}{name}")),
+    });
+    let (files, sentinels) = (Arc::clone(loaded), sentinels.clone());
+    environment.set_loader(move |key| match key.strip_prefix(UNKNOWN) {
+        Some(name) if is_outside(name) => Err(Error::new(ErrorKind::InvalidOperation, outside(name))),
+        Some(name) => Err(Error::new(ErrorKind::TemplateNotFound, format!("there is no template `{name}`"))),
+        None => match files.iter().find(|file| file.key == key) {
+            // Only names that are computed lead to a file with mistakes: the others were looked at before.
+            Some(file) => match file.mistakes().first() {
+                Some(mistake) => Err(Error::new(ErrorKind::InvalidOperation, mistake.to_string())),
+                None => Ok(Some(sentinels.place(file.body()))),
+            },
+            None => Ok(None),
+        },
+    });
 }
 
 /// The files by layer, in look-up order.

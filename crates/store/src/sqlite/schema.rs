@@ -8,7 +8,7 @@ use crate::sqlite::fault::Failure;
 /// What marks a file as a store of this program: `bccs` in ASCII, in SQLite's header.
 pub(crate) const APPLICATION_ID: i32 = 0x6263_6373;
 
-/// Each step leads from the layout (`PRAGMA user_version`) of its index to the next, in one transaction.
+/// Each step leads from the layout (`PRAGMA user_version`) of its index to the next.
 pub(crate) const STEPS: &[&str] = &[LAYOUT_1, LAYOUT_2];
 
 /// How many bits of a `journal` or `message` key number the rows of one session; the bits above them are the session.
@@ -142,8 +142,8 @@ pub(crate) fn newest(steps: &[&str]) -> u32 {
     u32::try_from(steps.len()).unwrap_or(u32::MAX)
 }
 
-/// Brings the store to the newest layout, one transaction a step. Several processes may do so at once: each step looks
-/// again at the layout once it holds the write lock.
+/// Brings the store to the newest layout in one transaction. Several processes may do so at once: the layout is read
+/// again once the write lock is held.
 /// Errors: [`ArchiveError::Newer`] without a write; [`ArchiveError::NotOurs`] when another program has filled the file in the
 /// meantime.
 pub(crate) fn migrate(connection: &mut Connection, store: &str, steps: &[&str]) -> Result<(), Failure> {
@@ -152,12 +152,11 @@ pub(crate) fn migrate(connection: &mut Connection, store: &str, steps: &[&str]) 
     if found == known {
         return Ok(());
     }
-    for _ in 0..steps.len() {
-        if found >= known {
-            break;
-        }
+    if found < known {
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        step(&transaction, store, steps)?;
+        for _ in steps {
+            step(&transaction, store, steps)?;
+        }
         transaction.commit()?;
         found = layout(connection)?;
     }
