@@ -51,6 +51,28 @@ pub struct Analysis<'a> {
 }
 
 impl Analysis<'_> {
+    /// The range with the brackets that open in front of it and close inside of it: a part begins where its first name does,
+    /// so `(age) is defined` begins behind the bracket.
+    pub fn balanced(&self, range: &Range<usize>) -> Range<usize> {
+        let (mut open, mut missing, mut quote) = (0usize, 0usize, None);
+        for c in self.source.get(range.clone()).unwrap_or_default().chars() {
+            match (quote, c) {
+                (Some(mark), _) => quote = Some(mark).filter(|mark| *mark != c),
+                (None, '\'' | '"') => quote = Some(c),
+                (None, '(') => open += 1,
+                (None, ')') if open > 0 => open -= 1,
+                (None, ')') => missing += 1,
+                _ => {}
+            }
+        }
+        let mut start = range.start;
+        for _ in 0..missing {
+            let before = self.source.get(..start).unwrap_or_default().trim_end();
+            start = if before.ends_with('(') { before.len() - 1 } else { start };
+        }
+        start..range.end
+    }
+
     pub fn text(&self, node: &Node) -> &str {
         self.source.get(node.range.clone()).unwrap_or_default()
     }

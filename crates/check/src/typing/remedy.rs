@@ -290,7 +290,10 @@ fn asked_for(node: &Node) -> Option<(&str, bool)> {
 pub fn constant(analysis: &Analysis<'_>, node: &Node, truth: bool, who: &str) -> Remedy {
     if let Some((name, there)) = asked_for(node) {
         let asked = format!("{name} is {}none", if there { "not " } else { "" });
-        return (format!("to ask whether it has a value, write `{asked}`"), one(&asked, &node.range));
+        return (
+            format!("to ask whether it has a value, write `{asked}`"),
+            one(&asked, &analysis.balanced(&node.range)),
+        );
     }
     let help = match (&node.kind, truth) {
         (Kind::And(..), false) if clash(node, Joined::And) => "no value satisfies both; did you mean `or`?",

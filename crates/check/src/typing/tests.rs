@@ -90,6 +90,7 @@ fn what_can_never_come_right_is_found_where_it_stands() {
         ("age < 18 and age > 65", &["Constant(false): age < 18 and age > 65"]),
         ("name is defined and name != 'x'", &["Constant(true): name is defined -> name is not none and name != 'x'"]),
         ("name is not defined", &["Constant(false): name is not defined -> name is none"]),
+        ("( name ) is defined and flag", &["Constant(true): name ) is defined -> name is not none and flag"]),
         ("name", &["NotBoolean: name -> name is not none and name != ''"]),
         ("age", &["NotBoolean: age"]),
         ("name | length", &["NotBoolean: name | length -> name | length > 0"]),
