@@ -15,11 +15,11 @@ use crate::cli::{
 use bcc_engine::environment::Environment;
 use bcc_lang::message::language::Language;
 
-/// Checks and runs declarative YAML scripts of model-driven conversations.
+/// Run, check and test YAML scripts of conversations led by a language model
 #[derive(Debug, Parser)]
 #[command(name = "bcc-script", version, long_version = LONG.as_str(), about, arg_required_else_help = true)]
 pub struct Arguments {
-    /// The language of what is said at the terminal [default: that of BCC_LANG, LC_ALL, LC_MESSAGES or LANG]
+    /// Language of messages in the terminal [default: from BCC_LANG, LC_ALL, LC_MESSAGES or LANG]
     // It is looked for before the arguments are read (cli/language.rs); here it is checked.
     #[arg(long, global = true, value_name = "en|zh", value_parser = language::of_option)]
     pub lang: Option<Language>,
@@ -29,40 +29,40 @@ pub struct Arguments {
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Run a script: talk to it at the terminal, through a pipe, or as a program (--json)
+    /// Run a script in the terminal, through a pipe, or for another program (--json)
     Run(run::Run),
-    /// Check scripts, skills, tests and templates, and report everything that is wrong at once
+    /// Check scripts, skills, tests and templates, and fix what can be fixed safely
     Validate(validate::Validate),
-    /// Run conversation tests: scripted models, what the person says, and what must come of it
+    /// Run conversation tests
     Test(test::Test),
-    /// List, show, resume, export and delete sessions
+    /// List, show, resume, export, delete and prune sessions
     #[command(subcommand)]
     Sessions(sessions::Sessions),
-    /// List the models of a project, or try them and say what they support
+    /// List the models of a project, or check that they answer
     #[command(subcommand)]
     Models(models::Models),
-    /// Print a JSON Schema for editors: of a script, a skill, a test, a template, bcc-script.toml, or a kind's config
+    /// Print a JSON Schema for editors
     Schema(schema::Schema),
-    /// Trust the bcc-script.toml of a directory: let it name servers and keys
+    /// Trust the bcc-script.toml of a directory, so that it may set servers, keys and commands
     Trust(trust::Trust),
-    /// Tell what a finding means and how to mend it, or list all findings that there are
+    /// Explain a diagnostic and how to fix it, or list all diagnostics
     Explain(explain::Explain),
-    /// Bring older scripts to today's spelling, without touching anything else of them
+    /// Update scripts that use legacy syntax, without changing anything else
     Migrate(migrate::Migrate),
-    /// List, show, render, compare, copy and check the prompt templates of a project
+    /// List, show, render, diff, create and check prompt templates
     #[command(subcommand)]
     Templates(templates::Templates),
-    /// Begin a project: one that runs, validates and tests at once
+    /// Create a project that runs, validates and passes its tests
     Init(init::Init),
-    /// Write a new script, skill, test or scheme of templates into the project
+    /// Create a script, a skill, a test or a template scheme in the project
     New(new::New),
-    /// Draw a script: its phases, topics, actions, routes, skills and triggers
+    /// Draw a script as a graph: phases, topics, actions, routes, skills and triggers
     Graph(graph::Graph),
-    /// Look at configuration, trust, models and store: what works, what does not, and what to do
+    /// Check the configuration, trust, models and store of a project
     Doctor(doctor::Doctor),
-    /// Print what a shell needs to complete commands and options
+    /// Print a completion script for a shell
     Completions(completions::Completions),
-    /// Write the manual pages
+    /// Print or write the manual pages
     Man(man::Man),
 }
 

@@ -12,7 +12,7 @@ use bcc_engine::error::EngineError;
 
 #[derive(Debug, Args)]
 pub struct Completions {
-    /// The shell
+    /// Shell
     #[arg(value_enum, value_name = "SHELL")]
     pub shell: Shell,
 }

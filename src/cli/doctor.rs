@@ -21,19 +21,19 @@ use bcc_engine::error::EngineError;
 
 #[derive(Debug, Args)]
 pub struct Doctor {
-    /// Write one JSON document
+    /// Print one JSON document
     #[arg(long)]
     pub json: bool,
-    /// Ask nobody anything, as without `--ask`
+    /// Send nothing to any model (the default)
     #[arg(long, conflicts_with = "ask")]
     pub offline: bool,
-    /// Ask every model for a word, to see whether it answers
+    /// Send a short prompt to every model to see whether it answers
     #[arg(long)]
     pub ask: bool,
-    /// The project directory [default: the project around this directory]
+    /// Project directory [default: the current project]
     #[arg(long, value_name = "DIR")]
     pub project: Option<PathBuf>,
-    /// The store [default: .bcc/sessions.db of the project]
+    /// Session store [default: .bcc/sessions.db in the project]
     #[arg(long, value_name = "PATH")]
     pub store: Option<PathBuf>,
 }

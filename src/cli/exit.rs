@@ -1,4 +1,4 @@
-//! Exit codes (INTERFACES.md).
+//! Exit codes (README.md).
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {

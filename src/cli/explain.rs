@@ -14,7 +14,7 @@ use bcc_lang::message::language::Language;
 
 #[derive(Debug, Args)]
 pub struct Explain {
-    /// Its name, as in `error[unknown-key]` [default: list all]
+    /// Name of the diagnostic, as in `error[unknown-key]` [default: list all]
     pub name: Option<String>,
 }
 
@@ -64,13 +64,13 @@ fn list(styled: bool) -> String {
     let mut text = String::new();
     for page in DIAGNOSTICS {
         let (slug, severity) = (page.slug, padded(&said(page.severity.name()), 7));
-        let set = padded(&said(if page.adjustable { "may be set" } else { "" }), 10);
+        let set = padded(&said(if page.adjustable { "configurable" } else { "" }), 10);
         let slug = if styled { format!("{BOLD}{slug:width$}{PLAIN}") } else { format!("{slug:width$}") };
         text.push_str(&format!("{slug}  {severity}  {set}  {}\n", page.summary()));
     }
     let example = "deprecated-field=off";
-    let literal = "`bcc-script explain NAME` tells more. What may be set may be off, a warning or an error: `--rule {example}`, or in \
-                   `[rules]` of bcc-script.toml.";
+    let literal = "`bcc-script explain NAME` shows its page. To turn a configurable one off or to change its level, use `--rule {example}` or \
+                   `[rules]` in bcc-script.toml.";
     text.push_str(&format!("\n{}\n", filled(literal, &[("example", example)])));
     text
 }

@@ -18,13 +18,13 @@ use bcc_store::contract::Archive;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Format {
-    /// The document of INTERFACES.md
+    /// One JSON document
     Json,
-    /// The notebook as markdown; of a session without cells, the transcript
+    /// The notebook as Markdown, or the transcript if there are no cells
     Md,
-    /// The notebook as a page of HTML; of a session without cells, the transcript
+    /// The notebook as an HTML page, or the transcript if there are no cells
     Html,
-    /// The notebook for Jupyter, nbformat 4.5
+    /// The notebook for Jupyter (nbformat 4.5)
     Ipynb,
 }
 

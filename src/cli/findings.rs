@@ -19,16 +19,16 @@ use bcc_lang::source::render::sarif::{RuleText, sarif};
 /// How findings are told, and which of them count.
 #[derive(Clone, Debug, Args)]
 pub struct Reporting {
-    /// How the findings are written to standard output
+    /// Output format of the diagnostics
     #[arg(long, value_enum, default_value_t = Findings::Human)]
     pub format: Findings,
-    /// Which findings count as failure besides errors
+    /// Also fail on these diagnostics
     #[arg(long, value_enum, value_name = "SEVERITY")]
     pub deny: Option<Deny>,
-    /// Turn a rule off, or make its findings warnings or errors; may be repeated
+    /// Set the level of a rule; can be repeated
     #[arg(long = "rule", value_name = "NAME=off|warn|error")]
     pub rules: Vec<String>,
-    /// Show every finding, however many there are
+    /// Show all diagnostics instead of the first ones
     #[arg(long)]
     pub all: bool,
 }
@@ -37,7 +37,7 @@ pub struct Reporting {
 pub enum Findings {
     /// For people
     Human,
-    /// The document of INTERFACES.md
+    /// One JSON document
     Json,
     /// SARIF 2.1.0, for code scanning
     Sarif,
@@ -47,7 +47,7 @@ pub enum Findings {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Deny {
-    /// Warnings count as failure
+    /// Fail on warnings
     Warnings,
 }
 

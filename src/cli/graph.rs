@@ -15,31 +15,31 @@ use bcc_engine::files::write::is_same_file;
 
 #[derive(Debug, Args)]
 pub struct Graph {
-    /// The script
+    /// Script to run
     pub file: PathBuf,
-    /// How the drawing is written [default: mermaid; dot for an --output that ends in .dot or .gv]
+    /// Output format [default: mermaid, or dot if --output ends in .dot or .gv]
     #[arg(long, value_enum)]
     pub format: Option<DrawnAs>,
-    /// How far to unfold: 1 phases, 2 topics, 3 actions with runs of plain ones in one box, 4 every action [default: as far as
-    /// it can still be read]
+    /// Level of detail: 1 phases, 2 topics, 3 actions with plain sequences grouped, 4 every action [default: the most
+    /// that is readable]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=4))]
     pub depth: Option<u8>,
-    /// Unfold just this phase or topic; may be repeated
+    /// Expand only this phase or topic; can be repeated
     #[arg(long, value_name = "PHASE | TOPIC")]
     pub only: Vec<String>,
-    /// Write the drawing to this file, and not to standard output
+    /// Write the graph to this file instead of standard output
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// The project directory [default: the nearest above FILE that has a bcc-script.toml, a _system/ or a .bcc/]
+    /// Project directory [default: the nearest parent of FILE with bcc-script.toml, _system/ or .bcc/]
     #[arg(long, value_name = "DIR")]
     pub project: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum DrawnAs {
-    /// A flowchart of Mermaid, which many sites and editors show in Markdown
+    /// A Mermaid flowchart
     Mermaid,
-    /// A graph of Graphviz
+    /// A Graphviz graph
     Dot,
 }
 

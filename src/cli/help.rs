@@ -30,18 +30,9 @@ fn told(mut command: Command, language: Language) -> Command {
         command = command.after_help(said(&help, language));
     }
     let usage = language.said("Usage:");
-    let heading = language.said("Commands").into_owned();
-    let commands = if command.has_subcommands() { format!("\n\n{heading}：\n{{subcommands}}") } else { String::new() };
-    let positionals = if command.get_positionals().any(|argument| !argument.is_hide_set()) {
-        format!("\n\n{}：\n{{positionals}}", language.said("Arguments"))
-    } else {
-        String::new()
-    };
-    let options = format!("\n\n{}：\n{{options}}", language.said("Options"));
     command = command
-        .help_template(format!(
-            "{{before-help}}{{about-with-newline}}\n{usage}{{usage}}{commands}{positionals}{options}{{after-help}}"
-        ))
+        .help_template(format!("{{before-help}}{{about-with-newline}}\n{usage}{{usage}}\n\n{{all-args}}{{after-help}}"))
+        .subcommand_help_heading(language.said("Commands").into_owned())
         .mut_args(|argument| argument_told(argument, language));
     let names: Vec<String> = command.get_subcommands().map(|inner| inner.get_name().to_owned()).collect();
     for name in names {
@@ -53,6 +44,9 @@ fn told(mut command: Command, language: Language) -> Command {
 /// An argument with its texts; what clap adds to them in English is added here.
 fn argument_told(mut argument: Arg, language: Language) -> Arg {
     let added = added(&argument, language);
+    let heading = argument.get_help_heading().unwrap_or(if argument.is_positional() { "Arguments" } else { "Options" });
+    let heading = language.said(heading).into_owned();
+    argument = argument.help_heading(heading);
     let long = argument.get_long_help().cloned();
     if let Some(help) = argument.get_help().cloned() {
         argument = argument.help(format!("{}{added}", said(&help, language)));

@@ -18,13 +18,13 @@ const NEXT: [&str; 3] = ["bcc-script run scripts/first_talk.yaml", "bcc-script v
 
 #[derive(Debug, Args)]
 pub struct Init {
-    /// Where; the directory is made where it is not there. Nothing in it is overwritten [default: this directory]
+    /// Project directory; created if missing, existing files are kept [default: the current directory]
     #[arg(value_name = "DIR")]
     pub directory: Option<PathBuf>,
-    /// What the scheme of prompt templates is called, which is copied for you to edit [default: own]
+    /// Name of the template scheme that is created for editing [default: own]
     #[arg(long, value_name = "NAME")]
     pub scheme: Option<String>,
-    /// Begin it even inside of another project
+    /// Create it even inside another project
     #[arg(long)]
     pub nested: bool,
 }

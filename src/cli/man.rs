@@ -10,7 +10,7 @@ use bcc_engine::error::EngineError;
 
 #[derive(Debug, Args)]
 pub struct Man {
-    /// Where the pages go, one for each command; pages that are there are written anew [default: print the main page]
+    /// Directory for the pages, one per command; existing pages are overwritten [default: print the main page]
     #[arg(value_name = "DIR")]
     pub directory: Option<PathBuf>,
 }

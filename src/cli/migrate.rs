@@ -18,18 +18,17 @@ use bcc_engine::error::EngineError;
 
 #[derive(Debug, Args)]
 pub struct Migrate {
-    /// Files to migrate, and folders in which to migrate every script, skill and test [default: scripts/, skills/, tests/ and
-    /// _system/ of the project around this directory]
+    /// Files and directories to migrate [default: scripts/, skills/, tests/ and _system/ of the current project]
     #[arg(value_name = "FILE | DIR")]
     pub paths: Vec<PathBuf>,
-    /// Write the new texts; without this, what would change is only shown
+    /// Write the changes; without this option they are only shown
     #[arg(long)]
     pub write: bool,
-    /// Change and show nothing: fail when something would change, or is left to do by hand
+    /// Fail if a file would change or needs a manual change; write nothing
     #[arg(long, conflicts_with = "write")]
     pub check: bool,
-    /// The project directory of all files [default: of each file, the nearest above it that has a bcc-script.toml, a
-    /// _system/ or a .bcc/]
+    /// Project directory of all files [default: for each file, the nearest parent with bcc-script.toml, _system/ or
+    /// .bcc/]
     #[arg(long, value_name = "DIR")]
     pub project: Option<PathBuf>,
 }

@@ -21,11 +21,11 @@ use bcc_engine::shell::quoted;
 
 #[derive(Debug, Subcommand)]
 pub enum Models {
-    /// List the models, which one answers by default and why, and whether their keys are there
+    /// List the models, the default model, and whether their keys are set
     List(ModelsOf),
-    /// Try models with a prompt of one word, and say what each supports
+    /// Send a short prompt to models and report what each supports
     Check {
-        /// The models [default: all]
+        /// Models to check [default: all]
         #[arg(value_name = "NAME")]
         names: Vec<String>,
         #[command(flatten)]
@@ -36,10 +36,10 @@ pub enum Models {
 /// Whose models.
 #[derive(Debug, Args)]
 pub struct ModelsOf {
-    /// The project directory [default: the project around this directory]
+    /// Project directory [default: the current project]
     #[arg(long, value_name = "DIR")]
     pub project: Option<PathBuf>,
-    /// Write one JSON document
+    /// Print one JSON document
     #[arg(long)]
     pub json: bool,
     /// Trust the project's bcc-script.toml for this run

@@ -26,24 +26,24 @@ pub struct New {
 
 #[derive(Debug, Subcommand)]
 pub enum What {
-    /// Write scripts/NAME.yaml: a script that asks one thing, to go on from
+    /// Create scripts/NAME.yaml, a script with one question
     Script(Named),
-    /// Write skills/NAME.yaml: actions that scripts can call
+    /// Create skills/NAME.yaml, actions that scripts can call
     Skill(Named),
-    /// Write tests/NAME.yaml: a test that holds what a script says today, and passes at once
+    /// Create tests/NAME.yaml, a test that records what the script says now
     Test {
         #[command(flatten)]
         named: Named,
-        /// The script that it is about [default: scripts/NAME.yaml]
+        /// Script to test [default: scripts/NAME.yaml]
         #[arg(long, value_name = "FILE")]
         script: Option<PathBuf>,
     },
-    /// Copy the prompt templates into a scheme of your own: _system/config/custom/NAME/
+    /// Copy the prompt templates into _system/config/custom/NAME/ for editing
     Scheme {
         #[command(flatten)]
         named: Named,
-        /// The scheme whose templates are copied [default: by `--lang`, else that of
-        /// bcc-script.toml, else `english` or `default`, by the language of the project's prompts]
+        /// Scheme to copy from [default: by `--lang`, otherwise that of bcc-script.toml, otherwise by the language of
+        /// the project's prompts]
         #[arg(long, value_name = "SCHEME")]
         from: Option<String>,
     },
@@ -52,10 +52,10 @@ pub enum What {
 /// Its name, and where it goes.
 #[derive(Debug, Args)]
 pub struct Named {
-    /// Its name: letters, digits, _ and -
+    /// Name: letters, digits, _ and -
     #[arg(value_name = "NAME")]
     pub name: String,
-    /// The project directory [default: the project around this directory]
+    /// Project directory [default: the current project]
     #[arg(long, value_name = "DIR")]
     pub project: Option<PathBuf>,
 }

@@ -24,58 +24,59 @@ use bcc_engine::project::Project;
 #[derive(Debug, Args)]
 #[command(after_help = AFTER)]
 pub struct Render {
-    /// The template: `ai_ask`, `ai_ask_v2`; with --action, also `ai_ask_monitor` or `topic_orchestrator`
-    /// [default with --action: the template of the action]
+    /// Template, such as `ai_ask` or `ai_ask_v2`; with --action also `ai_ask_monitor` or `topic_orchestrator` [default
+    /// with --action: the template of the action]
     #[arg(value_name = "NAME", required_unless_present = "action")]
     pub name: Option<String>,
-    /// Use the templates of this scheme
-    #[arg(long, value_name = "S")]
+    /// Template scheme to use
+    #[arg(long, value_name = "SCHEME")]
     pub scheme: Option<String>,
-    /// The script whose action would ask
+    /// Script that contains the action
     #[arg(long, value_name = "FILE", requires = "action", conflicts_with = "session")]
     pub script: Option<PathBuf>,
-    /// The action, wherever it stands: in a topic, inside of another action, in a skill
+    /// Id of the action, in a topic, inside another action or in a skill
     #[arg(long, value_name = "ID")]
     pub action: Option<String>,
-    /// Give a variable its value; may be repeated
+    /// Set a variable; can be repeated
     #[arg(long = "var", value_name = "NAME=VALUE", conflicts_with = "session")]
     pub variables: Vec<String>,
-    /// Give variables the values of a JSON or YAML file; without --script, the template gets these names and no others
+    /// Set variables from a JSON or YAML file; without --script these are the only names of the template
     #[arg(long = "vars", value_name = "FILE", conflicts_with = "session")]
     pub variables_file: Option<PathBuf>,
-    /// The call of this round: 1 is the opening; a later one judges the answer of that round [default: 1; with --session,
-    /// the last round]
+    /// Round whose call to render: 1 is the opening, later ones judge the answer of that round [default: 1; with
+    /// --session, the last round]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=50))]
     pub round: Option<u32>,
-    /// What the person answered in that round; given more than once, the earlier ones belong to the rounds before
+    /// Answer of the user in that round; if repeated, the earlier ones belong to the rounds before
     #[arg(long = "answer", value_name = "TEXT", requires = "script")]
     pub answers: Vec<String>,
-    /// Let it be this moment
+    /// Current time to assume
     #[arg(long, value_name = "RFC3339", requires = "script")]
     pub clock: Option<String>,
-    /// Show what was sent in this kept session, beside what today's templates would send
+    /// Compare what was sent in this session with what the current templates would send
     #[arg(long, value_name = "ID", requires = "action", conflicts_with = "name")]
     pub session: Option<String>,
-    /// With --session: only this visit of the action, where it was visited more than once, as in a list: `each#2/think`
+    /// With --session: one visit of an action that ran more than once, such as `each#2/think`
     #[arg(long, value_name = "PATH", requires = "session")]
     pub path: Option<String>,
-    /// With --session: which call of the round, where there are several; without --path, of all visits [default: the last]
+    /// With --session: which call of the round; without --path, counted over all visits [default: the last]
     #[arg(long, value_name = "N", requires = "session", value_parser = clap::value_parser!(u16).range(1..))]
     pub call: Option<u16>,
-    /// Where sessions are kept [default: .bcc/sessions.db of the project]
+    /// Session store [default: .bcc/sessions.db in the project]
     #[arg(long, value_name = "PATH", requires = "session")]
     pub store: Option<PathBuf>,
-    /// The project directory [default: the nearest above the script, or above this directory]
+    /// Project directory [default: the nearest parent of the script, or of the current directory]
     #[arg(long, value_name = "DIR")]
     pub project: Option<PathBuf>,
-    /// Write one JSON object, for programs
+    /// Print one JSON object
     #[arg(long)]
     pub json: bool,
 }
 
-const AFTER: &str = "Rounds: a round is one message of ours and one answer. `--round 1` is the opening, which has no answer yet; \
-`--round 1 --answer TEXT` is the call that judges TEXT as the answer to it, and `--round N` the call that judges the answer of \
-round N. Answers that are not given, and replies of the model, are shown as ⟦answer of round 1⟧ and ⟦reply of round 1⟧.";
+const AFTER: &str = "Rounds: a round is one message of the script and one answer. `--round 1` is the opening, which has no answer \
+yet. `--round 1 --answer TEXT` is the call that judges TEXT as the answer to it, and `--round N` the call that \
+judges the answer of round N. Missing answers and model replies are shown as ⟦answer of round 1⟧ and ⟦reply of \
+round 1⟧.";
 
 pub fn render(options: &Render, environment: &Environment) -> Result<Exit, EngineError> {
     let start = options.script.as_deref().unwrap_or(Path::new("."));

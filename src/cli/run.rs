@@ -21,67 +21,67 @@ use bcc_runtime::program::limits::Budget;
 
 #[derive(Debug, Args)]
 pub struct Run {
-    /// The script
+    /// Script to run
     pub file: PathBuf,
-    /// Begin under this id, or go on with the unfinished session of this id
-    #[arg(long, value_name = "ID")]
+    /// Session id; resumes the unfinished session of this id, if there is one
+    #[arg(long, value_name = "ID", help_heading = "Session")]
     pub session: Option<String>,
-    /// Whose global variables the session sees [default: default]
-    #[arg(long, value_name = "ID")]
+    /// User whose global variables the session uses [default: default]
+    #[arg(long, value_name = "ID", help_heading = "Session")]
     pub user: Option<String>,
-    /// Give a variable its value; may be repeated
-    #[arg(long = "var", value_name = "NAME=VALUE")]
+    /// Set a variable; can be repeated
+    #[arg(long = "var", value_name = "NAME=VALUE", help_heading = "Session")]
     pub variables: Vec<String>,
-    /// Give variables the values of a JSON or YAML file
-    #[arg(long = "vars", value_name = "FILE")]
+    /// Set variables from a JSON or YAML file
+    #[arg(long = "vars", value_name = "FILE", help_heading = "Session")]
     pub variables_file: Option<PathBuf>,
-    /// Use the templates of this scheme
-    #[arg(long, value_name = "S")]
-    pub scheme: Option<String>,
-    /// Ask this model: a name from bcc-script.toml, `offline`, or `replay:FILE`
-    #[arg(long, value_name = "M")]
-    pub model: Option<String>,
-    /// Write everything that is said to models into this new file, for `--replay`
-    #[arg(long, value_name = "FILE", conflicts_with = "replay")]
-    pub record: Option<PathBuf>,
-    /// Repeat a recorded conversation without any model: each prompt must be the one that was recorded
-    #[arg(long, value_name = "FILE", conflicts_with = "model")]
-    pub replay: Option<PathBuf>,
-    /// How `--replay` finds its replies
-    #[arg(long, value_enum, requires = "replay")]
-    pub replay_by: Option<ReplayBy>,
-    /// Give the session another budget than its script does: turns, model_calls, tokens, minutes, each as what may be used
-    /// in all; may be repeated. It is kept for later resumes
-    #[arg(long, value_name = "NAME=NUMBER[,…]")]
+    /// Override the budget of the script: turns, model_calls, tokens, minutes, each a total for the session; can be
+    /// repeated. Later resumes keep it
+    #[arg(long, value_name = "NAME=NUMBER[,…]", help_heading = "Session")]
     pub budget: Vec<String>,
-    /// The project directory [default: the nearest above FILE that has a bcc-script.toml, a _system/ or a .bcc/]
-    #[arg(long, value_name = "DIR")]
+    /// Model to use: a name from bcc-script.toml, `offline`, or `replay:FILE`
+    #[arg(long, value_name = "MODEL", help_heading = "Model and templates")]
+    pub model: Option<String>,
+    /// Template scheme to use
+    #[arg(long, value_name = "SCHEME", help_heading = "Model and templates")]
+    pub scheme: Option<String>,
+    /// Record all model calls in this new file, for `--replay`
+    #[arg(long, value_name = "FILE", conflicts_with = "replay", help_heading = "Model and templates")]
+    pub record: Option<PathBuf>,
+    /// Replay a recorded conversation without a model; fails if a prompt differs from the recording
+    #[arg(long, value_name = "FILE", conflicts_with = "model", help_heading = "Model and templates")]
+    pub replay: Option<PathBuf>,
+    /// How `--replay` matches calls to recorded replies [default: prompt]
+    #[arg(long, value_enum, value_name = "METHOD", requires = "replay", help_heading = "Model and templates")]
+    pub replay_by: Option<ReplayBy>,
+    /// Project directory [default: the nearest parent of FILE with bcc-script.toml, _system/ or .bcc/]
+    #[arg(long, value_name = "DIR", help_heading = "Project")]
     pub project: Option<PathBuf>,
-    /// Where sessions are kept [default: .bcc/sessions.db of the project]
-    #[arg(long, value_name = "PATH")]
+    /// Session store [default: .bcc/sessions.db in the project]
+    #[arg(long, value_name = "PATH", help_heading = "Project")]
     pub store: Option<PathBuf>,
-    /// Keep this file the notebook of the session while it goes on: .ipynb, .md or .html
-    #[arg(long, value_name = "FILE")]
-    pub notebook: Option<PathBuf>,
-    /// Write every event as one JSON object a line
-    #[arg(long)]
-    pub json: bool,
-    /// Seed everything random
-    #[arg(long, value_name = "N")]
-    pub seed: Option<u64>,
-    /// Let the clock start at this moment and move 1 ms an event
-    #[arg(long, value_name = "RFC3339")]
-    pub clock: Option<String>,
     /// Trust the project's bcc-script.toml for this run
-    #[arg(long)]
+    #[arg(long, help_heading = "Project")]
     pub trust: bool,
+    /// Print each event as one JSON object per line
+    #[arg(long, help_heading = "Output")]
+    pub json: bool,
+    /// Keep this file up to date with the notebook of the session (.ipynb, .md or .html)
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub notebook: Option<PathBuf>,
+    /// Seed for everything that is random
+    #[arg(long, value_name = "N", help_heading = "Reproducible runs")]
+    pub seed: Option<u64>,
+    /// Start the clock at this time and advance it 1 ms per event
+    #[arg(long, value_name = "RFC3339", help_heading = "Reproducible runs")]
+    pub clock: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum ReplayBy {
-    /// The very calls that were recorded; a prompt that differs stops the session
+    /// Each prompt must equal the recorded one; otherwise the session stops
     Prompt,
-    /// In order for each action, whatever the prompts are
+    /// Replies of an action are used in order, whatever its prompts are
     Order,
 }
 

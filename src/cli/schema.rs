@@ -16,14 +16,14 @@ use bcc_lang::source::near::near_miss;
 
 #[derive(Debug, Args)]
 pub struct Schema {
-    /// What is described: script, skill, test, document (any of the three), template, config (bcc-script.toml), or a kind
-    /// such as ai_ask
+    /// What to describe: script, skill, test, document (any of the three), template, config (bcc-script.toml), or an
+    /// action type such as ai_ask
     #[arg(value_name = "NAME", default_value = "script")]
     pub name: String,
-    /// List the names there are, with what each describes
+    /// List the available names
     #[arg(long)]
     pub list: bool,
-    /// The project whose own kinds are taken in
+    /// Project whose own action types are included
     #[arg(long, value_name = "DIR")]
     pub project: Option<PathBuf>,
 }

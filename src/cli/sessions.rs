@@ -35,31 +35,31 @@ use bcc_store::sqlite::open::{open, open_read_only};
 
 #[derive(Debug, Subcommand)]
 pub enum Sessions {
-    /// List the sessions of a store, newest first
+    /// List sessions, newest first
     List(Store),
-    /// Show one session: where it stands, its variables and what was said
+    /// Show a session: its state, variables and transcript
     Show {
-        /// The session
+        /// Session id
         id: String,
-        /// Show its model calls and what they cost instead
+        /// Show its model calls and their cost instead
         #[arg(long)]
         calls: bool,
         #[command(flatten)]
         store: Store,
     },
-    /// Go on with a session
+    /// Resume a session
     Resume(Resume),
-    /// Write a session as one document
+    /// Export a session as one document
     Export {
-        /// The session
+        /// Session id
         id: String,
-        /// The format [default: the one that FILE ends with, else json]
+        /// Format [default: from the extension of --output, otherwise json]
         #[arg(long, value_enum)]
         format: Option<Format>,
-        /// With prompts and raw replies
+        /// Include prompts and raw replies
         #[arg(long)]
         calls: bool,
-        /// Write it to this file, and not to standard output
+        /// Write to this file instead of standard output
         #[arg(short, long, value_name = "FILE")]
         output: Option<PathBuf>,
         #[command(flatten)]
@@ -67,14 +67,14 @@ pub enum Sessions {
     },
     /// Delete a session
     Delete {
-        /// The session
+        /// Session id
         id: String,
         #[command(flatten)]
         store: Store,
     },
-    /// Delete sessions that nobody has touched for a while
+    /// Delete sessions that have not been used for a while
     Prune {
-        /// How long, like 30d or 12h
+        /// Minimum time since the last use, such as 30d or 12h
         #[arg(long, value_name = "TIME")]
         older_than: String,
         #[command(flatten)]
@@ -85,38 +85,38 @@ pub enum Sessions {
 /// Where sessions are looked for.
 #[derive(Clone, Debug, Default, Args)]
 pub struct Store {
-    /// Where sessions are kept [default: .bcc/sessions.db of the project around this directory]
+    /// Session store [default: .bcc/sessions.db in the current project]
     #[arg(long, value_name = "PATH")]
     pub store: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
 pub struct Resume {
-    /// The session
+    /// Session id
     pub id: String,
-    /// Write every event as one JSON object a line
+    /// Print each event as one JSON object per line
     #[arg(long)]
     pub json: bool,
-    /// First write again what was committed after this event
+    /// First print the events after this sequence number again
     #[arg(long, value_name = "SEQ", requires = "json")]
     pub after: Option<u64>,
-    /// Go on with a larger budget, say turns=400 or tokens=90000,minutes=60: what may be used in all, from the session's
-    /// beginning; may be repeated. It is kept for later resumes
+    /// Raise the budget: turns, model_calls, tokens, minutes, each a total since the start of the session, such as
+    /// turns=400; can be repeated. Later resumes keep it
     #[arg(long, value_name = "NAME=NUMBER[,…]")]
     pub budget: Vec<String>,
-    /// Ask another model than the session was started with
-    #[arg(long, value_name = "M")]
+    /// Use another model from now on
+    #[arg(long, value_name = "MODEL")]
     pub model: Option<String>,
-    /// Go on with the recording of the session, or begin one here
+    /// Continue the recording of the session, or start one
     #[arg(long, value_name = "FILE", conflicts_with = "replay")]
     pub record: Option<PathBuf>,
-    /// Repeat a recorded conversation without any model from here on
+    /// Replay a recorded conversation from here on, without a model
     #[arg(long, value_name = "FILE", conflicts_with = "model")]
     pub replay: Option<PathBuf>,
-    /// How `--replay` finds its replies
-    #[arg(long, value_enum, requires = "replay")]
+    /// How `--replay` matches calls to recorded replies [default: prompt]
+    #[arg(long, value_enum, value_name = "METHOD", requires = "replay")]
     pub replay_by: Option<ReplayBy>,
-    /// Keep this file the notebook of the session while it goes on: .ipynb, .md or .html
+    /// Keep this file up to date with the notebook of the session (.ipynb, .md or .html)
     #[arg(long, value_name = "FILE")]
     pub notebook: Option<PathBuf>,
     /// Trust the project's bcc-script.toml for this run

@@ -25,59 +25,59 @@ use bcc_lang::template::layers::DEFAULT_SCHEME;
 
 #[derive(Debug, Subcommand)]
 pub enum Templates {
-    /// List every template with the layer that serves it in each scheme, what that overrides, and what is unused
+    /// List templates with the layer each comes from, what it overrides, and which are unused
     List(List),
-    /// Print a template as it is served, byte for byte; where it comes from is said on standard error
+    /// Print a template unchanged; its source is printed to standard error
     Show(Show),
-    /// Show the messages that would be sent to the model, role by role, without sending them
+    /// Show the messages that would be sent to the model, without sending them
     Render(Render),
-    /// Show how a scheme differs from the default one: exit code 0 for the same, 1 for differences, 2 for trouble
+    /// Compare a scheme with the default one; exit code 0 if equal, 1 if different, 2 on errors
     Diff(Diff),
-    /// Copy templates into a scheme of the project, where they can be changed; never overwrites a file
+    /// Copy templates into a scheme of the project for editing; never overwrites a file
     New(NewTemplates),
-    /// Check the templates of the project as `validate` does, and nothing else of it
+    /// Check only the templates of the project, as `validate` does
     Check(Check),
 }
 
 #[derive(Debug, Args)]
 pub struct Show {
-    /// The template: `ai_ask`, `ai_ask_v2`, `ai_ask_v2.md` or a part such as `safety.md`
+    /// Template: `ai_ask`, `ai_ask_v2`, `ai_ask_v2.md` or an included file such as `safety.md`
     pub name: String,
-    /// As it is in this scheme [default: that of bcc-script.toml, else `default`]
-    #[arg(long, value_name = "S")]
+    /// Scheme [default: that of bcc-script.toml, otherwise `default`]
+    #[arg(long, value_name = "SCHEME")]
     pub scheme: Option<String>,
-    /// The version, where the name does not say it [default: 1]
+    /// Version, if the name has none [default: 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=999))]
     pub version: Option<u32>,
-    /// The project directory [default: the project around this directory]
+    /// Project directory [default: the current project]
     #[arg(long, value_name = "DIR")]
     pub project: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
 pub struct NewTemplates {
-    /// The scheme: letters, digits, `_` and `-`
+    /// Name of the scheme: letters, digits, `_` and `-`
     pub scheme: String,
-    /// The templates to copy [default: all]
+    /// Templates to copy [default: all]
     #[arg(value_name = "NAME")]
     pub names: Vec<String>,
-    /// Copy what this scheme serves: `english`, `chinese`, `default` or one of the project [default: that of bcc-script.toml, else
-    /// `english` or `default`, by the language of the project's prompts]
+    /// Scheme to copy from: `english`, `chinese`, `default` or one of the project [default: that of bcc-script.toml,
+    /// otherwise by the language of the project's prompts]
     #[arg(long, value_name = "SCHEME")]
     pub from: Option<String>,
-    /// The project directory [default: the project around this directory]
+    /// Project directory [default: the current project]
     #[arg(long, value_name = "DIR")]
     pub project: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
 pub struct Check {
-    /// Check what this scheme is served [default: all schemes of the project]
-    #[arg(long, value_name = "S")]
+    /// Scheme to check [default: all schemes of the project]
+    #[arg(long, value_name = "SCHEME")]
     pub scheme: Option<String>,
     #[command(flatten)]
     pub reporting: Reporting,
-    /// The project directory [default: the project around this directory]
+    /// Project directory [default: the current project]
     #[arg(long, value_name = "DIR")]
     pub project: Option<PathBuf>,
 }

@@ -18,21 +18,21 @@ use bcc_lang::template::layers::DEFAULT_SCHEME;
 
 #[derive(Debug, Args)]
 pub struct Diff {
-    /// The template [default: all that differ]
+    /// Template [default: all that differ]
     pub name: Option<String>,
-    /// Compare this scheme [default: that of bcc-script.toml, else `default`]
-    #[arg(long, value_name = "S")]
+    /// Scheme to compare [default: that of bcc-script.toml, otherwise `default`]
+    #[arg(long, value_name = "SCHEME")]
     pub scheme: Option<String>,
-    /// The version, where the name does not say it [default: 1]
+    /// Version, if the name has none [default: 1]
     #[arg(long, value_name = "N", requires = "name", value_parser = clap::value_parser!(u32).range(1..=999))]
     pub version: Option<u32>,
-    /// Compare with this scheme [default: `default`; for that, the binary's]
+    /// Scheme to compare with [default: `default`, or the built-in one when comparing `default`]
     #[arg(long, value_name = "SCHEME", conflicts_with = "against_built_in")]
     pub against: Option<String>,
-    /// Compare with what the binary alone has for the scheme
+    /// Compare with the built-in templates of the scheme
     #[arg(long)]
     pub against_built_in: bool,
-    /// The project directory [default: the project around this directory]
+    /// Project directory [default: the current project]
     #[arg(long, value_name = "DIR")]
     pub project: Option<PathBuf>,
 }

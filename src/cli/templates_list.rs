@@ -24,13 +24,13 @@ const NOTHING: &str = "–";
 
 #[derive(Debug, Args)]
 pub struct List {
-    /// Only this scheme, with more about each template
-    #[arg(long, value_name = "S")]
+    /// Show only this scheme, in more detail
+    #[arg(long, value_name = "SCHEME")]
     pub scheme: Option<String>,
-    /// Write one JSON document
+    /// Print one JSON document
     #[arg(long)]
     pub json: bool,
-    /// The project directory [default: the project around this directory]
+    /// Project directory [default: the current project]
     #[arg(long, value_name = "DIR")]
     pub project: Option<PathBuf>,
 }

@@ -30,42 +30,42 @@ use bcc_lang::source::diagnostic::sort;
 
 #[derive(Debug, Args)]
 pub struct Test {
-    /// Tests to run, and folders in which to run every test [default: tests/ of the project around this directory]
+    /// Test files and directories to run [default: tests/ of the current project]
     #[arg(value_name = "FILE | DIR")]
     pub paths: Vec<PathBuf>,
-    /// Only tests with this in their name, in that of their case or in the path of their file
+    /// Run only tests whose name, case name or file path contains this text
     #[arg(long, value_name = "TEXT")]
     pub filter: Option<String>,
-    /// The project directory of all scripts [default: of each script, the nearest above it that has a bcc-script.toml, a
-    /// _system/ or a .bcc/]
+    /// Project directory of all scripts [default: for each script, the nearest parent with bcc-script.toml, _system/ or
+    /// .bcc/]
     #[arg(long, value_name = "DIR")]
     pub project: Option<PathBuf>,
-    /// Hold so many conversations at the same time [default: one for each processor]
+    /// Maximum number of conversations to run in parallel [default: number of processors]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=64))]
     pub jobs: Option<u8>,
-    /// How the results are written to standard output
+    /// Output format of the results
     #[arg(long, value_enum, default_value_t = Results::Human)]
     pub format: Results,
-    /// Also write the results as JUnit XML to this file
+    /// Also write the results to this file as JUnit XML
     #[arg(long, value_name = "FILE")]
     pub junit: Option<PathBuf>,
-    /// Tell which phases, topics, actions, routes and branches ran: as a table, as JSON or as a page of HTML
+    /// Report which phases, topics, actions, routes and branches ran [default format: table]
     #[arg(long, value_enum, value_name = "FORMAT", num_args = 0..=1, require_equals = true, default_missing_value = "table")]
     pub coverage: Option<Format>,
-    /// Write the coverage to this file, and not to standard output
+    /// Write the coverage report to this file instead of standard output
     #[arg(long, value_name = "FILE", requires = "coverage")]
     pub coverage_out: Option<PathBuf>,
-    /// Fail when less than this share of what the scripts hold ran, in percent
+    /// Fail if the coverage is below this percentage
     #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u64).range(0..=100))]
     pub coverage_min: Option<u64>,
-    /// Begin no other conversation after the first failure
+    /// Stop after the first failure
     #[arg(long)]
     pub fail_fast: bool,
-    /// Write snapshots that differ anew
+    /// Update changed snapshots
     #[arg(long)]
     pub update: bool,
-    /// Ask this model in tests that do not write out what it says
-    #[arg(long, value_name = "M")]
+    /// Model for tests that do not script its replies
+    #[arg(long, value_name = "MODEL")]
     pub model: Option<String>,
     /// Trust the project's bcc-script.toml for this run
     #[arg(long)]
@@ -76,9 +76,9 @@ pub struct Test {
 pub enum Format {
     /// For the terminal
     Table,
-    /// For programs (docs/coverage.md)
+    /// One JSON document
     Json,
-    /// A page that shows the scripts with what ran
+    /// An HTML page that shows the scripts and what ran
     Html,
 }
 
@@ -86,7 +86,7 @@ pub enum Format {
 pub enum Results {
     /// For people
     Human,
-    /// One JSON document (docs/tests.md)
+    /// One JSON document
     Json,
 }
 

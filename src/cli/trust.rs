@@ -15,7 +15,7 @@ use bcc_engine::trust::trust as keep;
 
 #[derive(Debug, Args)]
 pub struct Trust {
-    /// The directory [default: the project around this one]
+    /// Directory to trust [default: the current project]
     pub directory: Option<PathBuf>,
 }
 

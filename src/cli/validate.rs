@@ -18,23 +18,22 @@ use bcc_engine::error::EngineError;
 
 #[derive(Debug, Args)]
 pub struct Validate {
-    /// Files to check, and folders in which to check every script, skill, test and template [default: scripts/, skills/,
-    /// tests/ and _system/ of the project around this directory]
+    /// Files and directories to check [default: scripts/, skills/, tests/ and _system/ of the current project]
     #[arg(value_name = "FILE | DIR")]
     pub paths: Vec<PathBuf>,
-    /// The project directory of all files [default: of each file, the nearest above it that has a bcc-script.toml, a
-    /// _system/ or a .bcc/]
+    /// Project directory of all files [default: for each file, the nearest parent with bcc-script.toml, _system/ or
+    /// .bcc/]
     #[arg(long, value_name = "DIR")]
     pub project: Option<PathBuf>,
-    /// Check against the templates of this scheme, whatever scripts and projects say
-    #[arg(long, value_name = "S")]
+    /// Check against the templates of this scheme, whatever scripts and projects set
+    #[arg(long, value_name = "SCHEME")]
     pub scheme: Option<String>,
     #[command(flatten)]
     pub reporting: Reporting,
-    /// Go on checking whenever a file changes, until Ctrl-C
+    /// Check again whenever a file changes, until Ctrl-C
     #[arg(long)]
     pub watch: bool,
-    /// First mend in the files what can be mended without asking, and report what is left
+    /// Fix what can be fixed safely, then report what is left
     #[arg(long, conflicts_with = "watch")]
     pub fix: bool,
 }

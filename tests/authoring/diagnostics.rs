@@ -110,12 +110,12 @@ fn what_a_page_calls_right_raises_nothing() {
 }
 
 #[test]
-fn every_page_says_what_why_wrong_right_and_how_to_mend() {
+fn every_page_has_the_same_sections() {
     for page in DIAGNOSTICS {
         let parts = parts(page);
         assert_eq!((&*parts.slug, &parts.summary), (page.slug, &page.summary()));
         let count = (parts.wrong.len(), parts.right.len());
-        assert!(count.0 > 0 && count.0 == count.1, "{}: each wrong example is mended once: {count:?}", page.slug);
+        assert!(count.0 > 0 && count.0 == count.1, "{}: each wrong example is fixed once: {count:?}", page.slug);
     }
 }
 
@@ -175,7 +175,7 @@ fn every_page_is_in_the_table_and_in_the_readme_of_the_pages() {
     let listed: Vec<&str> = readme.lines().filter(|line| line.starts_with("* [")).collect();
     let lines = DIAGNOSTICS.iter().map(|page| {
         let (slug, severity) = (page.slug, page.severity.name());
-        let set = if page.adjustable { ", may be set" } else { "" };
+        let set = if page.adjustable { ", configurable" } else { "" };
         format!("* [`{slug}`]({slug}.md) ({severity}{set}): {}", parts(page).summary)
     });
     let lines: Vec<String> = lines.collect();

@@ -1,4 +1,4 @@
-//! The demonstration in `scripts/cbt_anxiety.yaml`, with the replies and answers in `examples/`: what the README shows is what the
+//! The demonstration in `scripts/cbt_anxiety.yaml`, with the replies and answers in `examples/`: what the Chinese README shows is what the
 //! library and the program say, word for word, and everything that the script is there to show happens in it.
 
 use std::fs;
@@ -27,12 +27,16 @@ fn answers() -> String {
     fs::read_to_string(root().join(ANSWERS)).unwrap()
 }
 
-/// The transcript of the README: the block of text that begins with the script's first words.
-fn shown() -> String {
-    let readme = fs::read_to_string(root().join("README.md")).unwrap();
-    let (_, rest) = readme.split_once("```text\n您好，我是 AI 咨询助手").expect("the README shows the demonstration");
+/// The transcript that a page shows: the block of text that begins with the script's first message.
+fn transcript_of(page: &str, first: &str) -> String {
+    let page = fs::read_to_string(root().join(page)).unwrap();
+    let (_, rest) = page.split_once(&format!("```text\n{first}")).expect("the page shows the demonstration");
     let (block, _) = rest.split_once("\n```").unwrap();
-    format!("您好，我是 AI 咨询助手{block}")
+    format!("{first}{block}")
+}
+
+fn shown() -> String {
+    transcript_of("README.zh.md", "您好，我是 AI 咨询助手")
 }
 
 #[derive(Default)]
@@ -79,7 +83,7 @@ fn transcript(events: &[Value]) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_demonstration_goes_as_the_readme_shows() {
+async fn the_demonstration_runs_as_the_chinese_readme_shows() {
     let events = talk().await;
     assert_eq!(transcript(&events), shown());
     let of = |kind: &str| events.iter().filter(|event| event["type"] == kind).collect::<Vec<_>>();
@@ -115,20 +119,28 @@ async fn the_demonstration_goes_as_the_readme_shows() {
 }
 
 #[test]
-fn the_program_prints_the_same_however_often_the_answers_are_piped() {
-    let expected: String =
-        shown().lines().filter(|line| !line.starts_with("> ")).map(|line| format!("{line}\n")).collect();
-    let home = Home::new();
-    for folder in ["scripts", "examples"] {
-        fs::create_dir(home.path().join(folder)).unwrap();
-    }
-    for file in [SCRIPT, REPLIES] {
-        fs::copy(root().join(file), home.path().join(Path::new(file))).unwrap();
-    }
-    let model = format!("replay:{REPLIES}");
-    for _ in 0..5 {
-        let finished = home.finish(["run", SCRIPT, "--model", model.as_str()], answers());
-        assert_eq!(finished.code, Some(0), "{}", finished.err);
-        assert_eq!(finished.out, expected);
+fn both_readmes_show_what_the_program_prints_every_time() {
+    let english = transcript_of("README.md", "Hello, this is the repair desk.");
+    let (script, replies) = ("scripts/repair_en.yaml", "examples/repair_en.replies.yaml");
+    for (script, replies, transcript) in [(SCRIPT, REPLIES, shown()), (script, replies, english)] {
+        let of = |answers: bool| {
+            let lines = transcript.lines().filter(move |line| line.starts_with("> ") == answers);
+            lines.map(|line| format!("{}\n", line.trim_start_matches("> "))).collect::<String>()
+        };
+        let answers = fs::read_to_string(root().join(replies.replace("replies.yaml", "answers.txt"))).unwrap();
+        assert_eq!(answers, of(true), "{script}");
+        let home = Home::new();
+        for folder in ["scripts", "examples"] {
+            fs::create_dir(home.path().join(folder)).unwrap();
+        }
+        for file in [script, replies] {
+            fs::copy(root().join(file), home.path().join(Path::new(file))).unwrap();
+        }
+        let model = format!("replay:{replies}");
+        for _ in 0..3 {
+            let finished = home.finish(["run", script, "--model", model.as_str()], &answers);
+            assert_eq!(finished.code, Some(0), "{}", finished.err);
+            assert_eq!(finished.out, of(false), "{script}");
+        }
     }
 }

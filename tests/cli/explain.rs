@@ -25,7 +25,7 @@ fn without_a_name_all_are_listed_with_what_may_be_set() {
         assert!(line.starts_with(&format!("{} ", page.slug)) && line.ends_with(&page.summary()), "{line}");
         let fields: Vec<&str> = line.split("  ").map(str::trim).filter(|field| !field.is_empty()).collect();
         assert_eq!(fields[1], page.severity.name());
-        assert_eq!(fields[2] == "may be set", page.adjustable, "{line}");
+        assert_eq!(fields[2] == "configurable", page.adjustable, "{line}");
     }
 }
 

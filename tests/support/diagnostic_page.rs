@@ -1,6 +1,6 @@
 //! A page of `docs/diagnostics/`, taken apart.
 //!
-//! A page is `# slug`, one sentence, and the sections Why, Wrong, Right, How to mend, in that order. In Wrong and Right each
+//! A page is `# slug`, one sentence, and the sections Why, Wrong, Right, How to fix, in that order. In Wrong and Right each
 //! fence without a path begins an example: it is the script. A fence with a path (```` ```json schemas/replies/x.json ````)
 //! is another file of the same project; where no script stands before it, it begins an example of templates alone, which ends
 //! before a path that it has already. Two comments say what a fence cannot hold:
@@ -9,7 +9,7 @@
 //! * `<!-- saved as UTF-16 -->`: the next fence is encoded so, with a byte-order mark.
 
 /// The headings, in their order.
-const SECTIONS: [&str; 4] = ["Why", "Wrong", "Right", "How to mend"];
+const SECTIONS: [&str; 4] = ["Why", "Wrong", "Right", "How to fix"];
 
 pub(crate) struct Parts {
     pub(crate) slug: String,
@@ -17,7 +17,7 @@ pub(crate) struct Parts {
     pub(crate) summary: String,
     /// What raises the diagnostic.
     pub(crate) wrong: Vec<Example>,
-    /// The same, mended.
+    /// The same, fixed.
     pub(crate) right: Vec<Example>,
 }
 
@@ -61,7 +61,7 @@ impl Parts {
         }
         let section = |index: usize| sections[index].1.trim();
         if section(0).is_empty() || !section(3).starts_with("1. ") {
-            return Err("Why should say something, and How to mend should be numbered steps".to_owned());
+            return Err("Why should say something, and How to fix should be numbered steps".to_owned());
         }
         Ok(Self { slug, summary, wrong: examples(section(1))?, right: examples(section(2))? })
     }

@@ -431,9 +431,9 @@ fn the_worked_example_of_json_is_what_is_written() {
 }
 
 #[tokio::test]
-async fn the_transcript_of_the_readme_is_a_run_of_the_welcome() {
-    let readme = Page::of("README.md");
-    let shown = &readme.blocks_in(&["text"]).next().unwrap().text;
+async fn the_transcript_of_the_chinese_readme_is_a_run_of_the_welcome() {
+    let readme = Page::of("README.zh.md");
+    let shown = &readme.blocks_in(&["text"]).find(|block| block.text.starts_with("── 欢迎")).unwrap().text;
     let answers: Vec<String> = shown.lines().filter_map(|line| line.strip_prefix("> ").map(str::to_owned)).collect();
     let talk = talks::offline(&root().join("scripts/welcome.yaml"), &answers, None).await;
     assert_eq!(talk.pause, Pause::Completed);

@@ -68,6 +68,7 @@ fn help_texts(command: &Command, of: &str, found: &mut Vec<(String, String)>) {
     for argument in command.get_arguments() {
         add(argument.get_help().map(ToString::to_string));
         add(argument.get_long_help().map(ToString::to_string));
+        add(argument.get_help_heading().map(str::to_owned));
         for value in argument.get_possible_values() {
             add(value.get_help().map(ToString::to_string));
         }
@@ -197,7 +198,7 @@ fn the_help_is_in_chinese() {
     let mut command = home.command(["sessions", "-h"]);
     command.env("LANG", "zh_CN.UTF-8");
     let out = String::from_utf8(command.output().unwrap().stdout).unwrap();
-    assert!(out.contains("列出存储库中的会话") && !out.contains("List"), "{out}");
+    assert!(out.contains("列出会话，最新的在前") && !out.contains("List"), "{out}");
 }
 
 #[test]
