@@ -1,4 +1,4 @@
-//! Loops of behaviors (001): what is asked, carried out, fed back and decided; what bad sources and deaths come to.
+//! Loops of behaviors (docs/protocol.md): what is asked, carried out, fed back and decided; what bad sources and deaths come to.
 
 use crate::behaving;
 use crate::mortal;
@@ -458,7 +458,7 @@ async fn prose_from_a_model_is_asked_for_again_and_never_breaks_a_session() {
     assert_eq!(ran.events("model_call").len(), 4);
 }
 
-/// What the example of 001 section 4 changes.
+/// What the example of docs/protocol.md changes.
 #[tokio::test]
 async fn the_worked_example_of_001_is_carried_out_as_it_says() {
     let folder = Path::new(crate::ROOT).join("tests/behaviors/worked_example.json");

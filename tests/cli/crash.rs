@@ -1,4 +1,4 @@
-//! Killed at any moment, a conversation goes on as if nothing had happened (LANGUAGE.md section 12).
+//! Killed at any moment, a conversation goes on as if nothing had happened (docs/sessions.md).
 //!
 //! A client that does not know whether its last answer arrived kills the program again and again, resends that answer
 //! by its `answer_id`, and resumes. In the end the whole export must be that of a run that nobody disturbed.

@@ -1,4 +1,4 @@
-//! `run` for programs: through pipes and with `--json` (INTERFACES.md).
+//! `run` for programs: through pipes and with `--json`.
 
 use crate::process;
 mod budgets;

@@ -77,7 +77,7 @@ impl<'f, 'a> Calls<'f, 'a> {
     }
 
     /// What each action inserts by its own routes. Those of the tables around it count only where it stands in its topic, and
-    /// not where it is inserted itself (LANGUAGE.md section 6): no circle goes through them.
+    /// not where it is inserted itself (docs/routes.md): no circle goes through them.
     fn insertions(&mut self) {
         let facts = self.facts;
         for (number, action) in facts.seen.actions.iter().enumerate() {

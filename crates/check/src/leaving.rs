@@ -1,5 +1,5 @@
 //! Out of where a skill or an action that is called or inserted may lead: its own routes, and those of what it calls, are
-//! taken where it runs, whatever topic that is (LANGUAGE.md section 6).
+//! taken where it runs, whatever topic that is (docs/routes.md).
 
 use crate::calls::Calls;
 use crate::facts::Facts;

@@ -66,7 +66,7 @@ impl LevelError {
 
 impl Levels {
     /// Levels from names and levels as they are written in `[rules]` of `bcc-script.toml` and on the command line
-    /// (INTERFACES.md, "Configuration"). Of two for one rule the later one counts: give those of the command line last.
+    /// (docs/configuration.md). Of two for one rule the later one counts: give those of the command line last.
     /// Errors: For a rule or a level that does not exist, and where a rule that finds what keeps a script from running should be
     /// less than an error.
     pub fn parse<A: AsRef<str>, B: AsRef<str>>(pairs: impl IntoIterator<Item = (A, B)>) -> Result<Self, LevelError> {

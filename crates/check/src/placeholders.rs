@@ -1,4 +1,4 @@
-//! Older placeholders in author texts (LANGUAGE.md section 4): `${x}` anywhere and `{x}` where `x` is known are read as
+//! Older placeholders in author texts (docs/language.md "Texts"): `${x}` anywhere and `{x}` where `x` is known are read as
 //! `{{ x }}`.
 
 use std::ops::Range;

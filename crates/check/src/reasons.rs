@@ -1,4 +1,4 @@
-//! Exit reasons: which there are, what happens without a route, and which of them an action can give (LANGUAGE.md section 6).
+//! Exit reasons: which there are, what happens without a route, and which of them an action can give (docs/routes.md).
 
 use crate::facts::Facts;
 use crate::seen::ActionFact;

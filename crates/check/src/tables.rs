@@ -34,7 +34,7 @@ impl Checker<'_> {
         RouteTable::new(routes)
     }
 
-    /// Checks the triggers, in whose expressions `metadata` always has a value (LANGUAGE.md section 10). One of which
+    /// Checks the triggers, in whose expressions `metadata` always has a value (docs/triggers.md). One of which
     /// something is missing or wrong, which is reported, is left out.
     pub fn triggers(&mut self, triggers: &[WrittenTrigger]) -> Vec<Trigger> {
         let metadata = Declaration {

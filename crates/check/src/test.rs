@@ -1,4 +1,4 @@
-//! Conversation tests against the script that they are about (LANGUAGE.md section 13).
+//! Conversation tests against the script that they are about (docs/tests.md).
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

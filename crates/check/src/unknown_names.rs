@@ -1,5 +1,5 @@
 //! Names that were not known where they are used, once the whole document was walked: whether they are known nowhere, only
-//! further down, or only in a scope that does not reach there (LANGUAGE.md sections 3 and 4).
+//! further down, or only in a scope that does not reach there (docs/language.md).
 
 use std::collections::BTreeMap;
 use std::ops::Range;

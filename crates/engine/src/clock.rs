@@ -1,4 +1,4 @@
-//! The two clocks: the machine's, and one that stands where it is told and moves with the events (LANGUAGE.md section 11).
+//! The two clocks: the machine's, and one that stands where it is told and moves with the events (docs/language.md).
 
 use std::sync::{Mutex, PoisonError};
 

@@ -1,4 +1,4 @@
-//! `sessions export` as JSON (INTERFACES.md, "Export"). Sensitive values are masked; prompts and raw replies are left out
+//! `sessions export` as JSON (docs/exports.md). Sensitive values are masked; prompts and raw replies are left out
 //! unless they are asked for.
 
 use std::collections::HashMap;

@@ -59,7 +59,7 @@ pub fn script(path: &Path) -> Result<Arc<SourceFile>, EngineError> {
 /// The most reply schemas that a project may have.
 const MOST_SCHEMAS: usize = 200;
 
-/// The reply schemas of a project, by name: `schemas/replies/<name>.json` (LANGUAGE.md section 7, `output_schema`).
+/// The reply schemas of a project, by name: `schemas/replies/<name>.json` (docs/templates.md, `output_schema`).
 ///
 /// # Errors
 /// When the folder or a file in it cannot be read, or is larger or more than a project may have.

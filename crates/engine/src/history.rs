@@ -1,4 +1,4 @@
-//! What a journal tells of metrics, monitors and plans, as the histories of an export (INTERFACES.md, "Export").
+//! What a journal tells of metrics, monitors and plans, as the histories of an export (docs/exports.md).
 
 use std::collections::HashSet;
 

@@ -1,4 +1,4 @@
-//! Pinning (LANGUAGE.md section 12): the script, skills, templates and schemas that a session began with, by content hash.
+//! Pinning (docs/sessions.md): the script, skills, templates and schemas that a session began with, by content hash.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

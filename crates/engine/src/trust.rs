@@ -1,4 +1,4 @@
-//! Which `bcc-script.toml` a person trusts (INTERFACES.md): kept by directory with a hash of the file, in the person's own
+//! Which `bcc-script.toml` a person trusts (docs/configuration.md): kept by directory with a hash of the file, in the person's own
 //! configuration directory. A file that changes must be trusted anew.
 
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! What every archive does (LANGUAGE.md section 12, ARCHITECTURE.md "The loop"), whatever it is made of.
+//! What every archive does (docs/sessions.md, docs/architecture.md), whatever it is made of.
 
 use async_trait::async_trait;
 

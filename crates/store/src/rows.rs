@@ -7,7 +7,7 @@ pub struct SessionRow {
     /// Its id: any text.
     pub id: String,
     pub user: String,
-    /// Where it stands (LANGUAGE.md section 12): `running`, `waiting_input`, …
+    /// Where it stands (docs/sessions.md): `running`, `waiting_input`, …
     pub status: String,
     /// The script's `session_id`.
     pub script: String,
@@ -49,7 +49,7 @@ pub struct NewSession {
     pub manifest: String,
 }
 
-/// One frame of a session's head (ARCHITECTURE.md "The loop").
+/// One frame of a session's head (docs/architecture.md).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FrameRow {
     /// The instance path: `topic_a#2/skill_comfort/ask_1`.

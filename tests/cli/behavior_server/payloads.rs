@@ -1,4 +1,4 @@
-//! The payloads against their schemas, the worked example of 001 in words of our own, and how large they are.
+//! The payloads against their schemas, the worked example of docs/protocol.md in words of our own, and how large they are.
 
 use std::fs;
 use std::path::Path;
@@ -18,7 +18,7 @@ fn schema(name: &str) -> Compiled {
     Compiled::new(&serde_json::from_str(text).unwrap()).unwrap()
 }
 
-/// The request of 001 section 4.1: its structure and its values, with a story of its own.
+/// The request of docs/protocol.md: its structure and its values, with a story of its own.
 fn request() -> Value {
     json!({
         "observation": {
@@ -44,7 +44,7 @@ fn request() -> Value {
     })
 }
 
-/// The response of 001 section 4.2, in the same way.
+/// The response of docs/protocol.md, in the same way.
 fn answer() -> Value {
     json!({
         "behavior": {"id": "behavior_004", "iteration": 4, "target": "Complete Section 2: the gauges", "priority": "high"},

@@ -1,4 +1,4 @@
-//! From a checked script to its parts and what leads from one to another (LANGUAGE.md sections 2, 5, 6 and 10).
+//! From a checked script to its parts and what leads from one to another (docs/graph.md).
 
 use std::collections::BTreeMap;
 
@@ -207,7 +207,7 @@ impl<'p> Gathering<'p> {
         }
     }
 
-    /// What an insertion of this id runs: a skill of this id stands before an action (LANGUAGE.md section 6).
+    /// What an insertion of this id runs: a skill of this id stands before an action (docs/routes.md).
     pub(crate) fn inserted(&self, id: &str) -> Option<usize> {
         self.skills.get(id).or_else(|| self.actions.get(id)).copied()
     }

@@ -45,7 +45,7 @@ pub struct Begun {
     pub untrusted: Option<String>,
 }
 
-/// Begins a project, and trusts the configuration that it wrote (INTERFACES.md, "Configuration"). Either every file is added
+/// Begins a project, and trusts the configuration that it wrote (docs/configuration.md). Either every file is added
 /// beside what is there, or nothing is written at all; but a `README.md` and a `.gitignore` that are there stay as they are, and
 /// a file that is there already as it would be written is taken for written.
 /// Errors: `Usage` when the place or the scheme's name will not do, when another file has the name of one of the project, or when the place

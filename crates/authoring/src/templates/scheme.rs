@@ -1,4 +1,4 @@
-//! The names of template schemes (LANGUAGE.md section 7): which a new one may have, and why another may not.
+//! The names of template schemes (docs/templates.md): which a new one may have, and why another may not.
 
 use bcc_engine::error::EngineError;
 use bcc_engine::portable::is_device;

@@ -1,5 +1,5 @@
 //! The template files of a project and of the binary, each as its text or as what keeps it from being read, and which of them
-//! is served in which scheme (LANGUAGE.md section 7).
+//! is served in which scheme (docs/templates.md).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;

@@ -12,12 +12,12 @@ use bcc_runtime::program::clock::Clock;
 const USUAL_START: Timestamp = Timestamp::constant(1_767_258_000, 0);
 
 #[derive(Debug)]
-pub struct TrialClock {
+pub struct TestClock {
     start: Timestamp,
     time: Arc<VirtualTime>,
 }
 
-impl TrialClock {
+impl TestClock {
     /// A clock that begins at `start`, else on 2026-01-01 at nine in the morning.
     pub fn new(start: Option<Timestamp>, time: Arc<VirtualTime>) -> Self {
         Self { start: start.unwrap_or(USUAL_START), time }
@@ -29,7 +29,7 @@ impl TrialClock {
     }
 }
 
-impl Clock for TrialClock {
+impl Clock for TestClock {
     fn at(&self, seq: u64) -> String {
         self.fixed().at(seq)
     }
@@ -51,12 +51,12 @@ mod tests {
     #[test]
     fn the_clock_moves_with_events_and_with_what_a_test_lets_pass() {
         let time = Arc::new(VirtualTime::default());
-        let clock = TrialClock::new(None, Arc::clone(&time));
+        let clock = TestClock::new(None, Arc::clone(&time));
         assert_eq!(clock.at(0), "2026-01-01T09:00:00.000000Z");
         time.move_to(Duration::from_secs(90));
         assert_eq!(clock.at(2), "2026-01-01T09:01:30.002000Z");
         assert_eq!(clock.elapsed_ms(), 90_000);
-        let own = TrialClock::new(Some("2026-11-21T20:00:00Z".parse().unwrap()), time);
+        let own = TestClock::new(Some("2026-11-21T20:00:00Z".parse().unwrap()), time);
         assert_eq!(own.words(0), "2026-11-21 20:01 (Saturday)");
     }
 }

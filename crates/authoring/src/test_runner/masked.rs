@@ -3,7 +3,7 @@
 use crate::test_runner::ran::Ran;
 use bcc_lang::value::mask::Masker;
 
-/// Masks sensitive values (LANGUAGE.md section 3) in all that reports show of what came: the talk, what was found, notes. What
+/// Masks sensitive values (docs/language.md "Variables") in all that reports show of what came: the talk, what was found, notes. What
 /// the author wrote as expected is the author's own and stays.
 pub fn mask(ran: &mut Ran, masker: &Masker) {
     if masker.is_empty() {

@@ -1,4 +1,4 @@
-//! Conversation tests (LANGUAGE.md section 13): found, run and told.
+//! Conversation tests (docs/tests.md): found, run and told.
 
 pub mod clock;
 pub mod coverage;

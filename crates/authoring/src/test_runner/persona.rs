@@ -1,4 +1,4 @@
-//! The simulated person of a test (LANGUAGE.md section 13): a model answers each question until the session ends or its turns are
+//! The simulated person of a test (docs/tests.md): a model answers each question until the session ends or its turns are
 //! used up.
 
 use std::collections::{BTreeMap, VecDeque};

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::test_runner::clock::TrialClock;
+use crate::test_runner::clock::TestClock;
 use crate::test_runner::judge::{Judge, judge};
 use crate::test_runner::kernel::Rehearsed;
 use crate::test_runner::log::Log;
@@ -99,7 +99,7 @@ impl<'t> Talk<'t> {
         let log = Arc::new(Log::default());
         let services = Services {
             models: Arc::clone(&setting.models) as Arc<_>,
-            clock: Arc::new(TrialClock::new(setting.test.clock, Arc::clone(&setting.time))),
+            clock: Arc::new(TestClock::new(setting.test.clock, Arc::clone(&setting.time))),
             observer: Arc::clone(&log) as Arc<_>,
             recheck: Arc::clone(&setting.tried.recheck),
             recorder: None,

@@ -16,7 +16,7 @@ fn check(facts: &Facts<'_>, findings: &Findings) {
     if !facts.whole() || facts.seen.routes.is_empty() && facts.seen.gotos.is_empty() {
         return;
     }
-    // Triggers are looked at after every turn, and one that fires leaves the circle (LANGUAGE.md section 10).
+    // Triggers are looked at after every turn, and one that fires leaves the circle (docs/triggers.md).
     if facts.seen.triggers.iter().any(|trigger| trigger.ends || trigger.insert.is_some()) {
         return;
     }

@@ -1,5 +1,5 @@
 //! `type-mismatch`, `never-equal`, `constant-condition`, `condition-not-boolean`: what can never come right in an expression, by
-//! what its names are declared as (LANGUAGE.md section 4).
+//! what its names are declared as (docs/language.md "Texts").
 
 use std::collections::{BTreeMap, BTreeSet};
 

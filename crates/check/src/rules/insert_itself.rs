@@ -2,7 +2,7 @@
 //!
 //! An insertion happens at an exit reason. A circle of several reasons needs something else to happen each time, so somebody
 //! may leave it; one in which the same reason leads back to where it began repeats itself, and is reported. A call that stands
-//! in a case or under a condition comes to an end; where it does not, the session ends with an error (LANGUAGE.md section 5).
+//! in a case or under a condition comes to an end; where it does not, the session ends with an error (docs/actions/).
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;

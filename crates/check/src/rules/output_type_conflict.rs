@@ -65,7 +65,7 @@ fn conflict(fact: &OutputFact) -> Option<(String, String)> {
     Some((message, help.to_owned()))
 }
 
-/// Whether some value of the one type can be held as the other without a loss (LANGUAGE.md section 8).
+/// Whether some value of the one type can be held as the other without a loss (docs/replies.md).
 fn may_become(asked: DeclaredType, declared: DeclaredType) -> bool {
     use DeclaredType::{Boolean, Date, Integer, List, Number, Object, String};
     match declared {

@@ -1,5 +1,5 @@
 //! `unknown-metadata`: a trigger asks for a field of `metadata` that is written almost like one that replies have, so that
-//! it would never fire (LANGUAGE.md section 10).
+//! it would never fire (docs/triggers.md).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -17,7 +17,7 @@ use bcc_lang::source::near::near_miss;
 
 const METADATA: &str = "metadata";
 
-/// What the engine itself adds to the `metadata` of an outcome (LANGUAGE.md section 6).
+/// What the engine itself adds to the `metadata` of an outcome (docs/routes.md).
 const ADDED: [&str; 7] =
     ["current_round", "error_message", "exit_reason", "max_rounds", "parse_error", "parse_retry_count", "raw_response"];
 

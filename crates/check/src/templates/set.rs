@@ -11,7 +11,7 @@ use bcc_lang::template::mentions::visit;
 use bcc_lang::template::templates::Templates;
 use bcc_runtime::program::prompt::PromptOf;
 
-/// Names of templates that the language has (LANGUAGE.md section 7) and no kind of this release asks for.
+/// Names of templates that the language has (docs/templates.md) and no kind of this release asks for.
 pub const LATER_TEMPLATES: [&str; 3] = ["structured_actions", "plan_create", "plan_decompose"];
 
 /// A file below `_system/` of a project.

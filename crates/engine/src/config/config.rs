@@ -1,4 +1,4 @@
-//! `bcc-script.toml` (INTERFACES.md, "Configuration"), as written. What of it counts depends on trust.
+//! `bcc-script.toml` (docs/configuration.md), as written. What of it counts depends on trust.
 
 use std::collections::BTreeMap;
 

@@ -118,7 +118,7 @@ pub struct ModelTable {
     pub structured: Option<Structured>,
     #[serde(default, deserialize_with = "switch")]
     pub repair: Option<bool>,
-    /// How often the model is asked again with what is wrong with its reply (LANGUAGE.md section 8).
+    /// How often the model is asked again with what is wrong with its reply (docs/replies.md).
     #[serde(default, deserialize_with = "whole::<_, _, 0, 5>")]
     pub reask: Option<u32>,
     #[serde(default, deserialize_with = "whole::<_, _, 1, 10_000>")]

@@ -1,4 +1,4 @@
-//! Whether a YAML file below a folder is meant as a document of the language (LANGUAGE.md section 1). Other programs keep
+//! Whether a YAML file below a folder is meant as a document of the language (docs/language.md "The file"). Other programs keep
 //! YAML files too, and nobody wants to be told that theirs is no script; a script whose author mistyped `session:` is one
 //! all the same.
 

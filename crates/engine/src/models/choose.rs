@@ -1,5 +1,5 @@
 //! Which model a session asks: command line over environment over the project's file over the built-in one
-//! (INTERFACES.md, "Configuration").
+//! (docs/configuration.md).
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -17,7 +17,7 @@ use bcc_llm::model::provider::Provider;
 use bcc_llm::model::request::Purpose;
 use bcc_runtime::program::models::Models;
 
-/// The name under which a project configures the model of its monitors (LANGUAGE.md section 9).
+/// The name under which a project configures the model of its monitors (docs/monitors.md).
 pub const MONITOR: &str = "monitor";
 
 pub struct ModelSet {

@@ -1,4 +1,4 @@
-//! `default` by the environment alone: a key, where no file says what `default` is (INTERFACES.md, "Configuration").
+//! `default` by the environment alone: a key, where no file says what `default` is (docs/configuration.md).
 
 use secrecy::SecretString;
 

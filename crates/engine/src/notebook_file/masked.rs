@@ -1,4 +1,4 @@
-//! Cells without sensitive values (LANGUAGE.md section 3), before any form of a file sees them.
+//! Cells without sensitive values (docs/language.md "Variables"), before any form of a file sees them.
 
 use bcc_lang::value::mask::Masker;
 use bcc_runtime::notebook::cell::Cell;

@@ -1,4 +1,4 @@
-//! Tree and names to a value, by the rules of LANGUAGE.md section 4: what does not fit is an error, never an answer.
+//! Tree and names to a value, by the rules of docs/language.md "Texts": what does not fit is an error, never an answer.
 
 use std::ops::Range;
 use std::sync::LazyLock;

@@ -6,7 +6,7 @@ pub fn reply(name: &str) -> Option<&'static str> {
     REPLIES.iter().chain(&OTHERS).find(|(kind, _)| *kind == name).map(|(_, text)| *text)
 }
 
-/// The kinds and monitors whose replies have a schema, in the order of LANGUAGE.md section 8.
+/// The kinds and monitors whose replies have a schema, in the order of docs/replies.md.
 pub fn replies() -> impl Iterator<Item = &'static str> {
     REPLIES.iter().map(|(kind, _)| *kind)
 }
@@ -14,7 +14,7 @@ pub fn replies() -> impl Iterator<Item = &'static str> {
 /// The JSON Schema text of `bcc-script.toml`.
 pub const CONFIG: &str = include_str!("../../../../schemas/config.schema.json");
 
-/// The schemas of the protocol of behavior servers (001, section 4), by the names that `schema` shows them under.
+/// The schemas of the protocol of behavior servers (docs/protocol.md), by the names that `schema` shows them under.
 pub const PROTOCOL: [(&str, &str); 4] = [
     ("protocol-request", include_str!("../../../../schemas/protocol/request.schema.json")),
     ("protocol-response", include_str!("../../../../schemas/protocol/response.schema.json")),

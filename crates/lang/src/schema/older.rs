@@ -1,5 +1,5 @@
 //! Older spellings in a schema: each stands beside today's name, marked as deprecated and not to be offered, so that an editor
-//! strikes it through or says what to write instead of refusing it (LANGUAGE.md section 4).
+//! strikes it through or says what to write instead of refusing it (docs/language.md "Texts").
 
 use serde_json::{Map, Value, json};
 

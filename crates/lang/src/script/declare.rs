@@ -1,4 +1,4 @@
-//! `declare` lists and single values, as written (LANGUAGE.md section 3).
+//! `declare` lists and single values, as written (docs/language.md "Variables").
 
 use serde_json::Value;
 

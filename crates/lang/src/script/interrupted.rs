@@ -1,4 +1,4 @@
-//! `on_interrupted` of an action: what becomes of an outside effect that nobody saw come to its end (LANGUAGE.md section 12).
+//! `on_interrupted` of an action: what becomes of an outside effect that nobody saw come to its end (docs/sessions.md).
 
 use crate::script::fields::Fields;
 

@@ -1,5 +1,5 @@
 //! What bounds a session and a topic, as written: `budget`, `time_budget`, `priority`, `strategy`, `for_each`
-//! (LANGUAGE.md sections 2, 5 and 9).
+//! (docs/budgets.md).
 
 use std::sync::Arc;
 
@@ -37,7 +37,7 @@ pub fn spanned(fields: &Fields<'_>, name: &'static str, range: std::ops::RangeIn
     fields.take(name).map(|node| Spanned { value, span: node.span })
 }
 
-/// `strategy` of a topic: a text, or a table (LANGUAGE.md section 9).
+/// `strategy` of a topic: a text, or a table (docs/monitors.md).
 #[derive(Clone, Debug, Default)]
 pub struct Strategy {
     /// The text, or `text` of the table.

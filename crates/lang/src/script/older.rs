@@ -1,4 +1,4 @@
-//! Older spellings of field names (LANGUAGE.md section 4): read, with a deprecation warning.
+//! Older spellings of field names (docs/language.md "Texts"): read, with a deprecation warning.
 
 use crate::schema::older::RENAMED;
 

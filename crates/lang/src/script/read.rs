@@ -29,7 +29,7 @@ use crate::source::yaml::{Node, NodeKind};
 /// The longest id that a script may give to a part of itself, in characters.
 const LONGEST_ID: usize = 100;
 
-/// What a file holds (LANGUAGE.md section 1).
+/// What a file holds (docs/language.md "The file").
 #[derive(Clone, Debug)]
 pub enum Document {
     /// A script that can be run.

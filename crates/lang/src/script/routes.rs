@@ -1,4 +1,4 @@
-//! `on_exit` tables and the routes in them, as written (LANGUAGE.md section 6).
+//! `on_exit` tables and the routes in them, as written (docs/routes.md).
 
 use std::fmt;
 use std::sync::Arc;
@@ -207,7 +207,7 @@ fn is_id(text: &str) -> bool {
     !text.is_empty() && text.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '.' | '-'))
 }
 
-/// A trigger (LANGUAGE.md section 10).
+/// A trigger (docs/triggers.md).
 #[derive(Clone, Debug)]
 pub struct WrittenTrigger {
     pub id: Spanned<String>,

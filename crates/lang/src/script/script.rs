@@ -1,4 +1,4 @@
-//! The tree of a session script as written (LANGUAGE.md section 2).
+//! The tree of a session script as written (docs/language.md).
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Skills: actions that other scripts call (LANGUAGE.md section 1), as written.
+//! Skills: actions that other scripts call (docs/language.md "The file"), as written.
 
 use std::sync::Arc;
 

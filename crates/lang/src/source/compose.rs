@@ -18,7 +18,7 @@ use crate::source::yaml::{Entry, MAX_DEPTH, MAX_NODES, MAX_TEXT_BYTES, Node, Nod
 /// Findings after these are not kept: nobody reads more, and a file could otherwise hold a million.
 pub(crate) const MAX_DIAGNOSTICS: usize = 100;
 
-/// Reads a file of one YAML 1.2 document (LANGUAGE.md section 1).
+/// Reads a file of one YAML 1.2 document (docs/language.md "The file").
 ///
 /// Slugs of what it finds: `yaml-syntax` (ends the document), `file-too-large`, `not-text`, `too-deep`, `too-many-nodes`,
 /// `empty-document` (no root); `several-documents`, `duplicate-key`, `key-not-text`, `merge-key`, `unknown-anchor`,

@@ -1,5 +1,5 @@
 //! The minijinja environment that texts, templates and expressions share: filters, tests, functions, limits, and how a
-//! value is written (LANGUAGE.md sections 4 and 7, CRATES.md on minijinja).
+//! value is written (docs/language.md, docs/templates.md).
 //!
 //! What bounds a rendering: [`FUEL`] bounds its steps, [`MAX_OUTPUT`](crate::template::features::MAX_OUTPUT) what it gives, [`MAX_WRITTEN`] what it writes at
 //! all (what `{% set %}…{% endset %}`, a macro or `{% filter %}` captures included), and

@@ -1,4 +1,4 @@
-//! The front matter of a template: a `---` … `---` block of YAML at its very start (LANGUAGE.md section 7).
+//! The front matter of a template: a `---` … `---` block of YAML at its very start (docs/templates.md).
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -43,7 +43,7 @@ pub enum HistoryMode {
     Messages,
 }
 
-/// How a monitor's advice is put to the action that it is for (LANGUAGE.md section 9).
+/// How a monitor's advice is put to the action that it is for (docs/monitors.md).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FeedbackWords {

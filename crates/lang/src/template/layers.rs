@@ -1,5 +1,5 @@
 //! Where templates come from: the scheme's folder before the default one, the files of the binary behind each
-//! (LANGUAGE.md section 7). A session pins what [`collect`] gives.
+//! (docs/templates.md). A session pins what [`collect`] gives.
 
 use serde::{Deserialize, Serialize};
 

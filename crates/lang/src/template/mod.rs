@@ -1,4 +1,4 @@
-//! Author texts, expressions and prompt templates (LANGUAGE.md sections 4 and 7).
+//! Author texts, expressions and prompt templates (docs/language.md and docs/templates.md).
 
 pub mod builtin;
 pub mod environment;

@@ -1,4 +1,4 @@
-//! Role markers: lines of the *source* that start a message of a role (LANGUAGE.md section 7). Such a line that comes
+//! Role markers: lines of the *source* that start a message of a role (docs/templates.md). Such a line that comes
 //! out of a value never does, because by then the markers are sentinels that hold an unguessable mark.
 
 use serde::{Deserialize, Serialize};

@@ -1,5 +1,5 @@
 //! Author texts (content, tone, exit, strategy …): lenient templates. An unknown name, a null and an attribute of
-//! either are written as nothing (LANGUAGE.md section 4).
+//! either are written as nothing (docs/language.md "Texts").
 
 use std::collections::HashMap;
 use std::ops::Range;

@@ -1,4 +1,4 @@
-//! Which values an operator may bring together (LANGUAGE.md section 4): `==` and `!=` take anything, the others only
+//! Which values an operator may bring together (docs/language.md "Texts"): `==` and `!=` take anything, the others only
 //! operands that fit; null never fits. A misfit is an error, never a silent answer.
 
 use std::fmt;

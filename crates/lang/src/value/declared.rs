@@ -1,4 +1,4 @@
-//! The types that an author may declare, and the coercions that lose nothing (LANGUAGE.md sections 3 and 8).
+//! The types that an author may declare, and the coercions that lose nothing (docs/language.md and docs/replies.md).
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Number, Value, json};

@@ -1,4 +1,4 @@
-//! Masking of `sensitive` values wherever they are shown, exported, recorded or logged (LANGUAGE.md section 3).
+//! Masking of `sensitive` values wherever they are shown, exported, recorded or logged (docs/language.md "Variables").
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! The four scopes and the narrowest-first look-up (LANGUAGE.md section 3).
+//! The four scopes and the narrowest-first look-up (docs/language.md "Variables").
 
 use std::fmt;
 use std::sync::Arc;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
-use crate::http::patience::Patience;
+use crate::http::timeouts::Timeouts;
 use crate::model::error::Waited;
 
 /// Why nothing more can be read of an answer.
@@ -37,14 +37,14 @@ impl Source for reqwest::Response {
 pub struct Body {
     pub(crate) source: Box<dyn Source>,
     /// How long it is waited for, since its request.
-    pub patience: Patience,
+    pub patience: Timeouts,
     read: usize,
     most: usize,
 }
 
 impl Body {
     /// The body of an answer of which nothing was read, and the most bytes that are read of it.
-    pub fn new(source: Box<dyn Source>, patience: Patience, most: usize) -> Self {
+    pub fn new(source: Box<dyn Source>, patience: Timeouts, most: usize) -> Self {
         Self { source, patience, read: 0, most }
     }
 

@@ -5,7 +5,7 @@ pub mod address;
 pub mod body;
 pub mod client;
 pub mod lines;
-pub mod patience;
 pub mod retry;
 pub mod sse;
+pub mod timeouts;
 pub mod values;

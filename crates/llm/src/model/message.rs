@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 pub enum Role {
     /// The rules that the model works under.
     System,
-    /// The one who asks; a template without role lines is one message of this role (LANGUAGE.md section 7).
+    /// The one who asks; a template without role lines is one message of this role (docs/templates.md).
     User,
     /// What the model itself said earlier.
     Assistant,

@@ -1,4 +1,4 @@
-//! Models: what they are asked, what they answer, and the providers that ask them (LANGUAGE.md sections 5 and 8).
+//! Models: what they are asked, what they answer, and the providers that ask them (docs/models.md).
 
 pub mod error;
 pub mod message;

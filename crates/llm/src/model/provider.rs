@@ -36,7 +36,7 @@ pub trait Provider: Send + Sync {
     async fn complete(&self, request: &ModelRequest, live: &mut dyn Live) -> Result<ModelReply, ModelError>;
 }
 
-/// How the replies of a model are read (LANGUAGE.md section 8).
+/// How the replies of a model are read (docs/replies.md).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Manners {
     /// `repair`: whether near-JSON is mended, as a fourth strategy.

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-/// A model's answer, not yet parsed (LANGUAGE.md section 8 says how it becomes a value).
+/// A model's answer, not yet parsed (docs/replies.md says how it becomes a value).
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ModelReply {
     /// The text exactly as the model wrote it; may be empty.

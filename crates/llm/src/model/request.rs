@@ -26,7 +26,7 @@ pub struct ModelRequest {
 }
 
 /// What is asked, for providers that are no models (offline, replay). Never part of what a real provider sends
-/// (ARCHITECTURE.md, "Offline and tests").
+/// (docs/models.md).
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Task {
     pub purpose: Purpose,
@@ -46,11 +46,11 @@ pub struct Task {
     pub round: u32,
     /// How many model calls the action made in the session before this one, from 0.
     pub call: u32,
-    /// Whether nothing was said in this action yet (LANGUAGE.md section 5, "Rounds").
+    /// Whether nothing was said in this action yet (docs/actions/, "Rounds").
     pub opening: bool,
 }
 
-/// One entry of an action's `output` (LANGUAGE.md section 5).
+/// One entry of an action's `output` (docs/actions/).
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct WantedOutput {
     pub name: String,
@@ -68,11 +68,11 @@ pub struct WantedOutput {
 pub enum Purpose {
     #[default]
     Action,
-    /// The analysis of an answered turn (LANGUAGE.md section 9).
+    /// The analysis of an answered turn (docs/monitors.md).
     Monitor,
-    /// A plan for the rest of a topic (LANGUAGE.md section 9).
+    /// A plan for the rest of a topic (docs/monitors.md).
     Orchestrator,
-    /// What a simulated person says in a conversation test (LANGUAGE.md section 13).
+    /// What a simulated person says in a conversation test (docs/tests.md).
     Persona,
 }
 

@@ -1,7 +1,7 @@
 //! The built-in responder: no AI, a pure function of the task, so that every script runs with nothing configured.
 //!
 //! It writes its answer as the JSON text that a model would write, so that it passes through the same reply pipeline
-//! (LANGUAGE.md section 8 says the fields).
+//! (docs/replies.md says the fields).
 
 pub mod fill;
 

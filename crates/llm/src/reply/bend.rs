@@ -1,4 +1,4 @@
-//! Bends a reply to its shape, field by field, and records every bend (LANGUAGE.md section 8: never silent).
+//! Bends a reply to its shape, field by field, and records every bend (docs/replies.md: never silent).
 
 use serde::Serialize;
 use serde_json::{Map, Value};

@@ -1,4 +1,4 @@
-//! Whether `EXIT` says yes (LANGUAGE.md section 6).
+//! Whether `EXIT` says yes (docs/routes.md).
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! Pulls the text of the top-level `content` field out of a JSON reply while it is still arriving (LANGUAGE.md section 8).
+//! Pulls the text of the top-level `content` field out of a JSON reply while it is still arriving (docs/replies.md).
 //!
 //! It is stricter than the strategies that read the finished reply: where it is in doubt it shows nothing more, and the
 //! reply is shown whole once it is there. What it shows may still turn out to be no part of a valid reply (text after it

@@ -1,4 +1,4 @@
-//! A model's text becomes a value (LANGUAGE.md section 8): by three strategies, or four, then bent to its schema, every bend recorded.
+//! A model's text becomes a value (docs/replies.md): by three strategies, or four, then bent to its schema, every bend recorded.
 
 pub mod bend;
 pub mod exit;

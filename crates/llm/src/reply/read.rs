@@ -1,4 +1,4 @@
-//! A model's text becomes a reply of an action's shape (LANGUAGE.md section 8).
+//! A model's text becomes a reply of an action's shape (docs/replies.md).
 
 use serde_json::{Map, Value};
 use tracing::warn;

@@ -1,4 +1,4 @@
-//! What a reply must look like: the schema of its kind joined with the outputs of its action (LANGUAGE.md section 8).
+//! What a reply must look like: the schema of its kind joined with the outputs of its action (docs/replies.md).
 
 use std::collections::HashSet;
 use std::sync::{Arc, OnceLock};

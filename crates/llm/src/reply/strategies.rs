@@ -1,5 +1,5 @@
 //! The strategies by which a model's text becomes an object, tried in order: three, and a fourth where repair is on
-//! (LANGUAGE.md section 8).
+//! (docs/replies.md).
 
 use std::fmt;
 

@@ -1,5 +1,5 @@
 //! `behavior_loop`: observes, asks a model or a server for actions, carries them out, and feeds back what came of them, until the
-//! target of the step is achieved (001).
+//! target of the step is achieved (docs/protocol.md).
 
 use crate::actions::behaviors::config::{Loop, PROMPTS, Source};
 use crate::program::action::Action;

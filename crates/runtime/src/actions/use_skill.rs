@@ -1,4 +1,4 @@
-//! `use_skill`: runs a skill in a scope of its own (LANGUAGE.md section 5).
+//! `use_skill`: runs a skill in a scope of its own (docs/actions/).
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What the loop of behaviors (001) asks of a server, whatever the server is.
+//! What the loop of behaviors (docs/protocol.md) asks of a server, whatever the server is.
 
 use async_trait::async_trait;
 use serde_json::Value;
@@ -34,7 +34,7 @@ pub trait Arriving: Send {
 /// A server that sends behaviors, as bcc-script.toml configures it (`[behavior_servers.<name>]`).
 #[async_trait]
 pub trait BehaviorServer: Send + Sync {
-    /// Sends an observation (001, section 4.1) and gives the answer as it arrives.
+    /// Sends an observation (docs/protocol.md) and gives the answer as it arrives.
     async fn actions(&self, observation: &Value) -> Result<Box<dyn Arriving>, ServerError>;
 
     /// Sends what came of a behavior, and gives the server's judgement.

@@ -1,4 +1,4 @@
-//! A cell, and what stands beside its text (000, "ActionMetadata").
+//! A cell, and what stands beside its text (docs/notebook.md).
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};

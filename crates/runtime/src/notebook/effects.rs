@@ -1,4 +1,4 @@
-//! What actions have done to a notebook, in words (000, `context.effects`).
+//! What actions have done to a notebook, in words (docs/notebook.md).
 
 use std::collections::VecDeque;
 

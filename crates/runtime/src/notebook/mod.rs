@@ -1,5 +1,5 @@
-//! Notebooks (design document 000): cells, the actions that change them, the session's plan, the kernel that runs code, the
-//! protocol of behavior servers (001), and the forms in which other programs read a notebook.
+//! Notebooks (docs/notebook.md): cells, the actions that change them, the session's plan, the kernel that runs code, the
+//! protocol of behavior servers (docs/protocol.md), and the forms in which other programs read a notebook.
 
 pub mod action;
 pub mod apply;

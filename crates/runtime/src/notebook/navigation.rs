@@ -1,4 +1,4 @@
-//! How a session moves through its plan (001, "server-controlled navigation"): steps are entered, completed and left, behaviors
+//! How a session moves through its plan (docs/protocol.md): steps are entered, completed and left, behaviors
 //! begin and end. Only the plan of this session moves; what the script does next is decided elsewhere.
 //!
 //! A step is never both current and completed: entering a completed one opens it again. Changes of the plan that come while

@@ -92,7 +92,7 @@ pub struct State {
     pub moves: u32,
 }
 
-/// The machine of 000 (`FSM`).
+/// The machine of docs/notebook.md (`FSM`).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fsm {
     /// Its state, in capitals.
@@ -110,7 +110,7 @@ impl Default for Fsm {
     }
 }
 
-/// Where in the plan a session is (001, `location`).
+/// Where in the plan a session is (docs/protocol.md).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Location {
@@ -130,7 +130,7 @@ pub struct Location {
     pub completed_stages: Vec<String>,
 }
 
-/// How far the content of a step is (001, `section_progress`).
+/// How far the content of a step is (docs/protocol.md).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SectionProgress {

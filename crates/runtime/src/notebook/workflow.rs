@@ -1,4 +1,4 @@
-//! The plan of a session (000, `workflow`): stages with their steps. It begins as the phases and topics of the script; what
+//! The plan of a session (docs/notebook.md): stages with their steps. It begins as the phases and topics of the script; what
 //! a server or a model changes in it is checked first and changes this session only.
 
 use std::collections::HashSet;

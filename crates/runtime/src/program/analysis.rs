@@ -8,7 +8,7 @@ use crate::program::event::ModelCall;
 use crate::program::outcome::{ExitReason, ProgressSuggestion};
 use bcc_lang::template::front::FeedbackWords;
 
-/// How many of the newest metrics make a trend (LANGUAGE.md section 9).
+/// How many of the newest metrics make a trend (docs/monitors.md).
 pub const TREND: usize = 3;
 
 /// Everything that an analysis is about and that a resumed session cannot look up again.
@@ -149,7 +149,7 @@ pub struct MonitorMetadata {
 }
 
 impl MonitorAnalysis {
-    /// The analysis that stands in for one that failed (LANGUAGE.md section 9): no intervention, no feedback.
+    /// The analysis that stands in for one that failed (docs/monitors.md): no intervention, no feedback.
     pub fn empty(metadata: MonitorMetadata) -> Self {
         Self { metadata, ..Self::default() }
     }

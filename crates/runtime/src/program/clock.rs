@@ -1,4 +1,4 @@
-//! The clock of a session. Time enters through here only, so that a session can be replayed (LANGUAGE.md section 11).
+//! The clock of a session. Time enters through here only, so that a session can be replayed (docs/language.md).
 
 pub trait Clock: Send + Sync {
     /// The time of the event `seq`, as RFC 3339 in UTC with microseconds.

@@ -1,4 +1,4 @@
-//! What leaves the interpreter: events, as INTERFACES.md has them.
+//! What leaves the interpreter: events, as docs/sessions.md lists them.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use bcc_llm::model::reply::PassedOver;
 /// Something that happened in a session.
 #[derive(Clone, Debug, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-#[allow(missing_docs)] // the fields are those of the table in INTERFACES.md
+#[allow(missing_docs)] // the fields are those of the table in docs/sessions.md
 pub enum Event {
     SessionStarted {
         script: String,
@@ -121,7 +121,7 @@ pub enum Event {
     },
     /// A cell of the notebook that is new or changed, as it is now.
     Cell(Box<ShownCell>),
-    /// One round of a behavior loop (001): what was to be done, what was, and how it was judged.
+    /// One round of a behavior loop (docs/protocol.md): what was to be done, what was, and how it was judged.
     Behavior {
         behavior_id: String,
         iteration: u32,

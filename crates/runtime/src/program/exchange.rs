@@ -76,7 +76,7 @@ pub struct Ask<'a> {
 /// What came back.
 pub struct Exchange {
     pub reading: Result<Reply, Unreadable>,
-    /// Why the words of the reply must not be said (LANGUAGE.md section 8, `safety_risk`), even after asking again.
+    /// Why the words of the reply must not be said (docs/replies.md, `safety_risk`), even after asking again.
     pub held_back: Option<String>,
     /// The id under which words of this reply were or may be shown.
     pub message_id: String,
@@ -87,7 +87,7 @@ pub struct Exchange {
 
 impl Turn<'_> {
     /// Asks the model, and asks it again where its reply cannot be used: as often as `reask` allows, or once when the reply
-    /// calls itself unsafe (LANGUAGE.md section 8). Of several replies the last one that could be read counts.
+    /// calls itself unsafe (docs/replies.md). Of several replies the last one that could be read counts.
     /// Errors: [`ActionError::Model`] when there is no reply at all: where only asking again fails, what could be read before counts; [`ActionError::Failed`] when the prompt cannot be rendered.
     /// A reply that cannot be read is no error: see [`Exchange::reading`].
     pub async fn exchange(&self, mut ask: Ask<'_>) -> Result<Exchange, ActionError> {

@@ -17,7 +17,7 @@ pub enum Flow {
     /// At once, with another turn, as often as bounds of its own let it: for actions that count what they do.
     Onward,
     /// An outside effect is to begin. That it does is committed first; the next turn finds it in [`Lent::effect`] and carries
-    /// it out, or, in another process, decides what becomes of it (LANGUAGE.md section 12).
+    /// it out, or, in another process, decides what becomes of it (docs/sessions.md).
     ///
     /// [`Lent::effect`]: crate::program::turn::Lent::effect
     Effect(Announced),

@@ -1,5 +1,5 @@
 //! Outside effects that are announced before they begin, and what becomes of one that nobody saw come to its end
-//! (LANGUAGE.md section 12): the one place where that is decided, for every action that has such effects.
+//! (docs/sessions.md): the one place where that is decided, for every action that has such effects.
 //!
 //! An action calls [`decide`] in the turn in which it would act:
 //!

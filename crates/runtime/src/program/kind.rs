@@ -28,8 +28,8 @@ pub struct About {
     pub schema: &'static str,
     /// Its page of documentation, as markdown.
     pub page: &'static str,
-    /// The exit reasons with which an action of this kind can end, besides `error`, which every kind has (LANGUAGE.md
-    /// section 6).
+    /// The exit reasons with which an action of this kind can end, besides `error`, which every kind has
+    /// (docs/routes.md).
     pub exits: &'static [&'static str],
 }
 

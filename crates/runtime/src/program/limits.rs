@@ -1,4 +1,4 @@
-//! What bounds a session and its topics, as it runs (LANGUAGE.md sections 2, 5, 6 and 9).
+//! What bounds a session and its topics, as it runs (docs/budgets.md).
 
 use serde::{Deserialize, Serialize};
 

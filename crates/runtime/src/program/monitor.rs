@@ -1,4 +1,4 @@
-//! Monitors: what looks at an answered turn beside the conversation and advises its next turn (LANGUAGE.md section 9).
+//! Monitors: what looks at an answered turn beside the conversation and advises its next turn (docs/monitors.md).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -41,7 +41,7 @@ pub const MONITOR_NAMES: [&str; 14] = [
     "chat_history",
 ];
 
-/// What looks at the answered turns of one kind of action. The four operations are those of 004, "监控处理器接口设计".
+/// What looks at the answered turns of one kind of action. The four operations are those of docs/monitors.md, "监控处理器接口设计".
 #[async_trait]
 pub trait Monitor: Send + Sync {
     /// The name of its template and of the schema of its replies: `ai_ask_monitor`.
@@ -61,10 +61,10 @@ pub trait Monitor: Send + Sync {
     async fn analyze_with_llm(&self, watched: &Watched, context: &MonitorContext) -> Analysed;
 
     /// What the action's next prompt is told; `None` when the analysis advises nothing. Whether it calls an intervention
-    /// needed does not matter (004, path 1: after every analysis).
+    /// needed does not matter (docs/monitors.md).
     fn build_feedback_prompt(&self, analysis: &MonitorAnalysis, words: &FeedbackWords) -> Option<String>;
 
-    /// Whether the rest of the topic should be planned anew (004, path 2). Whether the topic allows it is not looked at here.
+    /// Whether the rest of the topic should be planned anew (docs/monitors.md). Whether the topic allows it is not looked at here.
     fn should_trigger_orchestration(&self, analysis: &MonitorAnalysis) -> bool;
 }
 

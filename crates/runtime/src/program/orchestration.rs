@@ -1,7 +1,7 @@
-//! Orchestration (LANGUAGE.md section 9, "Path 2"): when a monitor says that other words will not do, a model plans the rest
+//! Orchestration (docs/monitors.md, "Path 2"): when a monitor says that other words will not do, a model plans the rest
 //! of the topic anew, for this session only.
 //!
-//! Three operations, as 004 names them under "TopicActionOrchestrator": [`should_orchestrate`] decides from booleans and
+//! Three operations, as docs/monitors.md names them under "TopicActionOrchestrator": [`should_orchestrate`] decides from booleans and
 //! counts, [`generate_orchestration_plan`] asks a model, [`execute_orchestration`] is a pure function from a list of actions to
 //! another one. What comes out is checked like a script ([`crate::program::recheck::Recheck`]) before it counts.
 

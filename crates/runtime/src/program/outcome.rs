@@ -1,4 +1,4 @@
-//! What a turn of an action gives (LANGUAGE.md section 6).
+//! What a turn of an action gives (docs/routes.md).
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -59,7 +59,7 @@ impl ExitReason {
         Self::ALL.into_iter().find(|reason| reason.name() == name)
     }
 
-    /// Whether an action that ended like this fails the session when no route says otherwise (LANGUAGE.md section 6).
+    /// Whether an action that ended like this fails the session when no route says otherwise (docs/routes.md).
     pub const fn fails(self) -> bool {
         matches!(self, Self::Rejected | Self::TimedOut | Self::Failed | Self::BranchFailed | Self::Error)
     }

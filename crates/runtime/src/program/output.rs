@@ -1,4 +1,4 @@
-//! `output`: what an action takes out of a reply into the author's variables (LANGUAGE.md section 5).
+//! `output`: what an action takes out of a reply into the author's variables (docs/actions/).
 
 use std::ops::Deref;
 

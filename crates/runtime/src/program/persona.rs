@@ -1,4 +1,4 @@
-//! The prompt of a simulated person (LANGUAGE.md section 13): it shows the persona and the talk, and nothing else of the session.
+//! The prompt of a simulated person (docs/tests.md): it shows the persona and the talk, and nothing else of the session.
 
 use serde_json::Value;
 

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// A place as events tell it (INTERFACES.md, "Events").
+/// A place as events tell it (docs/sessions.md).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Place {

@@ -104,7 +104,7 @@ pub struct Topic {
     pub for_each: Option<ForEach>,
 }
 
-/// A skill: actions that run in a scope of their own (LANGUAGE.md section 5).
+/// A skill: actions that run in a scope of their own (docs/actions/).
 #[derive(Clone)]
 pub struct Skill {
     pub id: String,

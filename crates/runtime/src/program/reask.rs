@@ -1,4 +1,4 @@
-//! Asking a model again (`reask`, LANGUAGE.md section 8): what is wrong with its reply, and how it is told so.
+//! Asking a model again (`reask`, docs/replies.md): what is wrong with its reply, and how it is told so.
 
 use crate::program::recent::cut_in_the_middle;
 use bcc_llm::model::message::{Message, Role};

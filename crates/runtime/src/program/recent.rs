@@ -1,4 +1,4 @@
-//! The end of the conversation, as far as a prompt may see it (`history:` of LANGUAGE.md section 2).
+//! The end of the conversation, as far as a prompt may see it (`history:` of docs/language.md).
 
 use std::borrow::Cow;
 use std::collections::VecDeque;

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::program::program::Program;
 
-/// The script that a session is pinned to, for whoever wants to change a session's copy of one topic (LANGUAGE.md section 9,
+/// The script that a session is pinned to, for whoever wants to change a session's copy of one topic (docs/monitors.md,
 /// "Path 2"). The script itself is never changed.
 pub trait Recheck: Send + Sync {
     /// The actions of the topic `topic` as its author wrote them, in the order of `Topic::steps`, with today's spelling of

@@ -1,4 +1,4 @@
-//! What a budget counts: turns, calls of a model, tokens and active minutes (LANGUAGE.md section 2).
+//! What a budget counts: turns, calls of a model, tokens and active minutes (docs/language.md).
 
 use crate::program::limits::Budget;
 

@@ -1,4 +1,4 @@
-//! Routes and triggers as they run (LANGUAGE.md sections 6 and 10).
+//! Routes and triggers as they run (docs/routes.md and docs/triggers.md).
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use bcc_lang::script::routes::Go;
 #[derive(Clone, Default)]
 pub struct RouteTable(Arc<Vec<(ExitReason, Arc<Route>)>>);
 
-/// What a table of routes belongs to, the narrowest first (LANGUAGE.md section 6).
+/// What a table of routes belongs to, the narrowest first (docs/routes.md).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Level {
     Action,
@@ -42,7 +42,7 @@ pub struct Route {
     pub then: Option<Go>,
 }
 
-/// What interrupts a session (LANGUAGE.md section 10).
+/// What interrupts a session (docs/triggers.md).
 pub struct Trigger {
     pub id: String,
     pub when: Expr,

@@ -1,4 +1,4 @@
-//! The budget of a session: what was used of it, and the stop when a limit is reached (LANGUAGE.md sections 2 and 12).
+//! The budget of a session: what was used of it, and the stop when a limit is reached (docs/budgets.md).
 
 use crate::program::event::{Event, Summary};
 use crate::program::limits::Budget;

@@ -1,5 +1,5 @@
 //! Outside effects of actions: announced before they begin, closed after, and never begun twice without somebody's word
-//! (LANGUAGE.md section 12). What becomes of an open one is decided in [`crate::program::interrupted`].
+//! (docs/sessions.md). What becomes of an open one is decided in [`crate::program::interrupted`].
 
 use std::sync::PoisonError;
 

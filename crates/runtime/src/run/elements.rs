@@ -1,4 +1,4 @@
-//! `for_each`: a topic runs once for each element of a list (LANGUAGE.md section 5, "Repetition").
+//! `for_each`: a topic runs once for each element of a list (docs/actions/, "Repetition").
 
 use serde_json::Value;
 
@@ -13,7 +13,7 @@ use crate::run::session::Session;
 use bcc_lang::value::mask::MASK;
 use bcc_lang::value::scopes::{Scope, Stored};
 
-/// The most elements that a topic runs for (LANGUAGE.md section 5).
+/// The most elements that a topic runs for (docs/actions/).
 const MOST_ELEMENTS: usize = 1000;
 
 /// The longest element, in characters, that paths are named by.

@@ -9,7 +9,7 @@ use crate::program::limits::Budget;
 use crate::run::mailbox::Unanswered;
 use crate::run::planner::Asked;
 
-/// Where a session is in its life (LANGUAGE.md section 12).
+/// Where a session is in its life (docs/sessions.md).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {

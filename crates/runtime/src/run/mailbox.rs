@@ -1,4 +1,4 @@
-//! Where analyses of monitors come in: they run beside the session, which never waits for one (LANGUAGE.md section 9).
+//! Where analyses of monitors come in: they run beside the session, which never waits for one (docs/monitors.md).
 //!
 //! One runs at a time per action; of those that must wait for it, only the newest is kept. What was analysed already is not
 //! analysed again. Dropping the mailbox ends all of them.

@@ -1,4 +1,4 @@
-//! The loop: read the state, run one turn, write the state, repeat (003, "状态驱动的执行循环").
+//! The loop: read the state, run one turn, write the state, repeat (docs/architecture.md).
 
 pub mod budget;
 pub mod commit;

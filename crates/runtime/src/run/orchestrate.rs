@@ -1,4 +1,4 @@
-//! Plans for the rest of a topic: when one is asked for, what becomes of it, and how long it counts (LANGUAGE.md section 9,
+//! Plans for the rest of a topic: when one is asked for, what becomes of it, and how long it counts (docs/monitors.md,
 //! "Path 2"). What a plan may change is decided in [`crate::program::orchestration`].
 
 use std::sync::Arc;
@@ -89,7 +89,7 @@ impl Session {
         draft.event(place, Event::Warning { code: "plan-failed", message, help: None });
     }
 
-    /// Does what a plan says, or tells why not (`execute_orchestration` of 004).
+    /// Does what a plan says, or tells why not (`execute_orchestration` of docs/monitors.md).
     pub(crate) fn note_plan(&mut self, planned: Planned, draft: &mut Draft) {
         let Planned { asked, generated } = planned;
         let mut place = self.place_of(&asked.home);

@@ -1,5 +1,5 @@
-//! Where a plan for the rest of a topic comes in: a model makes it beside the session, which never waits for it (LANGUAGE.md
-//! section 9, "Path 2"). One is made at a time.
+//! Where a plan for the rest of a topic comes in: a model makes it beside the session, which never waits for it
+//! (docs/orchestration.md). One is made at a time.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

@@ -39,7 +39,7 @@ impl Found<'_> {
 
 impl<'p> Position<'p> {
     /// The route for `reason`: the action's own table is asked first, then the topic's, the phase's, the session's
-    /// (LANGUAGE.md section 6). What was inserted asks its own table only: its topic did not write it.
+    /// (docs/routes.md). What was inserted asks its own table only: its topic did not write it.
     pub(crate) fn route(&self, program: &'p Program, reason: ExitReason) -> Option<Found<'p>> {
         let own = (&self.step.routes, Level::Action, self.step.id.as_str());
         let wider: [(&'p RouteTable, Level, &'p str); 3] = [

@@ -1,5 +1,5 @@
-//! Routes: where a session goes on when an action came to its end, or when something stands in its way (LANGUAGE.md
-//! section 6). Every decision is made here, and told.
+//! Routes: where a session goes on when an action came to its end, or when something stands in its way
+//! (docs/routes.md). Every decision is made here, and told.
 
 use crate::program::assignments::assign;
 use crate::program::event::Event;
@@ -389,7 +389,7 @@ impl Session {
     }
 }
 
-/// Where an action goes that has no route for this reason (LANGUAGE.md section 6).
+/// Where an action goes that has no route for this reason (docs/routes.md).
 fn usual(reason: ExitReason, completed: bool) -> Go {
     match () {
         () if reason.fails() => Go::Fail,

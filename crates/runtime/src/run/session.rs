@@ -204,7 +204,7 @@ impl Session {
         Ok(Taken::Yes)
     }
 
-    /// Tells that an answer changed nothing, so that whoever sent it need not wonder (INTERFACES.md, "Events").
+    /// Tells that an answer changed nothing, so that whoever sent it need not wonder (docs/sessions.md).
     async fn ignored(&mut self, code: &'static str, message: &str) -> Result<(), RunError> {
         let help = self.head.waiting.as_ref().map(|awaited| format!("the answer that is awaited is `{awaited}`"));
         let mut draft = Draft::default();

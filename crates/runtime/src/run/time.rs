@@ -1,5 +1,5 @@
-//! The time of a session and of its topics: what is counted, and which topics are cut short when it runs out (LANGUAGE.md
-//! sections 2 and 11).
+//! The time of a session and of its topics: what is counted, and which topics are cut short when it runs out
+//! (docs/language.md).
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,4 @@
-//! Triggers: what must not wait for its turn (LANGUAGE.md section 10).
+//! Triggers: what must not wait for its turn (docs/triggers.md).
 
 use serde_json::{Map, Value, json};
 

@@ -1,5 +1,5 @@
-//! Monitors of a session: what they are given after a turn, where their advice waits, and how its use is told (LANGUAGE.md
-//! section 9). The analyses themselves run beside the session, see [`crate::run::mailbox`].
+//! Monitors of a session: what they are given after a turn, where their advice waits, and how its use is told
+//! (docs/monitors.md). The analyses themselves run beside the session, see [`crate::run::mailbox`].
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;

@@ -15,7 +15,7 @@ use crate::script::oldest::wrap::{Belongs, Wrap};
 use crate::source::span::Span;
 use crate::source::yaml::{Entry, Node, NodeKind};
 
-/// What stands beside `action_type` (LANGUAGE.md section 2), and what may be meant as such.
+/// What stands beside `action_type` (docs/language.md), and what may be meant as such.
 const BESIDE: [&str; 12] = [
     "action_type",
     "action_id",

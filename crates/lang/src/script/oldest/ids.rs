@@ -45,7 +45,7 @@ impl Ids {
     }
 }
 
-/// Whether the text may be an id as it is (LANGUAGE.md section 2).
+/// Whether the text may be an id as it is (docs/language.md).
 pub fn is_id(text: &str) -> bool {
     !text.is_empty() && text.chars().count() <= 100 && text.chars().all(may_stand)
 }

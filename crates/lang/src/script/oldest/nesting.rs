@@ -1,5 +1,5 @@
 //! The oldest nesting: `sessions:` with `- session:`, `- phase:`, `- topic:` and actions whose fields stand beside `type:`. It
-//! is not read, but surely rewritten as today's form (LANGUAGE.md section 2).
+//! is not read, but surely rewritten as today's form (docs/language.md).
 
 use std::sync::Arc;
 

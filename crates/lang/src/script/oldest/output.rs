@@ -1,4 +1,4 @@
-//! `target_variable` and `extraction_prompt`, which together are one item of `output` today (LANGUAGE.md section 4).
+//! `target_variable` and `extraction_prompt`, which together are one item of `output` today (docs/language.md "Texts").
 
 use serde_json::{Map, Value};
 

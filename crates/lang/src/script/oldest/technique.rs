@@ -1,4 +1,4 @@
-//! The older form of a skill, `technique_id` with `topic` at the root, as today's: `skill:` (LANGUAGE.md sections 1 and 5).
+//! The older form of a skill, `technique_id` with `topic` at the root, as today's: `skill:` (docs/migrate.md).
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Conversation tests (LANGUAGE.md section 13), as written.
+//! Conversation tests (docs/tests.md), as written.
 
 pub mod cases;
 pub mod counted;

@@ -1,4 +1,4 @@
-//! A conversation test (LANGUAGE.md section 13), as written.
+//! A conversation test (docs/tests.md), as written.
 
 use std::collections::HashSet;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Diagnostics as one JSON document (INTERFACES.md, "`validate`"), for programs.
+//! Diagnostics as one JSON document (docs/validate.md), for programs.
 
 use serde::Serialize;
 
@@ -165,7 +165,7 @@ mod tests {
         });
         assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), expected);
         let shown = expected.to_string() + "\n";
-        assert_eq!(text, shown, "the fields stand in the order of INTERFACES.md");
+        assert_eq!(text, shown, "the fields stand in the order of docs/validate.md");
     }
 
     #[test]

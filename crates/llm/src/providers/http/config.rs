@@ -6,13 +6,13 @@ use std::time::Duration;
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Map, Value};
 
-use crate::http::patience::Limits;
+use crate::http::timeouts::Limits;
 use crate::model::error::ModelError;
 
 /// The longest timeout that may be set; a longer one is a mistake of units.
 pub const LONGEST_TIMEOUT: Duration = Duration::from_hours(24);
 
-/// The settings of one model (INTERFACES.md, "Configuration"). Its debug form shows no secret, and nothing that may hold one.
+/// The settings of one model (docs/configuration.md). Its debug form shows no secret, and nothing that may hold one.
 #[derive(Clone)]
 pub struct ServerConfig {
     /// Where the API is, up to and with its version: `http://localhost:11434/v1`, with or without a trailing slash. A

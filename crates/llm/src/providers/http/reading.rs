@@ -6,8 +6,8 @@ mod tests;
 use serde::de::IgnoredAny;
 
 use crate::http::body::{Body, Broken, Source};
-use crate::http::patience::Patience;
 use crate::http::sse::SseDecoder;
+use crate::http::timeouts::Timeouts;
 use crate::model::error::ModelError;
 use crate::model::provider::Live;
 use crate::providers::http::chunk::Refusal;
@@ -108,7 +108,7 @@ impl Intake<'_> {
     fn piece(
         &self,
         bytes: &[u8],
-        patience: &mut Patience,
+        patience: &mut Timeouts,
         incoming: &mut Incoming,
         draft: &mut Draft,
         live: &mut dyn Live,

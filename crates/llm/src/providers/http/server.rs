@@ -11,8 +11,8 @@ use secrecy::ExposeSecret;
 use crate::http::address::host_of;
 use crate::http::body::{Body, Source};
 use crate::http::client::client;
-use crate::http::patience::Patience;
 use crate::http::retry::retry_after;
+use crate::http::timeouts::Timeouts;
 use crate::model::error::{LONGEST_SERVER_MESSAGE, ModelError};
 use crate::model::provider::Live;
 use crate::providers::http::address::endpoint;
@@ -91,7 +91,7 @@ impl Server {
         tool: bool,
         live: &mut dyn Live,
     ) -> Result<Answer, Failed> {
-        let patience = Patience::new(self.config.limits());
+        let patience = Timeouts::new(self.config.limits());
         let request = self.client.post(self.endpoint.clone()).headers(self.headers.clone()).body(body);
         let response = patience.wait(request.send()).await.map_err(|broken| as_model_error(broken, &self.host))?;
         let response = response.map_err(|error| self.unreachable(error))?;
@@ -113,7 +113,7 @@ impl Server {
         }
     }
 
-    async fn refused(&self, response: Response, patience: Patience) -> Failed {
+    async fn refused(&self, response: Response, patience: Timeouts) -> Failed {
         let status = response.status().as_u16();
         let headers = response.headers();
         let retry_after = header(headers, &RETRY_AFTER).and_then(|wait| retry_after(wait, header(headers, &DATE)));

@@ -1,4 +1,4 @@
-//! The fourth strategy, `repair_json`: near-JSON as models write it, each mend recorded (LANGUAGE.md section 8).
+//! The fourth strategy, `repair_json`: near-JSON as models write it, each mend recorded (docs/replies.md).
 //!
 //! It changes syntax only: a text comes out as it was written, or the reply is refused. No crate that we tried keeps that
 //! promise.

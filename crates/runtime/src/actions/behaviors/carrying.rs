@@ -124,7 +124,7 @@ impl Loop {
             }
             Ok(Read::Other { name, .. }) => {
                 let message = format!("there is no action `{}`: it was skipped", shortened(&name));
-                let help = "the actions are those of 000, and the kinds of the project (`[kinds]` of bcc-script.toml)";
+                let help = "use a notebook action or a kind of the project (`[kinds]` of bcc-script.toml)";
                 turn.warn("unknown-action", message, Some(help));
                 Ok(None)
             }

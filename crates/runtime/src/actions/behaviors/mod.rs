@@ -1,4 +1,4 @@
-//! The loop of behaviors (001): observe, ask for actions, carry them out, feed back, until the target of the step is achieved.
+//! The loop of behaviors (docs/protocol.md): observe, ask for actions, carry them out, feed back, until the target of the step is achieved.
 
 pub mod asking;
 pub mod carrying;

@@ -16,7 +16,7 @@ use bcc_lang::source::yaml::{Entry, Node, Scalar, ScalarStyle};
 use bcc_lang::value::mask::MASK;
 use bcc_lang::value::scopes::Scope;
 
-/// The most elements that `append` gathers in one list: as many as `for_each` walks over (LANGUAGE.md section 5).
+/// The most elements that `append` gathers in one list: as many as `for_each` walks over (docs/actions/).
 const MOST_ELEMENTS: usize = 1000;
 
 /// Reads `output`, or the older `target_variable` with `extraction_prompt`. `reserved` are the fields of the kind's reply.

@@ -7,7 +7,7 @@ use crate::program::outcome::{ExitReason, Outcome, ProgressSuggestion};
 use bcc_llm::reply::read::Reply;
 use bcc_llm::reply::shape::ReplyShape;
 
-/// What every metric says when the reply could not be read (004, "默认值定义").
+/// What every metric says when the reply could not be read (docs/monitors.md).
 pub const UNREADABLE_METRIC: &str = "LLM输出解析失败,无法评估";
 
 /// What a judged reply says about its action.
@@ -43,7 +43,7 @@ fn unreadable_metrics(shape: &ReplyShape) -> Map<String, Value> {
     metrics.into_iter().flatten().map(|(name, _)| (name.clone(), Value::from(UNREADABLE_METRIC))).collect()
 }
 
-/// Why the action ended or what stands in its way: the first that applies (LANGUAGE.md section 6).
+/// Why the action ended or what stands in its way: the first that applies (docs/routes.md).
 pub fn exit_reason(exit: bool, last_round: bool, suggestion: ProgressSuggestion) -> Option<ExitReason> {
     if exit {
         Some(ExitReason::ExitCriteriaMet)

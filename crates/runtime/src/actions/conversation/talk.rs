@@ -1,4 +1,4 @@
-//! The rounds of a talk (LANGUAGE.md section 5, "Rounds"): one message of ours and one answer, judged by a model call.
+//! The rounds of a talk (docs/actions/, "Rounds"): one message of ours and one answer, judged by a model call.
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};

@@ -21,7 +21,7 @@ pub const VERSION: u32 = 1;
 /// The most characters of one part of an advice: it comes back in a prompt, whose length it must not blow up.
 const MOST_ADVICE: usize = 2000;
 
-/// What a metric says that the reply did not give (LANGUAGE.md section 8).
+/// What a metric says that the reply did not give (docs/replies.md).
 const NOT_AVAILABLE: &str = "信息不可用";
 
 /// The metrics of these names, each a text. `None` where there is nothing to analyse.

@@ -1,5 +1,5 @@
 //! The monitors of `ai_ask`, which sees what keeps the information from coming and advises how to ask, and of `ai_say`, which sees
-//! where the person does not follow and advises easier words (004, "AiAskMonitorHandler设计", "AiSayMonitorHandler设计").
+//! where the person does not follow and advises easier words (docs/monitors.md).
 
 use async_trait::async_trait;
 use serde_json::{Map, Value};

@@ -1,4 +1,4 @@
-//! The monitors of the conversation kinds (LANGUAGE.md section 9, 004 "监控处理器架构").
+//! The monitors of the conversation kinds (docs/monitors.md).
 
 pub mod analysis;
 pub mod conversation;

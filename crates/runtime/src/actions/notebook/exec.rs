@@ -1,4 +1,4 @@
-//! `exec`: runs a code cell in the kernel of the session (000, EXEC_CODE).
+//! `exec`: runs a code cell in the kernel of the session (docs/notebook.md).
 
 use crate::actions::notebook::debug::{PROMPT, TEMPLATE, VERSION};
 use crate::actions::notebook::kind::{Notebook, described};

@@ -1,4 +1,4 @@
-//! The notebook kinds of 000, and the one way in which an action on the notebook is carried out, whoever sent it.
+//! The notebook kinds of docs/notebook.md, and the one way in which an action on the notebook is carried out, whoever sent it.
 
 pub mod custom;
 pub mod debug;

@@ -46,7 +46,7 @@ impl By {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct How {
     pub by: By,
-    /// `action_id` of a failure's result (000, "error response"); without one, that of the script's action.
+    /// `action_id` of a failure's result (docs/notebook.md); without one, that of the script's action.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub action_id: Option<String>,
     /// How long its code may run; else as long as the session's kernel allows.
@@ -66,7 +66,7 @@ impl How {
 pub struct Done {
     /// Whether it did what it was to do.
     pub success: bool,
-    /// The response of 000: `{"success": false, "error", "action_id"}` when it did not.
+    /// The response of docs/notebook.md: `{"success": false, "error", "action_id"}` when it did not.
     pub result: Value,
     /// What is wrong, when it did not: nothing that anybody said.
     pub error: Option<String>,

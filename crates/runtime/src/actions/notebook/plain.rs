@@ -1,4 +1,4 @@
-//! The notebook kinds of 000 that differ only in their names and fields, as a table; each has its schema and its page.
+//! The notebook kinds of docs/notebook.md that differ only in their names and fields, as a table; each has its schema and its page.
 
 use crate::actions::notebook::kind::{Notebook, described};
 use crate::actions::notebook::written::Reading;
@@ -28,7 +28,7 @@ enum Field {
     Steps(&'static str),
 }
 
-/// Adds a cell to the notebook (000, ADD_ACTION).
+/// Adds a cell to the notebook (docs/notebook.md).
 pub static ADD: Plain = Plain {
     name: "add",
     schema: include_str!("../../../../../schemas/actions/add.json"),
@@ -36,7 +36,7 @@ pub static ADD: Plain = Plain {
     fields: &[Field::ShotType, Field::Content, Field::Text("store_id"), Field::Metadata],
 };
 
-/// An agent begins to think, in a cell of its own (000, IS_THINKING).
+/// An agent begins to think, in a cell of its own (docs/notebook.md).
 pub static IS_THINKING: Plain = Plain {
     name: "is_thinking",
     schema: include_str!("../../../../../schemas/actions/is_thinking.json"),
@@ -49,7 +49,7 @@ pub static IS_THINKING: Plain = Plain {
     ],
 };
 
-/// The thinking that is under way comes to its end (000, FINISH_THINKING).
+/// The thinking that is under way comes to its end (docs/notebook.md).
 pub static FINISH_THINKING: Plain = Plain {
     name: "finish_thinking",
     schema: include_str!("../../../../../schemas/actions/finish_thinking.json"),
@@ -57,7 +57,7 @@ pub static FINISH_THINKING: Plain = Plain {
     fields: &[],
 };
 
-/// Begins a chapter of the notebook (000, NEW_CHAPTER).
+/// Begins a chapter of the notebook (docs/notebook.md).
 pub static NEW_CHAPTER: Plain = Plain {
     name: "new_chapter",
     schema: include_str!("../../../../../schemas/actions/new_chapter.json"),
@@ -65,7 +65,7 @@ pub static NEW_CHAPTER: Plain = Plain {
     fields: &[Field::Content, Field::Metadata],
 };
 
-/// Begins a section of the notebook (000, NEW_SECTION).
+/// Begins a section of the notebook (docs/notebook.md).
 pub static NEW_SECTION: Plain = Plain {
     name: "new_section",
     schema: include_str!("../../../../../schemas/actions/new_section.json"),
@@ -73,7 +73,7 @@ pub static NEW_SECTION: Plain = Plain {
     fields: &[Field::Content, Field::Metadata],
 };
 
-/// Gives the notebook a title (000, UPDATE_TITLE).
+/// Gives the notebook a title (docs/notebook.md).
 pub static UPDATE_TITLE: Plain = Plain {
     name: "update_title",
     schema: include_str!("../../../../../schemas/actions/update_title.json"),
@@ -81,7 +81,7 @@ pub static UPDATE_TITLE: Plain = Plain {
     fields: &[Field::Required("title")],
 };
 
-/// Gives the session another plan (000, UPDATE_WORKFLOW).
+/// Gives the session another plan (docs/notebook.md).
 pub static UPDATE_WORKFLOW: Plain = Plain {
     name: "update_workflow",
     schema: include_str!("../../../../../schemas/actions/update_workflow.json"),
@@ -89,7 +89,7 @@ pub static UPDATE_WORKFLOW: Plain = Plain {
     fields: &[Field::Plan("updated_workflow")],
 };
 
-/// Gives a stage of the plan other steps (000, UPDATE_STEP_LIST).
+/// Gives a stage of the plan other steps (docs/notebook.md).
 pub static UPDATE_STAGE_STEPS: Plain = Plain {
     name: "update_stage_steps",
     schema: include_str!("../../../../../schemas/actions/update_stage_steps.json"),
@@ -97,7 +97,7 @@ pub static UPDATE_STAGE_STEPS: Plain = Plain {
     fields: &[Field::Required("stage_id"), Field::Steps("updated_steps")],
 };
 
-/// A step of the plan is completed (000, COMPLETE_STEP).
+/// A step of the plan is completed (docs/notebook.md).
 pub static END_PHASE: Plain = Plain {
     name: "end_phase",
     schema: include_str!("../../../../../schemas/actions/end_phase.json"),
@@ -105,7 +105,7 @@ pub static END_PHASE: Plain = Plain {
     fields: &[Field::Text("step_id")],
 };
 
-/// Moves the machine of the notebook by an event of the author's own (000, NEXT_EVENT).
+/// Moves the machine of the notebook by an event of the author's own (docs/notebook.md).
 pub static NEXT_EVENT: Plain = Plain {
     name: "next_event",
     schema: include_str!("../../../../../schemas/actions/next_event.json"),

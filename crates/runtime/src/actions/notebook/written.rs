@@ -163,7 +163,7 @@ impl<'r, 'f> Reading<'r, 'f> {
         self.put(name, Some(Part::List(texts)));
     }
 
-    /// `metadata`: what stands beside the text of a cell (000, "ActionMetadata"; 001 for what a cell belongs to). `runs`: whether
+    /// `metadata`: what stands beside the text of a cell (docs/notebook.md, docs/protocol.md). `runs`: whether
     /// `should_execute` may stand there. Gives whether it says so.
     pub fn metadata(&mut self, runs: bool) -> bool {
         let Some(node) = self.fields.take("metadata") else { return false };

@@ -16,8 +16,8 @@ use crate::effects::behavior_server::settings::{Endpoint, Form, Settings};
 use crate::effects::behaviors::{Arriving, BehaviorServer, Piece, ServerError};
 use bcc_llm::http::body::{Body, Broken};
 use bcc_llm::http::client::{client, secret};
-use bcc_llm::http::patience::Patience;
 use bcc_llm::http::retry::Retries;
+use bcc_llm::http::timeouts::Timeouts;
 
 /// The most bytes of one answer.
 pub const MOST_BYTES: usize = 16 * 1024 * 1024;
@@ -67,7 +67,7 @@ impl HttpServer {
 
     /// One request; the answer as soon as its first bytes are there. None of them means that it is empty.
     async fn attempt(&self, to: &Url, body: Vec<u8>) -> Result<(Body, Option<Vec<u8>>), Fault> {
-        let patience = Patience::new(self.settings.limits());
+        let patience = Timeouts::new(self.settings.limits());
         let request = self.client.post(to.clone()).headers(self.headers.clone()).body(body);
         let response = patience.wait(request.send()).await?.map_err(|_| Fault::Unreachable)?;
         let status = response.status();

@@ -6,7 +6,7 @@ use std::time::Duration;
 use reqwest::Url;
 use secrecy::SecretString;
 
-use bcc_llm::http::patience::Limits;
+use bcc_llm::http::timeouts::Limits;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Paths {
@@ -39,10 +39,10 @@ impl Paths {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Form {
-    /// That of 001, section 4.
+    /// That of docs/protocol.md, section 4.
     #[default]
     New,
-    /// That of 000, with the older names.
+    /// That of docs/notebook.md, with the older names.
     Older,
 }
 

@@ -11,7 +11,7 @@ use crate::notebook::workflow::is_id;
 /// How many wrappers may lie around an action.
 const MOST_WRAPPERS: usize = 4;
 
-/// Older names of actions (001), and what they are now. `new_step` has no other name.
+/// Older names of actions (docs/protocol.md), and what they are now. `new_step` has no other name.
 const OLDER: [(&str, &str); 4] =
     [("add_content", "add"), ("add_section", "add_section"), ("execute_code", "exec"), ("new_step", "new_step")];
 

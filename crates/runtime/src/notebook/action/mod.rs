@@ -1,5 +1,5 @@
-//! The eleven notebook actions of 000, and the one reader of them: what an author writes in YAML, what a model answers and what
-//! a server sends come in through [`read`], with every older name of 001 section 5.
+//! The eleven notebook actions of docs/notebook.md, and the one reader of them: what an author writes in YAML, what a model answers and what
+//! a server sends come in through [`read`], with every older name of docs/protocol.md.
 
 use serde_json::{Map, Value};
 
@@ -14,7 +14,7 @@ pub mod reader;
 /// The id that stands for the last code cell that was added.
 pub const LAST_ADDED: &str = "lastAddedCellId";
 
-/// The names of the actions, as 000 has them.
+/// The names of the actions, as docs/notebook.md has them.
 pub const NAMES: [&str; 11] = [
     "add",
     "exec",

@@ -1,4 +1,4 @@
-//! What is taken off a content before it becomes a cell (000, `add`, "processing", 1): what models and editors put around it
+//! What is taken off a content before it becomes a cell (docs/notebook.md): what models and editors put around it
 //! and nobody means. Nothing else is changed, neither spaces nor line ends.
 //!
 //! * a byte-order mark at its beginning;

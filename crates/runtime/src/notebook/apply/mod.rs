@@ -1,4 +1,4 @@
-//! What the eleven actions do to a notebook (000, "state transition examples"): pure functions from a state to the next one.
+//! What the eleven actions do to a notebook (docs/notebook.md): pure functions from a state to the next one.
 
 use serde_json::{Map, Value, json};
 
@@ -18,7 +18,7 @@ mod ran;
 pub struct Change {
     /// Cells that are new or changed; what the action is about stands last.
     pub cells: Vec<Cell>,
-    /// The result of 000: `{}` mostly, `{"workflow_update_pending": true}` of `update_workflow`.
+    /// The result of docs/notebook.md: `{}` mostly, `{"workflow_update_pending": true}` of `update_workflow`.
     pub result: Value,
     /// The code cell that is to run now, its earlier outputs cleared, and how.
     pub run: Option<(Cell, Exec)>,
@@ -31,7 +31,7 @@ impl Change {
     }
 }
 
-/// The result of an action that failed (000, "error response").
+/// The result of an action that failed (docs/notebook.md).
 pub fn failure(error: &str, action_id: &str) -> Value {
     json!({"success": false, "error": error, "action_id": action_id})
 }

@@ -17,7 +17,7 @@ pub fn thinker(cell: &Cell, language: Language) -> String {
     }
 }
 
-/// What a thinking cell shows (000, `is_thinking`): `custom_text` instead of the thought where there is one, and the pieces.
+/// What a thinking cell shows (docs/notebook.md): `custom_text` instead of the thought where there is one, and the pieces.
 pub fn thought(cell: &Cell) -> String {
     let given = |text: &Option<String>| text.clone().filter(|text| !text.trim().is_empty());
     let metadata = &cell.metadata;

@@ -1,4 +1,4 @@
-//! Changes of the context that come with a response (001, `context_update`).
+//! Changes of the context that come with a response (docs/protocol.md).
 
 use serde_json::{Map, Value};
 

@@ -1,4 +1,4 @@
-//! What came of a behavior (001, `behavior_feedback`).
+//! What came of a behavior (docs/protocol.md).
 
 use serde::{Deserialize, Serialize};
 

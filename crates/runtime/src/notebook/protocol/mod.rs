@@ -1,4 +1,4 @@
-//! The protocol between a session and whoever sends it behaviors (001, section 4): what is observed, what comes back, and every
+//! The protocol between a session and whoever sends it behaviors (docs/protocol.md): what is observed, what comes back, and every
 //! older name of both.
 
 pub mod brief;

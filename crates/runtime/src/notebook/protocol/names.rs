@@ -1,5 +1,5 @@
-//! Every older name of the protocol, with the name of today (001, section 5.1), in one table that is used in both directions;
-//! and the fields that are no longer part of it (001, section 5.3).
+//! Every older name of the protocol, with the name of today (docs/protocol.md), in one table that is used in both directions;
+//! and the fields that are no longer part of it (docs/protocol.md).
 
 use serde_json::{Map, Value};
 
@@ -99,7 +99,7 @@ pub const RENAMED: [Renamed; 64] = [
     renamed(Place::Action, "shouldExecute", "should_execute"),
 ];
 
-/// The fields of a context that are no longer part of the protocol (001, section 5.3). They are read over and never sent.
+/// The fields of a context that are no longer part of the protocol (docs/protocol.md). They are read over and never sent.
 /// (`updated_steps` is also a parameter of `update_stage_steps`, and stays one.)
 pub const REMOVED: [&str; 5] = ["stageStatus", "stage_status", "checklist", "thinking", "updated_steps"];
 

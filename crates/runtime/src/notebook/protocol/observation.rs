@@ -1,4 +1,4 @@
-//! What is sent to whoever plans the next behavior (001, section 4.1): within a fixed window, however long the notebook is.
+//! What is sent to whoever plans the next behavior (docs/protocol.md): within a fixed window, however long the notebook is.
 
 use serde_json::{Map, Value, json};
 
@@ -39,7 +39,7 @@ pub struct Seen<'a> {
     pub feedback: Option<&'a Feedback>,
     /// Whether the actions of the answer may come one by one.
     pub stream: bool,
-    /// `options.include_progress`: whether `progress`, `goals` and `FSM` of 000 are sent, too.
+    /// `options.include_progress`: whether `progress`, `goals` and `FSM` of docs/notebook.md are sent, too.
     pub include_progress: bool,
 }
 

@@ -27,7 +27,7 @@ pub struct Observed {
     pub behavior_goal: Option<String>,
     pub variables: Map<String, Value>,
     pub todo_list: Vec<String>,
-    /// Of the last action, as it was sent: texts in 000, objects in 001.
+    /// Of the last action, as it was sent: texts in docs/notebook.md, objects in docs/protocol.md.
     pub effects: Vec<Value>,
     /// Of earlier actions.
     pub effects_history: Vec<Value>,

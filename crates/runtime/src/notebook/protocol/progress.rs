@@ -1,4 +1,4 @@
-//! How far a session is in its plan, and what for (000, `location.progress` and `location.goals`).
+//! How far a session is in its plan, and what for (docs/notebook.md).
 
 use serde_json::{Value, json};
 
@@ -15,7 +15,7 @@ const MOST_GOAL_BYTES: usize = 1_000;
 /// How much of a stage or step is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Told {
-    /// Its id, as 000 has it.
+    /// Its id, as docs/notebook.md has it.
     Ids,
     /// Its id, title and goal, as servers of the older form know it.
     Whole,

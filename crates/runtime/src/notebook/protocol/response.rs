@@ -1,4 +1,4 @@
-//! What comes back to an observation (001, section 4.2), in the new form and every older one.
+//! What comes back to an observation (docs/protocol.md), in the new form and every older one.
 
 use serde_json::{Map, Value, json};
 
@@ -107,7 +107,7 @@ fn rubbish(message: &str) -> Rubbish {
     Rubbish { message: message.to_owned() }
 }
 
-/// Reads a response in any form: that of 001, a list of actions alone, `{"actions": […]}` or `{"steps": […]}`, one action alone,
+/// Reads a response in any form: that of docs/protocol.md, a list of actions alone, `{"actions": […]}` or `{"steps": […]}`, one action alone,
 /// and any of it with older names.
 /// Errors: When it is no object or list, reports an error, holds nothing that a response has, or its actions are no list.
 pub fn response(value: &Value) -> Result<Response, Rubbish> {
@@ -139,7 +139,7 @@ pub fn response(value: &Value) -> Result<Response, Rubbish> {
     Ok(Response { behavior_id, iteration, target, actions, transition, context_update, notes })
 }
 
-/// Reads a judgement in any form: that of 001, `{"targetAchieved": …}` as older servers say it, a whole response, or `true` and
+/// Reads a judgement in any form: that of docs/protocol.md, `{"targetAchieved": …}` as older servers say it, a whole response, or `true` and
 /// `false` alone.
 /// Errors: As [`response`]. One that says nothing of the target is no error: the transition decides then.
 pub fn reflection(value: &Value) -> Result<Reflection, Rubbish> {

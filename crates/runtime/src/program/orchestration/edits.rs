@@ -307,7 +307,7 @@ impl Change {
     }
 }
 
-/// The fields of an action with today's names, those of its config too (LANGUAGE.md section 4).
+/// The fields of an action with today's names, those of its config too (docs/language.md "Texts").
 pub fn in_todays_spelling(action: &Map<String, Value>) -> Map<String, Value> {
     let mut action = renamed(action);
     if let Some(Value::Object(config)) = action.get_mut("config") {

@@ -72,7 +72,7 @@ pub struct Revision {
     pub cursor: Cursor,
 }
 
-/// A change of the rest of a topic (LANGUAGE.md section 9, "Path 2"). What it may do is decided when it is executed; this is
+/// A change of the rest of a topic (docs/monitors.md, "Path 2"). What it may do is decided when it is executed; this is
 /// what was asked for.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct OrchestrationPlan {

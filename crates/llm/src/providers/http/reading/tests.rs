@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::http::patience::Limits;
+use crate::http::timeouts::Limits;
 use crate::model::error::Waited;
 use crate::providers::anthropic::MESSAGES;
 use crate::providers::openai::CHAT_COMPLETIONS;
@@ -65,7 +65,7 @@ async fn read_as(dialect: &Dialect, sample: &Sample, steps: Vec<Step>) -> Outcom
     let limits =
         Limits { total: Duration::from_hours(24), first: Duration::from_secs(60), idle: Duration::from_secs(30) };
     let mut heard = Heard::default();
-    let body = Body::new(Box::new(Script(steps.into())), Patience::new(limits), MAX_REPLY_BYTES);
+    let body = Body::new(Box::new(Script(steps.into())), Timeouts::new(limits), MAX_REPLY_BYTES);
     match Reading::new(body, dialect, HOST).answer(sample.content_type, sample.tool, &mut heard).await {
         Ok(answer) => {
             assert_eq!(heard.0, answer.text, "what was heard is not what came");

@@ -22,7 +22,7 @@ pub struct Limits {
 }
 
 #[derive(Debug)]
-pub struct Patience {
+pub struct Timeouts {
     limits: Limits,
     start: Instant,
     phase: Phase,
@@ -36,7 +36,7 @@ enum Phase {
     Lingering,
 }
 
-impl Patience {
+impl Timeouts {
     pub fn new(limits: Limits) -> Self {
         Self { limits, start: Instant::now(), phase: Phase::Waiting }
     }
@@ -77,12 +77,12 @@ mod tests {
 
     use super::*;
 
-    fn of(total: u64, first: u64, idle: u64) -> Patience {
+    fn of(total: u64, first: u64, idle: u64) -> Timeouts {
         let [total, first, idle] = [total, first, idle].map(Duration::from_secs);
-        Patience::new(Limits { total, first, idle })
+        Timeouts::new(Limits { total, first, idle })
     }
 
-    async fn limit(patience: &Patience) -> (Waited, u64) {
+    async fn limit(patience: &Timeouts) -> (Waited, u64) {
         match patience.wait(pending::<()>()).await {
             Err(Broken::Late(what, _)) => (what, patience.start.elapsed().as_secs()),
             other => panic!("{other:?}"),
